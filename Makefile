@@ -1,0 +1,71 @@
+# Every command of the project. `make help` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help venv run test check fmt bench docs mutants constraints clean FORCE
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+CODE := src tests $(wildcard tools benchmarks)
+
+# Scripts in .venv name this directory and the Python that made it. If it was copied here, or that
+# Python has gone, or an installation broke off, the stamps mean nothing and all is made anew.
+ifneq ($(shell $(BIN)/python -c "print(open('.venv/.whole').read().strip())" 2>/dev/null),$(CURDIR))
+STALE := FORCE
+endif
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+.venv/.server: constraints/server.txt pyproject.toml $(STALE)
+	@$(PYTHON) tools/environment.py server
+
+.venv/.dev: constraints/dev.txt pyproject.toml $(STALE)
+	@$(PYTHON) tools/environment.py dev
+
+venv: .venv/.dev ## make .venv with all that development needs
+
+run: .venv/.server ## serve; pass flags as ARGS="--clock paused"
+	@exec $(BIN)/notbefore serve $(ARGS)
+
+test: check ## run the checks and every test, and measure coverage
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	$(BIN)/coverage report --include='src/notbefore/core/*' --fail-under=100
+
+check: .venv/.dev ## lint, formatting, types, import rules
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+
+fmt: .venv/.dev ## format, and mend what the linter can mend
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: .venv/.dev ## measure the poll path
+	$(BIN)/python -m benchmarks.poll $(ARGS)
+
+docs: .venv/.dev ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+mutants: .venv/.dev ## prove that the tests catch small wrong edits
+	$(BIN)/python -m tools.mutants $(ARGS)
+
+# uv is wanted for this one step only, so it lives in an environment of its own. Addresses of
+# package indexes and paths of machines stay out of the files: whoever installs has their own.
+COMPILE = .venv-constraints/bin/uv --quiet pip compile pyproject.toml constraints/build.in \
+	--universal --python-version 3.11 --generate-hashes --no-config --no-emit-index-url \
+	--no-emit-find-links --no-annotate --custom-compile-command 'make constraints'
+
+constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
+	$(PYTHON) -m venv .venv-constraints
+	.venv-constraints/bin/pip install --quiet --disable-pip-version-check uv
+	$(COMPILE) $(ARGS) --extra server --extra dev --extra docs --output-file constraints/dev.txt
+	$(COMPILE) --extra server --constraint constraints/dev.txt --output-file constraints/server.txt
+	rm -rf .venv-constraints
+
+clean: ## remove all that was made here
+	rm -rf .venv .venv.lock .venv-constraints site .coverage .coverage.* .mypy_cache \
+		.pytest_cache .ruff_cache .import_linter_cache .hypothesis

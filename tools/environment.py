@@ -1,0 +1,80 @@
+"""Make .venv, or bring it up to date: `python3 tools/environment.py server|dev`.
+
+A `.venv` is either whole or made anew: the mark of a whole one is taken away before anything is
+installed and put back at the end. This runs before anything is installed, and the Python that
+runs it may be too old to use: standard library only, and no syntax newer than Python 3.6.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TextIO
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+WHOLE = VENV / ".whole"
+OLDEST = (3, 11)
+# What the Makefile looks at. All that serving needs is among what development needs.
+STAMPS = {"server": (".server",), "dev": (".server", ".dev")}
+
+
+def main(wanted: str) -> None:
+    """Install what is pinned in constraints/`wanted`.txt, then the project itself."""
+    refuse_if_unusable()
+    with (ROOT / ".venv.lock").open("w") as lock:
+        wait_for(lock)
+        if WHOLE.exists() and WHOLE.read_text().strip() == str(ROOT) and PYTHON.exists():
+            WHOLE.unlink()
+        else:
+            print("Making .venv", flush=True)
+            run(sys.executable, "-m", "venv", "--clear", str(VENV))
+        print(f"Installing what constraints/{wanted}.txt pins", flush=True)
+        pip("--require-hashes", "-r", str(ROOT / "constraints" / f"{wanted}.txt"))
+        # pip wants hashes for all or for none, and a working tree has none. Without dependencies
+        # and without an isolated build there is nothing else it could fetch.
+        pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
+        # Scripts in .venv name this directory, so a copied .venv is no longer whole.
+        WHOLE.write_text(f"{ROOT}\n")
+        for stamp in STAMPS[wanted]:
+            (VENV / stamp).touch()
+
+
+def refuse_if_unusable() -> None:
+    """Say what to do, where Python's own error would only say what is wrong."""
+    if sys.version_info < OLDEST:
+        sys.exit(
+            f"NotBefore needs Python 3.11 or later, and {sys.executable} is "
+            f"{sys.version_info[0]}.{sys.version_info[1]}. "
+            "Name another one, for example: make run PYTHON=python3.12"
+        )
+    if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+        sys.exit(
+            f"{sys.executable} has no venv or no ensurepip module and cannot make .venv. "
+            "On Debian and Ubuntu, `apt install python3-venv` brings both."
+        )
+
+
+def wait_for(lock: TextIO) -> None:
+    """Let one run at a time install; a run that dies lets go of its lock."""
+    import fcntl  # noqa: PLC0415 - not on Windows, which must get as far as a clear message
+
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def pip(*arguments: str) -> None:
+    run(str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
+
+
+def run(*command: str) -> None:
+    # An environment active in the caller's shell must not be mistaken for ours.
+    variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
+    done = subprocess.run(command, env=variables, check=False)
+    if done.returncode:
+        sys.exit(f"failed: {' '.join(command)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
