@@ -1,0 +1,27 @@
+"""What every test may rely on; fixtures of one package live in that package's own conftest."""
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A shared machine may pause for longer than any deadline, and that says nothing about the code.
+settings.register_profile("dev", deadline=None)
+# The same examples every time: a red run must be red for a reason that is in the change.
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+# Session-wide, so that a fixture of any lifetime can be async.
+@pytest.fixture(scope="session")
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """Async tests run on the loop that serves in production."""
+    return "asyncio", {"use_uvloop": True}

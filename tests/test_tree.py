@@ -1,0 +1,148 @@
+"""Rules of the tree that no linter knows."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src" / "notbefore"
+LONGEST_MODULE = 500
+VAGUE_NAMES = {"manager", "helper", "util", "common", "base", "data", "info", "process", "handle"}
+PURE_STDLIB = {
+    "__future__",
+    "abc",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "datetime",
+    "enum",
+    "fractions",
+    "functools",
+    "hashlib",
+    "heapq",
+    "itertools",
+    "math",
+    "operator",
+    "re",
+    "string",
+    "types",
+    "typing",
+}
+PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[\w.+!]+)( ; (?P<marker>[^/\\]+))? \\")
+HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
+
+
+def modules(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def imports(module: Path) -> Iterator[str]:
+    """Absolute names of what a module imports, wherever in it the import stands."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+
+
+def pins(constraints: str) -> dict[tuple[str, str | None], str]:
+    """What a constraints file pins; a line that is neither pin, hash nor comment is refused."""
+    found: dict[tuple[str, str | None], str] = {}
+    for number, line in enumerate((ROOT / "constraints" / constraints).read_text().splitlines(), 1):
+        if pin := PIN.fullmatch(line):
+            found[pin["name"], pin["marker"]] = pin["version"]
+        else:
+            assert line.startswith("#") or HASH.fullmatch(line), f"{constraints}:{number}: {line}"
+    return found
+
+
+def test_no_module_is_longer_than_five_hundred_lines() -> None:
+    lengths = {
+        str(module.relative_to(ROOT)): len(module.read_text().splitlines())
+        for module in modules("src", "tests", "tools", "benchmarks")
+    }
+
+    assert {name: n for name, n in lengths.items() if n > LONGEST_MODULE} == {}
+
+
+def test_modules_are_named_after_a_thing_of_the_glossary_not_after_their_role() -> None:
+    words = {module: set(re.split("_", module.stem)) for module in modules("src")}
+
+    vague = {
+        str(module.relative_to(ROOT)): sorted(found)
+        for module, stems in words.items()
+        if (found := {w for w in stems if w in VAGUE_NAMES or w.removesuffix("s") in VAGUE_NAMES})
+    }
+
+    assert vague == {}
+
+
+def test_the_core_imports_only_itself_and_pure_parts_of_the_standard_library() -> None:
+    foreign = {
+        (str(module.relative_to(ROOT)), name)
+        for module in modules("src/notbefore/core")
+        for name in imports(module)
+        if not name.startswith("notbefore.core") and name.partition(".")[0] not in PURE_STDLIB
+    }
+
+    assert foreign == set()
+
+
+def test_only_storage_speaks_to_a_database() -> None:
+    speakers = {
+        module.relative_to(SRC).parts[0]
+        for module in modules("src")
+        if any(name.partition(".")[0] in {"sqlite3", "psycopg"} for name in imports(module))
+    }
+
+    assert speakers <= {"storage"}
+
+
+def test_only_settings_read_the_environment() -> None:
+    readers = {
+        str(module.relative_to(SRC))
+        for module in modules("src")
+        if re.search(
+            r"\bos\.(environ|getenv)\b|from os import .*(environ|getenv)", module.read_text()
+        )
+    }
+
+    assert readers <= {"settings.py", "agent/settings.py"}
+
+
+@pytest.mark.parametrize("constraints", ["server.txt", "dev.txt"])
+def test_constraints_hold_pins_and_hashes_and_no_address(constraints: str) -> None:
+    assert pins(constraints)
+
+
+def test_serving_is_tested_with_the_versions_it_is_installed_with() -> None:
+    assert pins("server.txt").items() <= pins("dev.txt").items()
+
+
+def test_every_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for_serving = [*project["dependencies"], *extras["server"]]
+    for_all = [*project["dependencies"], *(r for extra in extras.values() for r in extra)]
+
+    assert _names(for_serving) <= {name for name, _ in pins("server.txt")}
+    assert _names(for_all) <= {name for name, _ in pins("dev.txt")}
+
+
+def test_the_environment_script_can_be_read_by_pythons_too_old_to_use() -> None:
+    script = (ROOT / "tools" / "environment.py").read_text()
+
+    ast.parse(script, feature_version=(3, 6))
+    assert {name.partition(".")[0] for name in imports(ROOT / "tools" / "environment.py")} <= set(
+        sys.stdlib_module_names
+    )
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^A-Za-z0-9-]", requirement, maxsplit=1)[0] for requirement in requirements}
