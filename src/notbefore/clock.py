@@ -1,0 +1,201 @@
+"""The server's clocks: the system's, and one that people can move.
+
+A clock never goes back, and never runs ahead because the machine's wall clock was set: an early
+start can't be taken back. Timers are called one after another, in order of their instants.
+"""
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from typing_extensions import override
+
+_log = logging.getLogger(__name__)
+
+Call = Callable[[], Awaitable[None]]
+
+
+def wall_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def monotonic() -> timedelta:
+    """Time since some fixed moment, suspension included, whatever is done to the wall clock."""
+    source = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return timedelta(seconds=time.clock_gettime(source))
+
+
+class Timer:
+    """A call to come. Canceling it after the call changes nothing."""
+
+    __slots__ = ("call", "is_canceled")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.is_canceled = False
+
+    def cancel(self) -> None:
+        self.is_canceled = True
+
+
+class Agenda:
+    """Timers in order of instant; equal instants in the order they were set."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[datetime, int, Timer]] = []
+        self._count = itertools.count()
+
+    def add(self, instant: datetime, call: Call) -> Timer:
+        timer = Timer(call)
+        heapq.heappush(self._heap, (instant, next(self._count), timer))
+        return timer
+
+    def next_at(self) -> datetime | None:
+        while self._heap and self._heap[0][2].is_canceled:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def take(self) -> Call:
+        return heapq.heappop(self._heap)[2].call
+
+
+class _Timekeeper(ABC):
+    """Calls timers when their instants come, from a task that `async with` runs."""
+
+    def __init__(self) -> None:
+        self._agenda = Agenda()
+        self._moved = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def now(self) -> datetime: ...
+
+    @abstractmethod
+    def _real_time_until(self, instant: datetime) -> float | None:
+        """Seconds to wait, 0 once it has come; None while time stands still."""
+
+    def at(self, instant: datetime, call: Call) -> Timer:
+        timer = self._agenda.add(instant, call)
+        self._moved.set()
+        return timer
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run(), name="clock")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            self._moved.clear()
+            instant = self._agenda.next_at()
+            wait = None if instant is None else self._real_time_until(instant)
+            if wait == 0:
+                async with self._turn:
+                    await self._call_next(self.now())
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._moved.wait()
+
+    async def _call_next(self, until: datetime) -> None:
+        # Whoever had the turn before may have called, or canceled, what was due.
+        instant = self._agenda.next_at()
+        if instant is None or instant > until:
+            return
+        call = self._agenda.take()
+        try:
+            await call()
+        except Exception:  # noqa: BLE001  # a timer that fails must not stop time for all the others
+            _log.exception("a timer failed")
+
+
+class SystemClock(_Timekeeper):
+    """Real time: the wall clock as it was at the start, carried on by the monotonic one."""
+
+    def __init__(self, *, not_before: datetime | None = None) -> None:
+        """`not_before` is the last instant on record: the clock starts there if it is later."""
+        super().__init__()
+        self._base = _later(wall_clock(), not_before)
+        self._since = monotonic()
+
+    @override
+    def now(self) -> datetime:
+        return self._base + (monotonic() - self._since)
+
+    @override
+    def _real_time_until(self, instant: datetime) -> float | None:
+        return max((instant - self.now()).total_seconds(), 0)
+
+
+class VirtualClock(_Timekeeper):
+    """Time that can be paused, moved forward, and run at any speed.
+
+    Its speed is against real time; 0 is paused. While it is being moved it stands at the instant of
+    the timer being called, so that whatever falls due on the way sees the time it fell due at.
+    """
+
+    def __init__(self, start: datetime | None = None, *, speed: float = 1.0) -> None:
+        super().__init__()
+        self._base = start or wall_clock()
+        self._since = monotonic()
+        self._speed = speed
+        self._is_moving = False
+
+    @property
+    def speed(self) -> float:
+        return self._speed
+
+    @override
+    def now(self) -> datetime:
+        if self._is_moving or not self._speed:
+            return self._base
+        return self._base + (monotonic() - self._since) * self._speed
+
+    def run(self, speed: float) -> None:
+        """Go on from this instant at another speed."""
+        self._set(self.now())
+        self._speed = speed
+
+    async def step(self, by: timedelta) -> None:
+        """Move forward, calling every timer on the way, in order, at its own instant."""
+        async with self._turn:
+            self._set(self.now())
+            target = self._base + by
+            self._is_moving = True
+            try:
+                while (instant := self._agenda.next_at()) is not None and instant <= target:
+                    self._base = max(self._base, instant)
+                    await self._call_next(target)
+                self._base = target
+            finally:
+                # A step that was broken off leaves time where it got to.
+                self._is_moving = False
+                self._set(self._base)
+
+    def _set(self, instant: datetime) -> None:
+        self._base = instant
+        self._since = monotonic()
+        self._moved.set()
+
+    @override
+    def _real_time_until(self, instant: datetime) -> float | None:
+        left = (instant - self.now()).total_seconds()
+        if left <= 0:
+            return 0
+        return left / self._speed if self._speed else None
+
+
+def _later(one: datetime, other: datetime | None) -> datetime:
+    return one if other is None else max(one, other)

@@ -1,0 +1,46 @@
+"""What a decision returns: the scope it leaves behind, and the facts it made true."""
+
+from dataclasses import dataclass, replace
+
+from notbefore.core.ids import EventId
+from notbefore.core.model import Event, Scope, visible
+from notbefore.core.transitions import Transition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    scope: Scope
+    transitions: tuple[Transition, ...] = ()
+
+    def plus(self, later: "Change") -> "Change":
+        """This change and one decided on the scope it left."""
+        return Change(scope=later.scope, transitions=self.transitions + later.transitions)
+
+
+def published(before: Scope, change: Change) -> Change:
+    """Move the incarnation if, and only if, the VMs would see something else.
+
+    The incarnation is a promise: same number, same events. A change clients can't see must leave
+    it alone, or every agent runs its hooks again.
+    """
+    if _shown(before) == _shown(change.scope):
+        return change
+    scope = replace(change.scope, incarnation=before.incarnation + 1)
+    return Change(scope=scope, transitions=change.transitions)
+
+
+def with_event(scope: Scope, event: Event) -> Scope:
+    return replace(scope, events={**scope.events, event.id: event})
+
+
+def without_event(scope: Scope, event_id: EventId) -> Scope:
+    events = {other: event for other, event in scope.events.items() if other != event_id}
+    return replace(scope, events=events)
+
+
+def _shown(scope: Scope) -> list[Event]:
+    """The visible events, with what no api-version shows set aside."""
+    return [
+        replace(event, approval=None, maintenance=None, started_at=None, start_cause=None)
+        for event in visible(scope.events)
+    ]

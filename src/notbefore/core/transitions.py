@@ -1,0 +1,100 @@
+"""What happened, in the past tense: the facts the rules report.
+
+Each becomes one row of history in the transaction that made it true, and after the commit is
+what metrics, actuators and publishing hear of. The `event` is as the transition left it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from notbefore.core.ids import EventId, ResourceName, ScopeId
+from notbefore.core.model import Event, StartCause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    scope_id: ScopeId
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventTransition(Transition):
+    event: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled(EventTransition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved(EventTransition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started(EventTransition):
+    cause: StartCause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted(EventTransition):
+    """The event's impact on its VMs has begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored(EventTransition):
+    """The impact is over; the VMs run again while the event settles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed(EventTransition):
+    """A VM the event named is gone; the event goes on for the others."""
+
+    resource: ResourceName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed(EventTransition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canceled(EventTransition):
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activated(Transition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deactivated(Transition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenancePlanned(Transition):
+    update_domains: tuple[int, ...]
+    event_ids: tuple[EventId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceTransition(Transition):
+    resource: ResourceName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceAdded(ResourceTransition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceChanged(ResourceTransition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRemoved(ResourceTransition):
+    pass

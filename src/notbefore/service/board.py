@@ -1,0 +1,52 @@
+"""The documents as VMs read them, in memory, rendered once per change and api-version.
+
+A poll reads this and nothing else. The rule that must stay true: the Board shows committed
+documents only, and for one scope never an older one after a newer one.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from notbefore.core.ids import ScopeId
+from notbefore.core.model import Document, document
+from notbefore.service.ports import Commit, Saved
+
+Rendered = TypeVar("Rendered")
+
+
+class Page(Generic[Rendered]):
+    """One scope's document, with its renderings kept as they are asked for."""
+
+    __slots__ = ("_render", "_rendered", "document", "is_active", "revision")
+
+    def __init__(self, saved: Saved, render: Callable[[Document, str], Rendered]) -> None:
+        self.document = document(saved.scope)
+        self.is_active = saved.scope.active
+        self.revision = saved.revision
+        self._render = render
+        self._rendered: dict[str, Rendered] = {}
+
+    def rendered(self, version: str) -> Rendered:
+        found = self._rendered.get(version)
+        if found is None:
+            found = self._rendered[version] = self._render(self.document, version)
+        return found
+
+
+class Board(Generic[Rendered]):
+    def __init__(self, render: Callable[[Document, str], Rendered]) -> None:
+        self._render = render
+        self._pages: dict[ScopeId, Page[Rendered]] = {}
+
+    def page(self, scope_id: ScopeId) -> Page[Rendered] | None:
+        """None where the Board has no document: answer 503 then, never an empty one."""
+        return self._pages.get(scope_id)
+
+    def put(self, saved: Saved) -> None:
+        shown = self._pages.get(saved.scope.id)
+        if shown is None or shown.revision < saved.revision:
+            self._pages[saved.scope.id] = Page(saved, self._render)
+
+    def hear(self, commit: Commit) -> None:
+        for saved in commit.scopes:
+            self.put(saved)

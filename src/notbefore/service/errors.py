@@ -1,0 +1,64 @@
+"""Refusals that concern the fleet and the clock rather than the life of an event."""
+
+from collections.abc import Iterable
+
+from notbefore.core.errors import RefusalError
+
+
+class NameTakenError(RefusalError):
+    field = "name"
+
+    def __init__(self, name: str, scope_id: str) -> None:
+        super().__init__(f"a VM named {name!r} exists already, in scope {scope_id!r}")
+        self.name = name
+        self.scope_id = scope_id
+
+
+class AddressTakenError(RefusalError):
+    field = "address"
+
+    def __init__(self, address: str, name: str) -> None:
+        super().__init__(f"address {address} is bound to VM {name!r} already")
+        self.address = address
+        self.name = name
+
+
+class HostSharedError(RefusalError):
+    """A host goes down as a whole, so it can't hold two update domains of one set."""
+
+    field = "host"
+
+    def __init__(self, host: str, scope_id: str, domains: Iterable[int]) -> None:
+        self.domains = tuple(sorted(domains))
+        listed = ", ".join(map(str, self.domains))
+        super().__init__(
+            f"host {host!r} would hold VMs of update domains {listed} of {scope_id!r}:"
+            " give each update domain hosts of its own"
+        )
+        self.host = host
+        self.scope_id = scope_id
+
+
+class RealClockError(RefusalError):
+    field = "clock"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server's clock is real time and can't be moved:"
+            " start it with --clock paused, or --clock 1x, to move it"
+        )
+
+
+class BadSpeedError(RefusalError):
+    field = "speed"
+
+    def __init__(self, speed: float) -> None:
+        super().__init__(f"a speed of {speed:g} is not between 0.001 and 100000 times real time")
+        self.speed = speed
+
+
+class BackwardsError(RefusalError):
+    field = "by"
+
+    def __init__(self) -> None:
+        super().__init__("time only goes forward: give a step above zero")

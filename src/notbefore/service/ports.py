@@ -1,0 +1,272 @@
+"""Every seam of the service on one page: what it needs of the world, and what it hands over.
+
+A transaction is a plain function over a `Transaction`: deciding needs no await, so the whole of
+load, decide and save runs in one go where the store wants it (on its writer's thread), and can be
+run again when a race is lost. Such a function must not keep state between runs.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from notbefore.core.change import Change
+from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from notbefore.core.model import Actor, Event, EventStatus, EventType, Scope
+from notbefore.core.transitions import Transition
+
+T = TypeVar("T")
+
+
+class StoreUnavailableError(Exception):
+    """The store can't be reached or can't write. Nothing has changed; try again later."""
+
+
+# --- values that cross the seams -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a VM is told about itself, beyond what the rules need to know."""
+
+    vm_id: str
+    subscription_id: str
+    resource_group: str
+    location: str
+    size: str
+    computer_name: str
+    os_type: str = "Linux"
+    zone: str = ""
+    scale_set: str = ""
+    """The scale set it belongs to, by name; empty for none."""
+    is_flexible: bool = False
+    """Whether that scale set's orchestration mode is Flexible."""
+    availability_set: str = ""
+    placement_group_id: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A VM's place in the fleet: its scope, the address its requests come from, its profile."""
+
+    name: ResourceName
+    scope_id: ScopeId
+    address: str
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The VM behind a request."""
+
+    name: ResourceName
+    scope_id: ScopeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """An event as the store keeps it, open or over."""
+
+    scope_id: ScopeId
+    event: Event
+    ended_at: datetime | None = None
+    end_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRow:
+    """One change: who, from where, what, when, why."""
+
+    id: int
+    at: datetime
+    actor: str
+    address: str
+    action: str
+    """The transition's name in lower case with underscores: `started`, `resource_added`."""
+    scope_id: ScopeId
+    event_id: EventId | None
+    event_type: EventType | None
+    resources: tuple[ResourceName, ...]
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events to list. What is None does not narrow."""
+
+    statuses: frozenset[EventStatus] | None = None
+    scope_id: ScopeId | None = None
+    resource: ResourceName | None = None
+    type: EventType | None = None
+    limit: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFilter:
+    """Which history to list, newest first. What is None does not narrow."""
+
+    scope_id: ScopeId | None = None
+    resource: ResourceName | None = None
+    event_id: EventId | None = None
+    type: EventType | None = None
+    actor: str | None = None
+    before_id: int | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A scope as it was committed."""
+
+    scope: Scope
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What one transaction made true: told to the Board and everybody else, after the fact."""
+
+    scopes: tuple[Saved, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    bound: tuple[Binding, ...] = ()
+    unbound: tuple[ResourceName, ...] = ()
+    next_wake: datetime | None = None
+    """When the store next wants waking, over all scopes, as of this commit."""
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+class Snapshot(Protocol):
+    """What can be asked of the store. All answers of one snapshot agree with each other."""
+
+    @property
+    def now(self) -> datetime:
+        """The store's clock, read once for the whole snapshot."""
+
+    def load(self, scope_id: ScopeId) -> Scope:
+        """Raises UnknownScopeError."""
+
+    def scopes(self) -> Iterator[Saved]: ...
+    def binding(self, name: str) -> Binding | None:
+        """By name, in any letter case."""
+
+    def bindings(self) -> Iterator[Binding]: ...
+    def event(self, event_id: EventId) -> EventRecord | None: ...
+    def events(self, wanted: EventFilter) -> list[EventRecord]:
+        """Oldest first."""
+
+    def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        """Those of the ids that name events of this scope which are over."""
+
+    def started(self) -> list[EventRecord]:
+        """Every Started event, for the actuators to take up again after a restart."""
+
+    def scopes_of_work(self, work: MaintenanceId) -> list[ScopeId]:
+        """The scopes with open events of one maintenance, in a fixed order."""
+
+    def scopes_on(self, host: HostName) -> list[ScopeId]: ...
+    def due(self, limit: int) -> list[ScopeId]:
+        """Scopes whose next wake has come, the longest due first."""
+
+    def next_wake(self) -> datetime | None: ...
+    def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
+    def note(self, key: str) -> str | None:
+        """A remark that `put_note` left."""
+
+
+class Transaction(Snapshot, Protocol):
+    """All of it is committed, or nothing."""
+
+    def create(self, scope: Scope) -> None:
+        """Add a scope without VMs or events. Raises if it exists: ask `exists` first."""
+
+    def exists(self, scope_id: ScopeId) -> bool: ...
+    def save(self, change: Change, *, by: Actor) -> None:
+        """Write what differs from what was loaded, and one row of history for each transition.
+
+        A change that leaves the scope equal to the loaded one, with no transition, writes nothing.
+        Events that left the scope are kept, with the status that their transition shows. A VM that
+        left the scope loses its binding.
+        """
+
+    def bind(self, binding: Binding) -> None:
+        """Give a saved VM its address and profile. Raises AddressTakenError."""
+
+    def put_note(self, key: str, value: str) -> None: ...
+
+
+class Store(Protocol):
+    async def transact(self, work: Callable[[Transaction], T]) -> tuple[T, Commit]:
+        """Run the work and commit. An exception from the work rolls everything back."""
+
+    async def read(self, work: Callable[[Snapshot], T]) -> T: ...
+
+
+# --- time, and what carries events out -----------------------------------------------------------
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """The server's idea of time. It never goes back."""
+
+    def now(self) -> datetime: ...
+    def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
+        """Call once, as soon as `now()` has reached the instant. Calls come in order of instant."""
+
+
+class Actuator(Protocol):
+    """Carries Started events out, and says so to `Reports`."""
+
+    def begin(self, scope_id: ScopeId, event: Event) -> None:
+        """Take a Started event up. May come again for the same event after a restart."""
+
+
+class Reports(Protocol):
+    """What an actuator says. Each report may come more than once."""
+
+    async def interrupted(self, scope_id: ScopeId, event_id: EventId) -> None: ...
+    async def restored(self, scope_id: ScopeId, event_id: EventId) -> None: ...
+    async def completed(self, scope_id: ScopeId, event_id: EventId) -> None: ...
+
+
+# --- what the metadata listener asks for ---------------------------------------------------------
+
+
+class Directory(Protocol):
+    """Who is calling. In memory: asked on every new connection."""
+
+    @property
+    def generation(self) -> int:
+        """Moves whenever any answer may have changed."""
+
+    def by_address(self, address: str) -> Caller | None: ...
+    def by_name(self, name: str) -> Caller | None:
+        """In any letter case."""
+
+
+class Reader(Protocol):
+    """Takes note of who reads documents."""
+
+    def seen(self, scope_id: ScopeId) -> None:
+        """A VM of this active scope read its document. In memory: called on every poll."""
+
+    async def activate(self, caller: Caller, *, address: str) -> None:
+        """Switch a scope on, durably, as its first read does. Raises StoreUnavailableError."""
+
+    async def binding(self, name: ResourceName) -> Binding | None: ...
+
+
+class Approver(Protocol):
+    async def approve(
+        self, event_ids: Collection[EventId], *, caller: Caller, address: str
+    ) -> None:
+        """Returns once the approvals are durable. Raises RefusalError, StoreUnavailableError."""
+
+
+Listener = Callable[[Commit], None]
+"""Hears of every commit, in order, after it is durable and before its caller is answered."""
