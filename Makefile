@@ -34,11 +34,12 @@ test: check ## run the checks and every test, and measure coverage
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='src/notbefore/core/*' --fail-under=100
 
-check: .venv/.dev ## lint, formatting, types, import rules
+check: .venv/.dev ## lint, formatting, types, import rules, the rules of the tree
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
+	$(BIN)/pytest --quiet tests/test_tree.py
 
 fmt: .venv/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff check --fix $(CODE)
@@ -48,7 +49,7 @@ bench: .venv/.dev ## measure the poll path
 	$(BIN)/python -m benchmarks.poll $(ARGS)
 
 docs: .venv/.dev ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 mutants: .venv/.dev ## prove that the tests catch small wrong edits
 	$(BIN)/python -m tools.mutants $(ARGS)
