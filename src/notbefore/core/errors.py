@@ -207,13 +207,3 @@ class NotMaintainableError(RefusalError):
     def __init__(self, type_: str) -> None:
         super().__init__(f"maintenance is a Freeze, a Reboot or a Redeploy, not a {type_}")
         self.type = type_
-
-
-class InUseError(RefusalError):
-    """A VM that open events still name would vanish from under them."""
-
-    field = "resources"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"VM {name!r} is named by an open event; cancel or complete that first")
-        self.name = name

@@ -75,6 +75,11 @@ class Deactivated(Transition):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyChanged(Transition):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenancePlanned(Transition):
     update_domains: tuple[int, ...]
     event_ids: tuple[EventId, ...]

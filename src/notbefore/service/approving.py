@@ -1,0 +1,49 @@
+"""Approvals, from inside a VM and from the control plane. Both count the same."""
+
+from collections.abc import Collection
+
+from notbefore.core import lifecycle
+from notbefore.core.errors import UnknownEventError
+from notbefore.core.ids import EventId, ScopeId
+from notbefore.core.model import Actor
+from notbefore.core.rules import Rules
+from notbefore.service.deciding import Decider, save
+from notbefore.service.ports import Caller, Transaction
+
+
+class Approving:
+    def __init__(self, decider: Decider, rules: Rules) -> None:
+        self._decider = decider
+        self._rules = rules
+
+    async def approve(
+        self, event_ids: Collection[EventId], *, caller: Caller, address: str
+    ) -> None:
+        """By a VM, for events of its own scope. Either all ids are approved or none is."""
+        by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
+        await self._decider.decide(lambda tx: self._approve(tx, caller.scope_id, event_ids, by))
+
+    async def approve_from_outside(self, event_id: EventId, *, by: Actor) -> None:
+        """By somebody who need not be in the event's scope."""
+
+        def work(tx: Transaction) -> None:
+            record = tx.event(event_id)
+            if record is None:
+                raise UnknownEventError(event_id)
+            self._approve(tx, record.scope_id, (event_id,), by)
+
+        await self._decider.decide(work)
+
+    def _approve(
+        self, tx: Transaction, scope_id: ScopeId, event_ids: Collection[EventId], by: Actor
+    ) -> None:
+        scope = tx.load(scope_id)
+        change = lifecycle.approve(
+            scope,
+            event_ids,
+            by=by,
+            rules=self._rules,
+            now=tx.now,
+            closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),
+        )
+        save(tx, change, by=by)

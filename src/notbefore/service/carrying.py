@@ -1,0 +1,95 @@
+"""What actuators report: the impact of a Started event, and that it is done.
+
+Reports may come late and more than once; one that comes after the event is over changes nothing.
+"""
+
+from collections.abc import Callable, Mapping
+
+from notbefore.core import lifecycle
+from notbefore.core.change import Change
+from notbefore.core.errors import ClosedEventError, UnknownEventError
+from notbefore.core.ids import EventId, HostName, ResourceName, ScopeId
+from notbefore.core.model import Actor, Event, EventStatus, EventType, Scope
+from notbefore.core.transitions import Started
+from notbefore.service.deciding import Decider, save
+from notbefore.service.ports import Actuator, Commit, EventRecord, Transaction
+
+_ACTUATOR = Actor(name="actuator")
+_SPARE_HOSTS = "spare hosts used"
+
+
+class Carrying:
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+
+    async def interrupted(self, scope_id: ScopeId, event_id: EventId) -> None:
+        await self._report(
+            scope_id, event_id, lambda s, tx: lifecycle.interrupt(s, event_id, now=tx.now)
+        )
+
+    async def restored(self, scope_id: ScopeId, event_id: EventId) -> None:
+        await self._report(
+            scope_id, event_id, lambda s, tx: lifecycle.restore(s, event_id, now=tx.now)
+        )
+
+    async def completed(self, scope_id: ScopeId, event_id: EventId) -> None:
+        await self._report(scope_id, event_id, lambda s, tx: _complete(s, event_id, tx))
+
+    async def complete_by_hand(self, event_id: EventId, *, by: Actor) -> EventRecord:
+        """Somebody says that a Started event is done, ahead of the actuator."""
+
+        def work(tx: Transaction) -> EventRecord:
+            record = tx.event(event_id)
+            if record is None:
+                raise UnknownEventError(event_id)
+            if record.ended_at is not None:
+                raise ClosedEventError(event_id)
+            save(tx, _complete(tx.load(record.scope_id), event_id, tx), by=by)
+            return tx.event(event_id) or record
+
+        return await self._decider.decide(work)
+
+    async def resume(self, actuator: Actuator) -> None:
+        """Hand every Started event to the actuator again, after a restart."""
+        for record in await self._decider.ask(lambda snapshot: snapshot.started()):
+            actuator.begin(record.scope_id, record.event)
+
+    async def _report(
+        self,
+        scope_id: ScopeId,
+        event_id: EventId,
+        decide: Callable[[Scope, Transaction], Change],
+    ) -> None:
+        def work(tx: Transaction) -> None:
+            scope = tx.load(scope_id)
+            event = scope.events.get(event_id)
+            if event is not None and event.status is EventStatus.STARTED:
+                save(tx, decide(scope, tx), by=_ACTUATOR)
+
+        await self._decider.decide(work)
+
+
+def hand_over(commit: Commit, actuator: Actuator) -> None:
+    """Give the actuator what a commit has started."""
+    for fact in commit.transitions:
+        if isinstance(fact, Started):
+            actuator.begin(fact.scope_id, fact.event)
+
+
+def _complete(scope: Scope, event_id: EventId, tx: Transaction) -> Change:
+    event = scope.events.get(event_id)
+    moved_to = _new_hosts(event, tx) if event is not None else {}
+    return lifecycle.complete(scope, event_id, now=tx.now, moved_to=moved_to)
+
+
+def _new_hosts(event: Event, tx: Transaction) -> Mapping[ResourceName, HostName]:
+    """A host of its own for each VM: no other choice could put two update domains on one."""
+    if event.type is not EventType.REDEPLOY:
+        return {}
+    used = int(tx.note(_SPARE_HOSTS) or 0)
+    hosts = {
+        name: HostName(f"spare-{number:02}")
+        for number, name in enumerate(event.resources, start=used + 1)
+    }
+    tx.put_note(_SPARE_HOSTS, str(used + len(hosts)))
+    return hosts

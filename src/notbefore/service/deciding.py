@@ -1,0 +1,75 @@
+"""The one way in for every change: decide in a transaction, then tell, then answer.
+
+The rule that must stay true: nobody hears of a change before it is durable, and whoever asked for
+it is answered after the Board has heard.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from notbefore.core import maintenance
+from notbefore.core.change import Change
+from notbefore.core.ids import MaintenanceId
+from notbefore.core.model import Actor
+from notbefore.core.transitions import Approved, Canceled
+from notbefore.service.ports import Commit, Listener, Snapshot, Store, Transaction
+
+T = TypeVar("T")
+
+
+class Decider:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._listeners: list[Listener] = []
+        self._under_way: set[asyncio.Task[object]] = set()
+
+    def tell(self, listener: Listener) -> None:
+        """Let the listener hear of every commit from now on."""
+        self._listeners.append(listener)
+
+    async def decide(self, work: Callable[[Transaction], T]) -> T:
+        """Run the work, commit, and tell.
+
+        A caller who gives up waiting (a VM that hangs up) must not keep the others from hearing of
+        what is committed, so the work goes on without it.
+        """
+        task = asyncio.create_task(self._decide(work))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def ask(self, question: Callable[[Snapshot], T]) -> T:
+        return await self._store.read(question)
+
+    async def finish(self) -> None:
+        """Wait for what is under way, before the store is closed."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _decide(self, work: Callable[[Transaction], T]) -> T:
+        result, commit = await self._store.transact(work)
+        self._publish(commit)
+        return result
+
+    def _publish(self, commit: Commit) -> None:
+        for listener in self._listeners:
+            listener(commit)
+
+
+def save(tx: Transaction, change: Change, *, by: Actor) -> None:
+    """Save a change, and begin maintenance for which it was the last thing to wait for."""
+    tx.save(change, by=by)
+    for work in _maintenance_moved_by(change):
+        scopes = [tx.load(scope_id) for scope_id in tx.scopes_of_work(work)]
+        for begun in maintenance.settle_work(scopes, work, now=tx.now):
+            tx.save(begun, by=by)
+
+
+def _maintenance_moved_by(change: Change) -> list[MaintenanceId]:
+    moved = dict.fromkeys(
+        fact.event.maintenance
+        for fact in change.transitions
+        if isinstance(fact, Approved | Canceled)
+    )
+    return [work for work in moved if work is not None]

@@ -1,0 +1,135 @@
+"""The fleet: bringing it to a plan, and showing it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from notbefore.core import lifecycle, membership
+from notbefore.core.change import Change
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Actor, Scope
+from notbefore.core.transitions import ResourceAdded, ResourceChanged
+from notbefore.service.deciding import Decider, save
+from notbefore.service.errors import HostSharedError
+from notbefore.service.fleet_plan import PlannedScope
+from notbefore.service.ports import Binding, Transaction
+from notbefore.service.reading import Reading
+
+_APPLIED = "fleet applied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What applying a plan did to VMs, by name."""
+
+    added: tuple[ResourceName, ...] = ()
+    changed: tuple[ResourceName, ...] = ()
+    removed: tuple[ResourceName, ...] = ()
+    unchanged: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeView:
+    """A scope with the places of its VMs, as people look at it."""
+
+    scope: Scope
+    bindings: tuple[Binding, ...]
+
+
+class Fleet:
+    def __init__(self, decider: Decider, reading: Reading) -> None:
+        self._decider = decider
+        self._reading = reading
+
+    async def apply(
+        self, planned: Sequence[PlannedScope], *, by: Actor, prune: bool = False
+    ) -> Applied:
+        """Add what is missing and change what differs; with `prune`, remove what is not planned."""
+        return await self._decider.decide(lambda tx: _apply(tx, planned, by=by, prune=prune))
+
+    async def apply_once(
+        self, planned: Sequence[PlannedScope], *, digest: str, by: Actor
+    ) -> Applied | None:
+        """Apply a plan unless it is the one applied last: a restart must not bring back VMs that
+        were terminated since. None where it was."""
+
+        def work(tx: Transaction) -> Applied | None:
+            if tx.note(_APPLIED) == digest:
+                return None
+            tx.put_note(_APPLIED, digest)
+            return _apply(tx, planned, by=by, prune=False)
+
+        return await self._decider.decide(work)
+
+    async def show(self) -> list[ScopeView]:
+        views = await self._decider.ask(
+            lambda snapshot: _views(
+                [saved.scope for saved in snapshot.scopes()], list(snapshot.bindings())
+            )
+        )
+        return [self._with_last_read(view) for view in views]
+
+    def _with_last_read(self, view: ScopeView) -> ScopeView:
+        last = self._reading.last_read(view.scope)
+        return replace(view, scope=replace(view.scope, last_read_at=last))
+
+
+def _apply(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor, prune: bool) -> Applied:
+    removed = _prune(tx, planned, by) if prune else []
+    added: list[ResourceName] = []
+    changed: list[ResourceName] = []
+    unchanged = 0
+    for plan in planned:
+        if not tx.exists(plan.scope.id):
+            tx.create(replace(plan.scope, resources={}, events={}))
+        change = membership.enroll(tx.load(plan.scope.id), plan.scope, now=tx.now)
+        _refuse_shared_hosts(change.scope)
+        tx.save(change, by=by)
+        moved = _bind(tx, plan.bindings)
+        new = [f.resource for f in change.transitions if isinstance(f, ResourceAdded)]
+        other = [f.resource for f in change.transitions if isinstance(f, ResourceChanged)]
+        touched = dict.fromkeys([*other, *(name for name in moved if name not in new)])
+        added += new
+        changed += touched
+        unchanged += len(plan.scope.resources) - len(new) - len(touched)
+    return Applied(
+        added=tuple(added), changed=tuple(changed), removed=tuple(removed), unchanged=unchanged
+    )
+
+
+def _bind(tx: Transaction, bindings: Sequence[Binding]) -> list[ResourceName]:
+    """The names of those that were bound otherwise before."""
+    moved = []
+    for binding in bindings:
+        if tx.binding(binding.name) != binding:
+            tx.bind(binding)
+            moved.append(binding.name)
+    return moved
+
+
+def _prune(tx: Transaction, planned: Sequence[PlannedScope], by: Actor) -> list[ResourceName]:
+    wanted = {name for plan in planned for name in plan.scope.resources}
+    removed = []
+    for scope in [saved.scope for saved in tx.scopes()]:
+        change = Change(scope=scope)
+        for name in scope.resources:
+            if name not in wanted:
+                change = change.plus(lifecycle.remove(change.scope, name, now=tx.now))
+                removed.append(name)
+        save(tx, change, by=by)
+    return removed
+
+
+def _refuse_shared_hosts(scope: Scope) -> None:
+    domains: dict[str, set[int]] = {}
+    for resource in scope.resources.values():
+        domains.setdefault(resource.host, set()).add(resource.update_domain)
+    for host, held in domains.items():
+        if len(held) > 1:
+            raise HostSharedError(host, scope.id, held)
+
+
+def _views(scopes: list[Scope], bindings: list[Binding]) -> list[ScopeView]:
+    by_scope: dict[ScopeId, list[Binding]] = {}
+    for binding in bindings:
+        by_scope.setdefault(binding.scope_id, []).append(binding)
+    return [ScopeView(scope=scope, bindings=tuple(by_scope.get(scope.id, ()))) for scope in scopes]

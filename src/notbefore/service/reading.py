@@ -1,0 +1,72 @@
+"""Who reads documents: the first read switches a scope on, and silence switches it off.
+
+Polls leave their mark in memory only. It reaches the store when the scope is woken and every few
+minutes, so that a crash makes the store believe in a little more silence than there was: the next
+poll then switches the scope on again.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from notbefore.core import lifecycle
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Actor, Scope
+from notbefore.service.deciding import Decider
+from notbefore.service.ports import Binding, Caller, Clock, Transaction
+
+FLUSH_EVERY: Final = timedelta(minutes=5)
+_READERS: Final = Actor(name="readers")
+
+
+class Reading:
+    def __init__(self, decider: Decider, clock: Clock) -> None:
+        self._decider = decider
+        self._clock = clock
+        self._seen: dict[ScopeId, datetime] = {}
+
+    def seen(self, scope_id: ScopeId) -> None:
+        self._seen[scope_id] = self._clock.now()
+
+    async def activate(self, caller: Caller, *, address: str) -> None:
+        by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
+
+        def work(tx: Transaction) -> None:
+            tx.save(lifecycle.read(tx.load(caller.scope_id), at=tx.now), by=by)
+
+        await self._decider.decide(work)
+
+    async def binding(self, name: ResourceName) -> Binding | None:
+        return await self._decider.ask(lambda snapshot: snapshot.binding(name))
+
+    def last_read(self, scope: Scope) -> datetime | None:
+        """When a VM last read this scope's document, whether or not the store has heard of it."""
+        seen = self._seen.get(scope.id)
+        if seen is None or scope.last_read_at is None:
+            return scope.last_read_at or seen
+        return max(seen, scope.last_read_at)
+
+    async def flush(self) -> None:
+        """Write down who has read, so that a restart knows."""
+        marks = dict(self._seen)
+        if not marks:
+            return
+
+        def work(tx: Transaction) -> None:
+            for scope_id, at in marks.items():
+                scope = tx.load(scope_id)
+                if scope.active and (scope.last_read_at is None or at > scope.last_read_at):
+                    tx.save(lifecycle.read(scope, at=at), by=_READERS)
+
+        await self._decider.decide(work)
+        for scope_id, at in marks.items():
+            if self._seen.get(scope_id) == at:
+                del self._seen[scope_id]
+
+    def flush_regularly(self) -> None:
+        async def flush() -> None:
+            try:
+                await self.flush()
+            finally:
+                self.flush_regularly()
+
+        self._clock.at(self._clock.now() + FLUSH_EVERY, flush)

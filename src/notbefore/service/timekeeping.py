@@ -1,0 +1,72 @@
+"""The emulator's clock, as people move it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from notbefore.service.errors import BackwardsError, BadSpeedError, RealClockError
+from notbefore.service.ports import Clock
+
+SLOWEST: Final = 0.001
+FASTEST: Final = 100_000.0
+
+
+class MovableClock(Clock, Protocol):
+    @property
+    def speed(self) -> float: ...
+    def run(self, speed: float) -> None: ...
+    async def step(self, by: timedelta) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockReading:
+    now: datetime
+    speed: float
+    """Against real time; 0 while paused."""
+    is_real: bool
+
+
+class Timekeeping:
+    def __init__(self, clock: Clock, movable: MovableClock | None) -> None:
+        """`movable` is the same clock where it can be moved, and None where it is real time."""
+        self._clock = clock
+        self._movable = movable
+        self._speed_before_pause = 1.0
+
+    def show(self) -> ClockReading:
+        speed = 1.0 if self._movable is None else self._movable.speed
+        return ClockReading(now=self._clock.now(), speed=speed, is_real=self._movable is None)
+
+    def pause(self) -> ClockReading:
+        clock = self._require()
+        if clock.speed:
+            self._speed_before_pause = clock.speed
+        clock.run(0)
+        return self.show()
+
+    def resume(self) -> ClockReading:
+        """Go on as fast as before the pause."""
+        clock = self._require()
+        if not clock.speed:
+            clock.run(self._speed_before_pause)
+        return self.show()
+
+    def run(self, speed: float) -> ClockReading:
+        clock = self._require()
+        if not SLOWEST <= speed <= FASTEST:
+            raise BadSpeedError(speed)
+        clock.run(speed)
+        return self.show()
+
+    async def step(self, by: timedelta) -> ClockReading:
+        """Move forward; whatever falls due on the way happens in order before this returns."""
+        clock = self._require()
+        if by <= timedelta(0):
+            raise BackwardsError
+        await clock.step(by)
+        return self.show()
+
+    def _require(self) -> MovableClock:
+        if self._movable is None:
+            raise RealClockError
+        return self._movable

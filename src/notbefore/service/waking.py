@@ -1,0 +1,67 @@
+"""Sees to what falls due: events whose NotBefore has come, scopes that nobody reads any more.
+
+One timer for the earliest wake of all scopes. Waking a scope twice changes nothing, so this never
+has to know whether somebody else has been there.
+"""
+
+import logging
+from datetime import datetime, timedelta
+from typing import Final
+
+from notbefore.core import lifecycle
+from notbefore.core.change import Change
+from notbefore.core.model import Actor, Scope
+from notbefore.core.rules import Rules
+from notbefore.service.deciding import Decider, save
+from notbefore.service.ports import Clock, Commit, StoreUnavailableError, Timer, Transaction
+from notbefore.service.reading import Reading
+
+_log = logging.getLogger(__name__)
+
+_BATCH: Final = 256
+_RETRY: Final = timedelta(seconds=1)
+_TIME: Final = Actor(name="time")
+
+
+class Waker:
+    def __init__(self, decider: Decider, reading: Reading, rules: Rules, clock: Clock) -> None:
+        self._decider = decider
+        self._reading = reading
+        self._rules = rules
+        self._clock = clock
+        self._set_for: datetime | None = None
+        self._timer: Timer | None = None
+
+    def hear(self, commit: Commit) -> None:
+        self.set(commit.next_wake)
+
+    def set(self, instant: datetime | None) -> None:
+        """Wake at this instant, and at no other."""
+        if instant == self._set_for:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._set_for = instant
+        self._timer = None if instant is None else self._clock.at(instant, self._wake)
+
+    async def _wake(self) -> None:
+        self._set_for = self._timer = None
+        try:
+            while await self._decider.decide(self._wake_due) == _BATCH:
+                pass
+        except StoreUnavailableError:
+            _log.warning("the store is unavailable: nothing starts until it is back")
+            self.set(self._clock.now() + _RETRY)
+
+    def _wake_due(self, tx: Transaction) -> int:
+        due = tx.due(_BATCH)
+        for scope_id in due:
+            save(tx, self._woken(tx.load(scope_id), now=tx.now), by=_TIME)
+        return len(due)
+
+    def _woken(self, scope: Scope, *, now: datetime) -> Change:
+        change = Change(scope=scope)
+        last_read_at = self._reading.last_read(scope)
+        if scope.active and last_read_at is not None:
+            change = lifecycle.read(scope, at=last_read_at)
+        return change.plus(lifecycle.wake(change.scope, rules=self._rules, now=now))
