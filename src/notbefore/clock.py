@@ -79,6 +79,10 @@ class _Timekeeper(ABC):
     def now(self) -> datetime: ...
 
     @abstractmethod
+    def catch_up(self, instant: datetime) -> None:
+        """Be at least at this instant, the last on record, before any timer is set."""
+
+    @abstractmethod
     def _real_time_until(self, instant: datetime) -> float | None:
         """Seconds to wait, 0 once it has come; None while time stands still."""
 
@@ -124,15 +128,18 @@ class _Timekeeper(ABC):
 class SystemClock(_Timekeeper):
     """Real time: the wall clock as it was at the start, carried on by the monotonic one."""
 
-    def __init__(self, *, not_before: datetime | None = None) -> None:
-        """`not_before` is the last instant on record: the clock starts there if it is later."""
+    def __init__(self) -> None:
         super().__init__()
-        self._base = _later(wall_clock(), not_before)
+        self._base = wall_clock()
         self._since = monotonic()
 
     @override
     def now(self) -> datetime:
         return self._base + (monotonic() - self._since)
+
+    @override
+    def catch_up(self, instant: datetime) -> None:
+        self._base += max(instant - self.now(), timedelta(0))
 
     @override
     def _real_time_until(self, instant: datetime) -> float | None:
@@ -162,6 +169,10 @@ class VirtualClock(_Timekeeper):
         if self._is_moving or not self._speed:
             return self._base
         return self._base + (monotonic() - self._since) * self._speed
+
+    @override
+    def catch_up(self, instant: datetime) -> None:
+        self._set(max(instant, self.now()))
 
     def run(self, speed: float) -> None:
         """Go on from this instant at another speed."""
@@ -195,7 +206,3 @@ class VirtualClock(_Timekeeper):
         if left <= 0:
             return 0
         return left / self._speed if self._speed else None
-
-
-def _later(one: datetime, other: datetime | None) -> datetime:
-    return one if other is None else max(one, other)

@@ -1,0 +1,1 @@
+"""What carries Started events out, and reports when the work is done."""
