@@ -1,0 +1,231 @@
+"""From what an operator declares to scopes and bindings, ready to be applied. Pure, and linear.
+
+The rules that must stay true: the same plan expands to the same fleet, and no host holds VMs of two
+update domains of one scope.
+"""
+
+import ipaddress
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from notbefore.core.errors import RefusalError
+from notbefore.core.ids import HostName, ResourceName, ScopeId
+from notbefore.core.model import Resource, Scope
+from notbefore.service.fleet_faults import (
+    Fault,
+    InvalidFleetError,
+    canonical,
+    declaration_faults,
+    faults,
+    seat_faults,
+)
+from notbefore.service.fleet_kinds import (
+    AvailabilitySet,
+    CloudService,
+    FleetPlan,
+    Member,
+    Model,
+    Orchestration,
+    Role,
+    ScaleSet,
+    VirtualMachine,
+)
+from notbefore.service.fleet_seats import Group, Seat, groups
+from notbefore.service.ports import Binding, Profile
+
+__all__ = [
+    "AddressesExhaustedError",
+    "AvailabilitySet",
+    "CloudService",
+    "Fault",
+    "FleetPlan",
+    "InvalidFleetError",
+    "Member",
+    "Model",
+    "Orchestration",
+    "PlannedScope",
+    "Role",
+    "ScaleSet",
+    "VirtualMachine",
+    "expand",
+    "faults",
+]
+
+# Small enough that one host's maintenance can be read, large enough that it spans scopes.
+VMS_PER_HOST: Final = 10
+
+_NAMESPACE: Final = uuid.UUID("6f7e1c0a-3d52-5b7e-9d0c-6e6f74626566")
+# Plain callers on the machine itself come from these; a VM there would be taken for all of them.
+_NEVER: Final = frozenset({"127.0.0.1", "::1"})
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class AddressesExhaustedError(RefusalError):
+    field = "address"
+
+    def __init__(self, address_range: str) -> None:
+        super().__init__(
+            f"the range {address_range} has too few addresses for this fleet:"
+            " set address_range to a larger one"
+        )
+        self.address_range = address_range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedScope:
+    scope: Scope
+    bindings: tuple[Binding, ...]
+
+
+def expand(
+    plan: FleetPlan,
+    *,
+    address_range: ipaddress.IPv4Network | ipaddress.IPv6Network,
+    kept: Mapping[str, str] = _NOTHING,
+) -> list[PlannedScope]:
+    """The scopes of a plan, in its order.
+
+    `kept` are the addresses that VMs have now, by name: a VM for which the plan has no address
+    keeps the one it has, so that a plan can grow in the middle and nobody moves.
+    """
+    for fault in declaration_faults(plan):
+        raise fault.error
+    planned = list(groups(plan))
+    for fault in seat_faults(planned):
+        raise fault.error
+    addresses = _Addresses(planned, address_range, kept)
+    hosts = _Hosts(planned)
+    return [_planned(plan, group, addresses, hosts) for group in planned]
+
+
+def _planned(
+    plan: FleetPlan, group: Group, addresses: "_Addresses", hosts: "_Hosts"
+) -> PlannedScope:
+    scope_id = ScopeId(group.id)
+    placement_group_id = str(uuid.uuid5(_NAMESPACE, group.id)) if group.scale_set else ""
+    resources: dict[ResourceName, Resource] = {}
+    bindings: list[Binding] = []
+    for seat in group.seats:
+        resource = _resource(seat, hosts.host(seat))
+        resources[resource.name] = resource
+        profile = _profile(plan, group, seat, placement_group_id)
+        address = addresses.address(seat)
+        bindings.append(
+            Binding(name=resource.name, scope_id=scope_id, address=address, profile=profile)
+        )
+    scope = Scope(id=scope_id, kind=group.kind, resources=resources, policy=group.policy)
+    return PlannedScope(scope=scope, bindings=tuple(bindings))
+
+
+def _resource(seat: Seat, host: HostName) -> Resource:
+    return Resource(
+        name=ResourceName(seat.name),
+        host=host,
+        update_domain=seat.update_domain,
+        fault_domain=seat.fault_domain,
+        priority=seat.model.priority,
+        eviction_policy=seat.model.eviction_policy,
+        terminate_notice=seat.model.terminate_notice,
+    )
+
+
+def _profile(plan: FleetPlan, group: Group, seat: Seat, placement_group_id: str) -> Profile:
+    return Profile(
+        vm_id=str(uuid.uuid5(_NAMESPACE, f"vm/{seat.name.casefold()}")),
+        subscription_id=plan.subscription_id,
+        resource_group=plan.resource_group,
+        location=plan.location,
+        size=seat.model.size,
+        computer_name=seat.computer_name,
+        os_type=seat.model.os_type,
+        zone=seat.zone,
+        scale_set=group.scale_set,
+        is_flexible=group.is_flexible,
+        availability_set=group.availability_set,
+        placement_group_id=placement_group_id,
+        tags=seat.model.tags,
+    )
+
+
+class _Addresses:
+    """Declared ones, those that VMs have already, and the free ones of the range, in order."""
+
+    def __init__(
+        self,
+        planned: list[Group],
+        address_range: ipaddress.IPv4Network | ipaddress.IPv6Network,
+        kept: Mapping[str, str],
+    ) -> None:
+        self._range = address_range
+        self._kept = {name.casefold(): address for name, address in kept.items()}
+        self._declared = {
+            canonical(seat.address)
+            for group in planned
+            for seat in group.seats
+            if seat.address is not None
+        }
+        # Also those of VMs that are not in the plan: applying one need not remove them.
+        taken = self._declared | set(self._kept.values()) | _NEVER
+        self._free: Iterator[str] = (
+            text for address in address_range.hosts() if (text := str(address)) not in taken
+        )
+
+    def address(self, seat: Seat) -> str:
+        if seat.address is not None:
+            return canonical(seat.address)
+        kept = self._kept.get(seat.name.casefold())
+        if kept is not None and kept not in self._declared:
+            return kept
+        try:
+            return next(self._free)
+        except StopIteration:
+            raise AddressesExhaustedError(str(self._range)) from None
+
+
+class _Hosts:
+    """Declared hosts, and made-up ones that each serve one zone, update domain and fault domain.
+
+    VMs of all scopes share the made-up ones, and yet none can ever hold two update domains of one
+    scope. Their names tell what they serve, not when they were made up: a plan that grows may not
+    put a new VM on a host that until now served another update domain.
+    """
+
+    def __init__(self, planned: list[Group]) -> None:
+        self._declared = {
+            seat.host.casefold()
+            for group in planned
+            for seat in group.seats
+            if seat.host is not None
+        }
+        self._open: dict[tuple[str, int, int], tuple[HostName, int]] = {}
+        self._counts: dict[tuple[str, int, int], int] = {}
+
+    def host(self, seat: Seat) -> HostName:
+        if seat.host is not None:
+            return HostName(seat.host)
+        lane = (seat.zone, seat.update_domain, seat.fault_domain)
+        host, left = self._open.get(lane) or (self._make(lane), VMS_PER_HOST)
+        if left > 1:
+            self._open[lane] = (host, left - 1)
+        else:
+            del self._open[lane]
+        return host
+
+    def _make(self, lane: tuple[str, int, int]) -> HostName:
+        while True:
+            number = self._counts[lane] = self._counts.get(lane, 0) + 1
+            name = _host_name(*lane, number)
+            if name.casefold() not in self._declared:
+                return HostName(name)
+
+
+def _host_name(zone: str, update_domain: int, fault_domain: int, number: int) -> str:
+    """`host-01` for the first update domain; with a letter for further fault domains, and so on."""
+    letter = chr(ord("a") + fault_domain) if fault_domain else ""
+    name = f"host-{update_domain + 1:02}{letter}"
+    if number > 1:
+        name += f"-{number}"
+    return f"{name}-zone-{zone}" if zone else name
