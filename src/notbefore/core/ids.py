@@ -15,15 +15,14 @@ ResourceName = NewType("ResourceName", str)
 HostName = NewType("HostName", str)
 MaintenanceId = NewType("MaintenanceId", str)
 
-_GUID: Final = re.compile(r"[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}")
+_GUID: Final = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 def parse_event_id(text: str) -> EventId:
     """Azure's documents show ids in upper case, its tables in lower: both name the same event."""
-    folded = text.upper()
-    if not _GUID.fullmatch(folded):
+    if not _GUID.fullmatch(text):
         raise InvalidIdError(text)
-    return EventId(folded)
+    return EventId(text.upper())
 
 
 def same_name(one: str, other: str) -> bool:
