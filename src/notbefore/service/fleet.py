@@ -1,5 +1,7 @@
 """The fleet: bringing it to a plan, and showing it."""
 
+import hashlib
+import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,11 +12,13 @@ from notbefore.core.model import Actor, Scope
 from notbefore.core.transitions import ResourceAdded, ResourceChanged
 from notbefore.service.deciding import Decider, save
 from notbefore.service.errors import HostSharedError
-from notbefore.service.fleet_plan import PlannedScope
+from notbefore.service.fleet_plan import FleetPlan, PlannedScope, expand
 from notbefore.service.ports import Binding, Transaction
 from notbefore.service.reading import Reading
 
 _APPLIED = "fleet applied"
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,27 +40,28 @@ class ScopeView:
 
 
 class Fleet:
-    def __init__(self, decider: Decider, reading: Reading) -> None:
+    def __init__(self, decider: Decider, reading: Reading, address_range: Network) -> None:
+        """VMs that a plan gives no address get one of the range."""
         self._decider = decider
         self._reading = reading
+        self._address_range = address_range
 
-    async def apply(
-        self, planned: Sequence[PlannedScope], *, by: Actor, prune: bool = False
-    ) -> Applied:
+    async def apply(self, plan: FleetPlan, *, by: Actor, prune: bool = False) -> Applied:
         """Add what is missing and change what differs; with `prune`, remove what is not planned."""
-        return await self._decider.decide(lambda tx: _apply(tx, planned, by=by, prune=prune))
+        return await self._decider.decide(lambda tx: self._apply(tx, plan, by=by, prune=prune))
 
-    async def apply_once(
-        self, planned: Sequence[PlannedScope], *, digest: str, by: Actor
-    ) -> Applied | None:
-        """Apply a plan unless it is the one applied last: a restart must not bring back VMs that
-        were terminated since. None where it was."""
+    async def apply_once(self, plan: FleetPlan, *, by: Actor) -> Applied | None:
+        """Apply a plan, unless it is the one applied so last; None where it is.
+
+        A restart with the same fleet file must not bring back VMs that were terminated since.
+        """
+        digest = hashlib.sha256(repr(plan).encode()).hexdigest()
 
         def work(tx: Transaction) -> Applied | None:
             if tx.note(_APPLIED) == digest:
                 return None
             tx.put_note(_APPLIED, digest)
-            return _apply(tx, planned, by=by, prune=False)
+            return self._apply(tx, plan, by=by, prune=False)
 
         return await self._decider.decide(work)
 
@@ -67,6 +72,11 @@ class Fleet:
             )
         )
         return [self._with_last_read(view) for view in views]
+
+    def _apply(self, tx: Transaction, plan: FleetPlan, *, by: Actor, prune: bool) -> Applied:
+        kept = {binding.name: binding.address for binding in tx.bindings()}
+        planned = expand(plan, address_range=self._address_range, kept=kept)
+        return _apply(tx, planned, by=by, prune=prune)
 
     def _with_last_read(self, view: ScopeView) -> ScopeView:
         last = self._reading.last_read(view.scope)

@@ -1,0 +1,5 @@
+"""`python -m notbefore` is `notbefore`."""
+
+from notbefore.cli import main
+
+main()

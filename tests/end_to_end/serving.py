@@ -1,0 +1,133 @@
+"""A real server process, its two doors, and the CLI beside it."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+METADATA: Final = {"Metadata": "true"}
+DOCUMENT: Final = "/metadata/scheduledevents?api-version=2020-07-01"
+
+_READY: Final = re.compile(r"^\s*(metadata|control)\s+(http://\S+)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:  # JSON is whatever it is; each test says what it expects
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    pid: int
+    metadata: str
+    """HOST:PORT"""
+    control: str
+
+    def get(self, path: str = DOCUMENT, *, source: str | None = None, **headers: str) -> Answer:
+        return self._ask("GET", path, None, source, headers)
+
+    def approve(self, *event_ids: str, path: str = DOCUMENT, source: str | None = None) -> Answer:
+        body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in event_ids]})
+        return self._ask("POST", path, body, source, {})
+
+    def command(self, *words: str) -> Any:
+        """Run the CLI with --json, and return what it printed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "notbefore", *words, "--json"],
+            env=environment(NOTBEFORE_CONTROL=f"http://{self.control}"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Ask the control listener, which is quicker than starting the CLI."""
+        connection = HTTPConnection(self.control, timeout=60)
+        with contextlib.closing(connection):
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, text, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answer = response.read()
+        assert response.status < 400, answer
+        return json.loads(answer)
+
+    def _ask(
+        self, method: str, path: str, body: str | None, source: str | None, extra: dict[str, str]
+    ) -> Answer:
+        # Host and port apart: a source address goes with the connection, not with the request.
+        where = urlsplit(f"http://{self.metadata}")
+        connection = HTTPConnection(
+            where.hostname or "",
+            where.port,
+            timeout=60,
+            source_address=None if source is None else (source, 0),
+        )
+        with contextlib.closing(connection):
+            connection.request(method, path, body, METADATA | extra)
+            response = connection.getresponse()
+            return Answer(
+                status=response.status,
+                headers={name.lower(): value for name, value in response.getheaders()},
+                body=response.read(),
+            )
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's environment, without settings of the person who runs the tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NOTBEFORE_")}
+    return kept | {"NO_COLOR": "1"} | more
+
+
+def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
+    defaults = ("--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--clock", "paused")
+    command = [sys.executable, "-m", "notbefore", "serve", "--data", str(folder / "state")]
+    return subprocess.Popen(
+        [*command, *defaults, *flags],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=(folder / "log").open("a"),
+        text=True,
+    )
+
+
+def ready(running: subprocess.Popen[str], folder: Path) -> Server:
+    """Wait until the server says where it listens."""
+    assert running.stdout is not None
+    found: dict[str, str] = {}
+    for line in running.stdout:
+        if match := _READY.match(line):
+            found[match[1]] = match[2].removeprefix("http://")
+        if len(found) == 2:
+            return Server(pid=running.pid, metadata=found["metadata"], control=found["control"])
+    running.wait()
+    raise AssertionError(f"the server did not start: {(folder / 'log').read_text()}")
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *flags: str) -> Iterator[Server]:
+    running = start(folder, *flags)
+    try:
+        yield ready(running, folder)
+    finally:
+        running.send_signal(signal.SIGTERM)
+        running.wait(timeout=30)
+        if running.stdout is not None:
+            running.stdout.close()

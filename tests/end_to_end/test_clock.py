@@ -1,0 +1,51 @@
+"""Time, as a person at the command line moves it."""
+
+from pathlib import Path
+
+from tests.end_to_end.serving import serving
+
+
+def test_a_step_of_15_minutes_starts_a_reboot_and_one_of_14m59s_does_not(tmp_path: Path) -> None:
+    """I1: nothing starts early; I20: nothing is late."""
+    with serving(tmp_path) as server:
+        server.get()
+        server.command("schedule", "reboot", "--vm", "web")
+
+        server.command("clock", "step", "14m59s")
+        [early] = server.get().json["Events"]
+        server.command("clock", "step", "1s")
+        [on_time] = server.get().json["Events"]
+
+    assert early["EventStatus"] == "Scheduled"
+    assert on_time["EventStatus"] == "Started"
+    assert on_time["NotBefore"] == ""
+
+
+def test_an_unapproved_reboot_starts_exactly_at_its_not_before(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        server.get()
+        [scheduled] = server.command("schedule", "reboot", "--vm", "web")["events"]
+
+        server.command("clock", "step", "1h")
+        rows = server.command("history", "--event", scheduled["event_id"])["history"]
+
+    started = next(row for row in rows if row["action"] == "started")
+    assert started["at"] == scheduled["not_before"]
+    assert started["cause"] == "not_before"
+
+
+def test_a_restarted_server_does_not_go_back_in_time(tmp_path: Path) -> None:
+    """I3, I7: what VMs were promised before the restart still holds after it."""
+    with serving(tmp_path) as server:
+        server.get()
+        server.command("schedule", "reboot", "--vm", "web")
+        before = server.get().body
+        stepped = server.command("clock", "step", "3d")["now"]
+
+    with serving(tmp_path) as server:
+        now = server.command("clock", "show")["now"]
+        after = server.get().json
+
+    assert now >= stepped
+    assert after["DocumentIncarnation"] > 2
+    assert b"Scheduled" in before

@@ -1,0 +1,54 @@
+"""A machine with Python and nothing of ours: `make run` in a new checkout, and the curl line."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from tests.end_to_end.serving import environment, ready
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+def test_make_run_in_a_fresh_checkout_serves_a_document(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    for name in _files():
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, checkout / name)
+
+    flags = "--metadata 127.0.0.1:0 --control 127.0.0.1:0"
+    running = subprocess.Popen(
+        ["make", "run", f"ARGS={flags}"],
+        cwd=checkout,
+        # Neither this test's environment nor the make that runs it may lend the checkout anything.
+        env={n: v for n, v in environment().items() if n not in {"VIRTUAL_ENV", "MAKEFLAGS"}},
+        stdout=subprocess.PIPE,
+        stderr=(tmp_path / "log").open("w"),
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        answer = ready(running, tmp_path).get()
+    finally:
+        # make and the server under it.
+        os.killpg(running.pid, signal.SIGTERM)
+        running.wait(timeout=60)
+        if running.stdout is not None:
+            running.stdout.close()
+
+    assert answer.body == b'{"DocumentIncarnation":1,"Events":[]}'
+    assert (checkout / ".notbefore").is_dir()
+
+
+def _files() -> list[str]:
+    """What a clone would have, with what is about to be committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
