@@ -74,7 +74,7 @@ class Fleet:
         return [self._with_last_read(view) for view in views]
 
     def _apply(self, tx: Transaction, plan: FleetPlan, *, by: Actor, prune: bool) -> Applied:
-        kept = {binding.name: binding.address for binding in tx.bindings()}
+        kept = {str(binding.name): binding.address for binding in tx.bindings()}
         planned = expand(plan, address_range=self._address_range, kept=kept)
         return _apply(tx, planned, by=by, prune=prune)
 
