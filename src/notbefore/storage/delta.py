@@ -1,0 +1,151 @@
+"""What saving a change writes: decided here, once, for every store.
+
+The rule that must stay true: an event leaves a scope only with the record of how it ended.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from notbefore.core.change import Change
+from notbefore.core.ids import EventId, ResourceName
+from notbefore.core.model import Actor, Resource, Scope
+from notbefore.core.transitions import (
+    Canceled,
+    Completed,
+    EventTransition,
+    ResourceTransition,
+    Started,
+    Transition,
+)
+from notbefore.service.errors import NameTakenError
+from notbefore.service.ports import EventRecord, HistoryRow
+from notbefore.storage.errors import VanishedEventError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """The difference between a scope as it is kept and as it is to be kept."""
+
+    scope: Scope
+    """As it is to be."""
+    removed: tuple[ResourceName, ...]
+    """VMs to take out, before any is put in: one may come back under another letter case."""
+    added: tuple[Resource, ...]
+    changed: tuple[Resource, ...]
+    order: tuple[ResourceName, ...]
+    """All VMs in their new order; empty where they keep it and those added come last."""
+    opened: tuple[EventId, ...]
+    """Those of the records that are new, and must be new to the whole store."""
+    records: tuple[EventRecord, ...]
+    """Events to write, those over included, the oldest first."""
+    transitions: tuple[Transition, ...]
+
+
+def between(before: Scope, change: Change) -> Delta | None:
+    """None where there is nothing to write."""
+    after = change.scope
+    order = _new_order(before, after)
+    if before == after and not order and not change.transitions:
+        return None
+    _refuse_names_twice(after)
+    records = tuple(_records(before, change))
+    return Delta(
+        scope=after,
+        removed=tuple(name for name in before.resources if name not in after.resources),
+        added=tuple(vm for name, vm in after.resources.items() if name not in before.resources),
+        changed=tuple(
+            vm
+            for name, vm in after.resources.items()
+            if name in before.resources and vm != before.resources[name]
+        ),
+        order=order,
+        opened=tuple(r.event.id for r in records if r.event.id not in before.events),
+        records=records,
+        transitions=change.transitions,
+    )
+
+
+def refuse_inhabited(scope: Scope) -> None:
+    """A scope is created empty: what moves into it is saved, so that history tells of it."""
+    if scope.resources or scope.events:
+        raise ValueError(f"scope {scope.id!r} is to be created without VMs and events")
+
+
+def fold(name: str) -> str:
+    """Names that differ in letter case only are one name: this is what is compared."""
+    return name.casefold()
+
+
+def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iterator[HistoryRow]:
+    """One row for each transition, numbered on from `after`."""
+    for number, fact in enumerate(transitions, start=after + 1):
+        event = fact.event if isinstance(fact, EventTransition) else None
+        yield HistoryRow(
+            id=number,
+            at=fact.at,
+            actor=by.name,
+            address=by.address,
+            action=_action(fact),
+            scope_id=fact.scope_id,
+            event_id=None if event is None else event.id,
+            event_type=None if event is None else event.type,
+            resources=_resources(fact),
+            cause=_cause(fact),
+        )
+
+
+def _records(before: Scope, change: Change) -> Iterator[EventRecord]:
+    after = change.scope
+    ended = {
+        fact.event.id: fact
+        for fact in change.transitions
+        if isinstance(fact, Completed | Canceled) and fact.event.id not in after.events
+    }
+    for event_id in before.events:
+        if event_id not in after.events and event_id not in ended:
+            raise VanishedEventError(event_id)
+    for fact in ended.values():
+        yield EventRecord(
+            scope_id=after.id, event=fact.event, ended_at=fact.at, end_reason=_cause(fact)
+        )
+    for event in after.events.values():
+        if event != before.events.get(event.id):
+            yield EventRecord(scope_id=after.id, event=event)
+
+
+def _new_order(before: Scope, after: Scope) -> tuple[ResourceName, ...]:
+    stayed = [name for name in before.resources if name in after.resources]
+    came = [name for name in after.resources if name not in before.resources]
+    wanted = tuple(after.resources)
+    return () if wanted == (*stayed, *came) else wanted
+
+
+def _refuse_names_twice(scope: Scope) -> None:
+    folded = set()
+    for name in scope.resources:
+        if fold(name) in folded:
+            raise NameTakenError(name, scope.id)
+        folded.add(fold(name))
+
+
+def _action(fact: Transition) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(fact).__name__).lower()
+
+
+def _resources(fact: Transition) -> tuple[ResourceName, ...]:
+    if isinstance(fact, EventTransition):
+        return fact.event.resources
+    if isinstance(fact, ResourceTransition):
+        return (fact.resource,)
+    return ()
+
+
+def _cause(fact: Transition) -> str:
+    match fact:
+        case Started():
+            return fact.cause.value
+        case Canceled():
+            return fact.reason
+        case _:
+            return ""

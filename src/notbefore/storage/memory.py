@@ -1,0 +1,275 @@
+"""A store that forgets: for tests, and for servers that live as long as one.
+
+A transaction works on a copy of everything and puts it in place at the end, so a snapshot is
+whatever was in place when it was taken.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from typing import Self, TypeVar
+
+from typing_extensions import override
+
+from notbefore.core.change import Change
+from notbefore.core.errors import DuplicateEventError, UnknownResourceError, UnknownScopeError
+from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from notbefore.core.model import Actor, EventStatus, Scope
+from notbefore.service.errors import AddressTakenError, NameTakenError
+from notbefore.service.ports import (
+    Binding,
+    Clock,
+    Commit,
+    EventFilter,
+    EventRecord,
+    HistoryFilter,
+    HistoryRow,
+    Saved,
+    Snapshot,
+    Transaction,
+)
+from notbefore.storage import delta
+from notbefore.storage.delta import Delta, fold
+from notbefore.storage.tally import Tally
+
+T = TypeVar("T")
+NextWake = Callable[[Scope], datetime | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """Everything kept. Frozen only in that no field is ever replaced: a copy is for changing."""
+
+    scopes: dict[ScopeId, Saved] = field(default_factory=dict)
+    wakes: dict[ScopeId, datetime] = field(default_factory=dict)
+    owners: dict[str, ScopeId] = field(default_factory=dict)
+    """The scope of every VM, by its folded name."""
+    bindings: dict[str, Binding] = field(default_factory=dict)
+    """By folded name."""
+    addresses: dict[str, ResourceName] = field(default_factory=dict)
+    events: dict[EventId, EventRecord] = field(default_factory=dict)
+    """Open and over, oldest first."""
+    history: list[HistoryRow] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> "Contents":
+        return Contents(
+            scopes=self.scopes.copy(),
+            wakes=self.wakes.copy(),
+            owners=self.owners.copy(),
+            bindings=self.bindings.copy(),
+            addresses=self.addresses.copy(),
+            events=self.events.copy(),
+            history=self.history.copy(),
+            notes=self.notes.copy(),
+        )
+
+
+class MemoryStore:
+    def __init__(self, clock: Clock, *, next_wake: NextWake) -> None:
+        self._clock = clock
+        self._next_wake = next_wake
+        self._contents = Contents()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def transact(self, work: Callable[[Transaction], T]) -> tuple[T, Commit]:
+        # No await between reading the contents and replacing them: that is the lock.
+        contents = self._contents.copy()
+        transaction = MemoryTransaction(contents, self._clock.now(), self._next_wake)
+        result = work(transaction)
+        commit = transaction.commit()
+        self._contents = contents
+        return result, commit
+
+    async def read(self, work: Callable[[Snapshot], T]) -> T:
+        return work(MemorySnapshot(self._contents, self._clock.now()))
+
+
+class MemorySnapshot:
+    def __init__(self, contents: Contents, now: datetime) -> None:
+        self._contents = contents
+        self._now = now
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    def load(self, scope_id: ScopeId) -> Scope:
+        return self._saved(scope_id).scope
+
+    def scopes(self) -> Iterator[Saved]:
+        return iter(list(self._contents.scopes.values()))
+
+    def binding(self, name: str) -> Binding | None:
+        return self._contents.bindings.get(fold(name))
+
+    def bindings(self) -> Iterator[Binding]:
+        names = [name for saved in self.scopes() for name in saved.scope.resources]
+        found = map(self.binding, names)
+        return iter([binding for binding in found if binding is not None])
+
+    def event(self, event_id: EventId) -> EventRecord | None:
+        return self._contents.events.get(event_id)
+
+    def events(self, wanted: EventFilter) -> list[EventRecord]:
+        newest_first = reversed(self._contents.events.values())
+        matching = (record for record in newest_first if _is_wanted_event(record, wanted))
+        return list(islice(matching, wanted.limit))[::-1]
+
+    def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        records = (self.event(event_id) for event_id in event_ids)
+        return frozenset(
+            record.event.id
+            for record in records
+            if record is not None and record.scope_id == scope_id and record.ended_at is not None
+        )
+
+    def started(self) -> list[EventRecord]:
+        records = self._contents.events.values()
+        return [record for record in records if record.event.status is EventStatus.STARTED]
+
+    def scopes_of_work(self, work: MaintenanceId) -> list[ScopeId]:
+        return sorted(
+            saved.scope.id
+            for saved in self.scopes()
+            if any(event.maintenance == work for event in saved.scope.events.values())
+        )
+
+    def scopes_on(self, host: HostName) -> list[ScopeId]:
+        return sorted(
+            saved.scope.id
+            for saved in self.scopes()
+            if any(vm.host == host for vm in saved.scope.resources.values())
+        )
+
+    def due(self, limit: int) -> list[ScopeId]:
+        due = [(at, scope_id) for scope_id, at in self._contents.wakes.items() if at <= self._now]
+        return [scope_id for _, scope_id in sorted(due)[:limit]]
+
+    def next_wake(self) -> datetime | None:
+        return min(self._contents.wakes.values(), default=None)
+
+    def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
+        newest_first = reversed(self._contents.history)
+        return list(
+            islice((row for row in newest_first if _is_wanted_row(row, wanted)), wanted.limit)
+        )
+
+    def note(self, key: str) -> str | None:
+        return self._contents.notes.get(key)
+
+    def _saved(self, scope_id: ScopeId) -> Saved:
+        saved = self._contents.scopes.get(scope_id)
+        if saved is None:
+            raise UnknownScopeError(scope_id)
+        return saved
+
+
+class MemoryTransaction(MemorySnapshot):
+    @override
+    def __init__(self, contents: Contents, now: datetime, next_wake: NextWake) -> None:
+        super().__init__(contents, now)
+        self._wake_of = next_wake
+        self._tally = Tally()
+
+    def exists(self, scope_id: ScopeId) -> bool:
+        return scope_id in self._contents.scopes
+
+    def create(self, scope: Scope) -> None:
+        delta.refuse_inhabited(scope)
+        if self.exists(scope.id):
+            raise ValueError(f"scope {scope.id!r} exists")
+        self._put(self._tally.created(scope))
+
+    def save(self, change: Change, *, by: Actor) -> None:
+        before = self._saved(change.scope.id)
+        difference = delta.between(before.scope, change)
+        if difference is None:
+            return
+        self._refuse_taken(difference)
+        self._move_resources(difference)
+        self._contents.events.update({r.event.id: r for r in difference.records})
+        rows = self._contents.history
+        rows.extend(delta.history(change.transitions, by=by, after=len(rows)))
+        self._put(self._tally.changed(before, difference))
+
+    def bind(self, binding: Binding) -> None:
+        contents = self._contents
+        if contents.owners.get(fold(binding.name)) != binding.scope_id:
+            raise UnknownResourceError(binding.name)
+        holder = contents.addresses.get(binding.address)
+        if holder is not None and fold(holder) != fold(binding.name):
+            raise AddressTakenError(binding.address, holder)
+        [name] = (n for n in self.load(binding.scope_id).resources if fold(n) == fold(binding.name))
+        binding = replace(binding, name=name)
+        if self.binding(name) == binding:
+            return
+        self._unbind(name)
+        contents.bindings[fold(name)] = binding
+        if binding.address:
+            contents.addresses[binding.address] = name
+        self._tally.bound(binding)
+
+    def put_note(self, key: str, value: str) -> None:
+        self._contents.notes[key] = value
+
+    def commit(self) -> Commit:
+        return self._tally.commit(next_wake=self.next_wake())
+
+    def _refuse_taken(self, difference: Delta) -> None:
+        for vm in difference.added:
+            owner = self._contents.owners.get(fold(vm.name), difference.scope.id)
+            if owner != difference.scope.id:
+                raise NameTakenError(vm.name, owner)
+        for event_id in difference.opened:
+            if event_id in self._contents.events:
+                raise DuplicateEventError(event_id)
+
+    def _move_resources(self, difference: Delta) -> None:
+        for name in difference.removed:
+            self._unbind(name)
+            del self._contents.owners[fold(name)]
+        for vm in difference.added:
+            self._contents.owners[fold(vm.name)] = difference.scope.id
+
+    def _unbind(self, name: ResourceName) -> None:
+        former = self._contents.bindings.pop(fold(name), None)
+        if former is not None:
+            self._contents.addresses.pop(former.address, None)
+
+    def _put(self, saved: Saved) -> None:
+        scope_id = saved.scope.id
+        self._contents.scopes[scope_id] = saved
+        self._contents.wakes.pop(scope_id, None)
+        if (at := self._wake_of(saved.scope)) is not None:
+            self._contents.wakes[scope_id] = at
+
+
+def _is_wanted_event(record: EventRecord, wanted: EventFilter) -> bool:
+    return (
+        (wanted.statuses is None or record.event.status in wanted.statuses)
+        and (wanted.scope_id is None or record.scope_id == wanted.scope_id)
+        and (wanted.resource is None or _is_among(wanted.resource, record.event.resources))
+        and (wanted.type is None or record.event.type is wanted.type)
+    )
+
+
+def _is_wanted_row(row: HistoryRow, wanted: HistoryFilter) -> bool:
+    return (
+        (wanted.scope_id is None or row.scope_id == wanted.scope_id)
+        and (wanted.resource is None or _is_among(wanted.resource, row.resources))
+        and (wanted.event_id is None or row.event_id == wanted.event_id)
+        and (wanted.type is None or row.event_type is wanted.type)
+        and (wanted.actor is None or row.actor == wanted.actor)
+        and (wanted.before_id is None or row.id < wanted.before_id)
+    )
+
+
+def _is_among(name: ResourceName, names: Collection[ResourceName]) -> bool:
+    return fold(name) in map(fold, names)

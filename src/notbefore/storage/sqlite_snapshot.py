@@ -1,0 +1,193 @@
+"""Every question the service asks of SQLite."""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from notbefore.core.errors import UnknownScopeError
+from notbefore.core.ids import EventId, HostName, MaintenanceId, ScopeId
+from notbefore.core.model import EventStatus, Scope
+from notbefore.service.ports import (
+    Binding,
+    EventFilter,
+    EventRecord,
+    HistoryFilter,
+    HistoryRow,
+    Saved,
+)
+from notbefore.storage import rows
+from notbefore.storage.delta import fold
+from notbefore.storage.rows import Value, micros, to_json
+
+_OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+_NAMES_IT: Final = "EXISTS (SELECT 1 FROM json_each(resources) WHERE fold(value) = :resource)"
+
+
+class SqliteSnapshot:
+    def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
+        self._connection = connection
+        self._now = now
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    def load(self, scope_id: ScopeId) -> Scope:
+        return self._saved(scope_id).scope
+
+    def scopes(self) -> Iterator[Saved]:
+        resources = _by_scope(self._all("SELECT * FROM resources ORDER BY scope_id, position"))
+        events = _by_scope(
+            self._all("SELECT * FROM events WHERE ended_at IS NULL ORDER BY scope_id, sequence")
+        )
+        return iter(
+            [
+                rows.to_saved(
+                    row, resources=resources.get(row["id"], ()), events=events.get(row["id"], ())
+                )
+                for row in self._all("SELECT * FROM scopes ORDER BY number")
+            ]
+        )
+
+    def binding(self, name: str) -> Binding | None:
+        row = self._one(
+            "SELECT * FROM resources WHERE folded = ? AND profile IS NOT NULL", fold(name)
+        )
+        return None if row is None else rows.to_binding(row)
+
+    def bindings(self) -> Iterator[Binding]:
+        found = self._all(
+            """SELECT resources.* FROM resources JOIN scopes ON scopes.id = scope_id
+               WHERE profile IS NOT NULL ORDER BY scopes.number, position"""
+        )
+        return map(rows.to_binding, found)
+
+    def event(self, event_id: EventId) -> EventRecord | None:
+        row = self._one("SELECT * FROM events WHERE id = ?", event_id)
+        return None if row is None else rows.to_record(row)
+
+    def events(self, wanted: EventFilter) -> list[EventRecord]:
+        statuses = wanted.statuses
+        conditions = {
+            # What the partial index is for, said in its own words.
+            "ended_at IS NULL": statuses is not None and statuses <= _OPEN,
+            "status IN (SELECT value FROM json_each(:statuses))": statuses is not None,
+            "scope_id = :scope_id": wanted.scope_id is not None,
+            "type = :type": wanted.type is not None,
+            _NAMES_IT: wanted.resource is not None,
+        }
+        found = self._connection.execute(
+            f"SELECT * FROM events {_where(conditions)} ORDER BY sequence DESC LIMIT :limit",
+            {
+                "statuses": to_json(sorted(statuses or ())),
+                "scope_id": wanted.scope_id,
+                "type": wanted.type,
+                "resource": fold(wanted.resource or ""),
+                "limit": wanted.limit,
+            },
+        )
+        return [rows.to_record(row) for row in found][::-1]
+
+    def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        found = self._all(
+            """SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?))
+               AND scope_id = ? AND ended_at IS NOT NULL""",
+            to_json(list(event_ids)),
+            scope_id,
+        )
+        return frozenset(EventId(row["id"]) for row in found)
+
+    def started(self) -> list[EventRecord]:
+        found = self._all("SELECT * FROM events WHERE status = 'Started' ORDER BY sequence")
+        return [rows.to_record(row) for row in found]
+
+    def scopes_of_work(self, work: MaintenanceId) -> list[ScopeId]:
+        return self._ids(
+            """SELECT DISTINCT scope_id AS id FROM events
+               WHERE ended_at IS NULL AND maintenance = ? ORDER BY scope_id""",
+            work,
+        )
+
+    def scopes_on(self, host: HostName) -> list[ScopeId]:
+        return self._ids(
+            "SELECT DISTINCT scope_id AS id FROM resources WHERE host = ? ORDER BY scope_id", host
+        )
+
+    def due(self, limit: int) -> list[ScopeId]:
+        return self._ids(
+            "SELECT id FROM scopes WHERE next_wake <= ? ORDER BY next_wake, id LIMIT ?",
+            micros(self._now),
+            limit,
+        )
+
+    def next_wake(self) -> datetime | None:
+        row = self._one(
+            "SELECT next_wake FROM scopes WHERE next_wake IS NOT NULL ORDER BY next_wake LIMIT 1"
+        )
+        return None if row is None else rows.to_instant(row["next_wake"])
+
+    def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
+        conditions = {
+            "scope_id = :scope_id": wanted.scope_id is not None,
+            "event_id = :event_id": wanted.event_id is not None,
+            "event_type = :type": wanted.type is not None,
+            "actor = :actor": wanted.actor is not None,
+            "id < :before_id": wanted.before_id is not None,
+            _NAMES_IT: wanted.resource is not None,
+        }
+        found = self._connection.execute(
+            f"SELECT * FROM history {_where(conditions)} ORDER BY id DESC LIMIT :limit",
+            {
+                "scope_id": wanted.scope_id,
+                "event_id": wanted.event_id,
+                "type": wanted.type,
+                "actor": wanted.actor,
+                "before_id": wanted.before_id,
+                "resource": fold(wanted.resource or ""),
+                "limit": wanted.limit,
+            },
+        )
+        return [rows.to_history(row) for row in found]
+
+    def note(self, key: str) -> str | None:
+        row = self._one("SELECT value FROM notes WHERE key = ?", key)
+        return None if row is None else str(row["value"])
+
+    def _saved(self, scope_id: ScopeId) -> Saved:
+        row = self._one("SELECT * FROM scopes WHERE id = ?", scope_id)
+        if row is None:
+            raise UnknownScopeError(scope_id)
+        return rows.to_saved(
+            row,
+            resources=self._all(
+                "SELECT * FROM resources WHERE scope_id = ? ORDER BY position", scope_id
+            ),
+            events=self._all(
+                "SELECT * FROM events WHERE scope_id = ? AND ended_at IS NULL ORDER BY sequence",
+                scope_id,
+            ),
+        )
+
+    def _ids(self, sql: str, *values: Value) -> list[ScopeId]:
+        return [ScopeId(row["id"]) for row in self._all(sql, *values)]
+
+    def _one(self, sql: str, *values: Value) -> sqlite3.Row | None:
+        found: sqlite3.Row | None = self._connection.execute(sql, values).fetchone()
+        return found
+
+    def _all(self, sql: str, *values: Value) -> list[sqlite3.Row]:
+        """All at once: a work may write while it goes through what it has asked for."""
+        return self._connection.execute(sql, values).fetchall()
+
+
+def _where(conditions: dict[str, bool]) -> str:
+    wanted = [condition for condition, is_wanted in conditions.items() if is_wanted]
+    return f"WHERE {' AND '.join(wanted)}" if wanted else ""
+
+
+def _by_scope(found: Iterable[sqlite3.Row]) -> dict[str, list[sqlite3.Row]]:
+    grouped: dict[str, list[sqlite3.Row]] = {}
+    for row in found:
+        grouped.setdefault(row["scope_id"], []).append(row)
+    return grouped

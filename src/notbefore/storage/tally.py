@@ -1,0 +1,45 @@
+"""What one transaction has made true so far, to be told once it is committed."""
+
+from datetime import datetime
+
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Scope
+from notbefore.core.transitions import Transition
+from notbefore.service.ports import Binding, Commit, Saved
+from notbefore.storage.delta import Delta, fold
+
+
+class Tally:
+    def __init__(self) -> None:
+        self._scopes: dict[ScopeId, Saved] = {}
+        self._transitions: list[Transition] = []
+        self._bound: dict[str, Binding] = {}
+        self._unbound: dict[ResourceName, None] = {}
+
+    def created(self, scope: Scope) -> Saved:
+        saved = self._scopes[scope.id] = Saved(scope=scope, revision=1)
+        return saved
+
+    def changed(self, before: Saved, delta: Delta) -> Saved:
+        """The scope with the revision it gets: one step for a transaction, however many saves."""
+        is_first = delta.scope.id not in self._scopes
+        saved = Saved(scope=delta.scope, revision=before.revision + is_first)
+        self._scopes[delta.scope.id] = saved
+        self._transitions += delta.transitions
+        for name in delta.removed:
+            self._bound.pop(fold(name), None)
+            self._unbound[name] = None
+        return saved
+
+    def bound(self, binding: Binding) -> None:
+        self._unbound.pop(binding.name, None)
+        self._bound[fold(binding.name)] = binding
+
+    def commit(self, *, next_wake: datetime | None) -> Commit:
+        return Commit(
+            scopes=tuple(self._scopes.values()),
+            transitions=tuple(self._transitions),
+            bound=tuple(self._bound.values()),
+            unbound=tuple(self._unbound),
+            next_wake=next_wake,
+        )

@@ -1,0 +1,42 @@
+"""Stores to test, at noon, with a clock that stands still until a test moves it."""
+
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from notbefore.clock import VirtualClock
+from notbefore.core import lifecycle
+from notbefore.core.rules import Rules
+from notbefore.storage import MemoryStore, SqliteStore
+from tests.builders import NOON
+
+OpenSqlite = Callable[[], SqliteStore]
+
+
+@pytest.fixture
+async def clock() -> VirtualClock:
+    return VirtualClock(NOON, speed=0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kept" / "notbefore.db"
+
+
+@pytest.fixture
+def sqlite(path: Path, clock: VirtualClock) -> OpenSqlite:
+    """Makes a store of the same file, as often as it is called."""
+    return lambda: SqliteStore(path, clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(
+    request: pytest.FixtureRequest, clock: VirtualClock, sqlite: OpenSqlite
+) -> AsyncIterator[MemoryStore | SqliteStore]:
+    if request.param == "memory":
+        yield MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
+    else:
+        async with sqlite() as opened:
+            yield opened

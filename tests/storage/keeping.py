@@ -1,0 +1,37 @@
+"""What tests of stores do over and over."""
+
+from notbefore.core.change import Change
+from notbefore.core.ids import ScopeId
+from notbefore.core.model import Actor, Scope
+from notbefore.core.transitions import Transition
+from notbefore.service.ports import Commit, Saved, Store, Transaction
+from tests.builders import OPERATOR, emptied
+
+
+def settle_in(tx: Transaction, scope: Scope) -> None:
+    """Create the scope, and save what is in it."""
+    tx.create(emptied(scope))
+    tx.save(Change(scope=scope), by=OPERATOR)
+
+
+async def keep(store: Store, *scopes: Scope) -> Commit:
+    def work(tx: Transaction) -> None:
+        for scope in scopes:
+            settle_in(tx, scope)
+
+    _, commit = await store.transact(work)
+    return commit
+
+
+async def save(store: Store, scope: Scope, *facts: Transition, by: Actor = OPERATOR) -> Commit:
+    change = Change(scope=scope, transitions=facts)
+    _, commit = await store.transact(lambda tx: tx.save(change, by=by))
+    return commit
+
+
+async def load(store: Store, scope_id: str = "scope1") -> Scope:
+    return await store.read(lambda snapshot: snapshot.load(ScopeId(scope_id)))
+
+
+async def kept(store: Store) -> list[Saved]:
+    return await store.read(lambda snapshot: list(snapshot.scopes()))

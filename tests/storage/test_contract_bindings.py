@@ -1,0 +1,164 @@
+"""What every store promises about the places of VMs."""
+
+import pytest
+
+from notbefore.core.change import Change
+from notbefore.core.errors import UnknownResourceError
+from notbefore.service.errors import AddressTakenError
+from notbefore.service.ports import Binding, Commit, Store, Transaction
+from tests.builders import OPERATOR, a_binding, a_profile, a_resource, a_scope
+from tests.storage.keeping import keep, save
+
+
+async def bind(store: Store, *bindings: Binding) -> Commit:
+    def work(tx: Transaction) -> None:
+        for binding in bindings:
+            tx.bind(binding)
+
+    _, commit = await store.transact(work)
+    return commit
+
+
+async def bindings(store: Store) -> list[Binding]:
+    return await store.read(lambda snapshot: list(snapshot.bindings()))
+
+
+async def test_a_bound_vm_is_told_of_and_found_in_any_letter_case(store: Store) -> None:
+    await keep(store, a_scope())
+
+    commit = await bind(store, a_binding())
+
+    assert commit.bound == (a_binding(),)
+    assert commit.scopes == ()
+    assert await store.read(lambda s: s.binding("VM1")) == a_binding()
+    assert await bindings(store) == [a_binding()]
+
+
+async def test_a_vm_that_was_never_bound_has_no_binding(store: Store) -> None:
+    await keep(store, a_scope())
+
+    assert await store.read(lambda s: s.binding("vm1")) is None
+    assert await bindings(store) == []
+
+
+async def test_binding_a_vm_as_it_is_bound_already_says_nothing(store: Store) -> None:
+    await keep(store, a_scope())
+    await bind(store, a_binding())
+
+    assert (await bind(store, a_binding())).bound == ()
+
+
+async def test_a_binding_shows_the_name_as_its_scope_does(store: Store) -> None:
+    await keep(store, a_scope())
+
+    commit = await bind(store, a_binding("VM1", profile=a_profile("vm1")))
+
+    assert commit.bound == (a_binding(),)
+
+
+async def test_only_a_vm_of_that_scope_can_be_bound(store: Store) -> None:
+    await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
+
+    for binding in (a_binding("vm2"), a_binding(scope_id="scope2")):
+        with pytest.raises(UnknownResourceError):
+            await bind(store, binding)
+
+
+async def test_no_two_vms_have_one_address(store: Store) -> None:
+    """I9"""
+    await keep(store, a_scope(resources=[a_resource("vm1"), a_resource("vm2")]))
+    await bind(store, a_binding())
+
+    with pytest.raises(AddressTakenError) as refused:
+        await bind(store, a_binding("vm2"))
+
+    assert (refused.value.address, refused.value.name) == ("10.0.0.1", "vm1")
+    assert await bindings(store) == [a_binding()]
+
+
+async def test_any_number_of_vms_have_no_address(store: Store) -> None:
+    await keep(store, a_scope(resources=[a_resource("vm1"), a_resource("vm2")]))
+    nowhere = [a_binding("vm1", address=""), a_binding("vm2", address="")]
+
+    await bind(store, *nowhere)
+
+    assert await bindings(store) == nowhere
+
+
+async def test_an_address_that_was_given_up_can_be_given_to_another(store: Store) -> None:
+    await keep(store, a_scope(resources=[a_resource("vm1"), a_resource("vm2")]))
+    await bind(store, a_binding("vm1"))
+    moved = [a_binding("vm1", address="10.0.0.9"), a_binding("vm2", address="10.0.0.1")]
+
+    await bind(store, *moved)
+
+    assert await bindings(store) == moved
+
+
+async def test_a_vm_that_is_gone_is_unbound_and_its_address_free(store: Store) -> None:
+    """I9, F18"""
+    await keep(store, a_scope(resources=[a_resource("vm1"), a_resource("vm2")]))
+    await bind(store, a_binding("vm1"))
+
+    commit = await save(store, a_scope(resources=[a_resource("vm2")]))
+    await bind(store, a_binding("vm2"))
+
+    assert commit.unbound == ("vm1",)
+    assert await store.read(lambda s: s.binding("vm1")) is None
+
+
+async def test_a_vm_that_comes_back_has_lost_its_binding(store: Store) -> None:
+    await keep(store, a_scope())
+    await bind(store, a_binding())
+
+    await save(store, a_scope(resources=[]))
+    await save(store, a_scope())
+
+    assert await bindings(store) == []
+
+
+async def test_a_commit_tells_where_a_vm_ended_up(store: Store) -> None:
+    await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
+    await bind(store, a_binding())
+    there = a_binding(scope_id="scope2")
+
+    def move(tx: Transaction) -> None:
+        tx.save(Change(scope=a_scope(resources=[])), by=OPERATOR)
+        tx.save(Change(scope=a_scope(id="scope2")), by=OPERATOR)
+        tx.bind(there)
+
+    def come_and_go(tx: Transaction) -> None:
+        tx.bind(a_binding(scope_id="scope2", address="10.0.0.7"))
+        tx.save(Change(scope=a_scope(id="scope2", resources=[])), by=OPERATOR)
+
+    _, moved = await store.transact(move)
+    _, gone = await store.transact(come_and_go)
+
+    assert (moved.bound, moved.unbound) == ((there,), ())
+    assert (gone.bound, gone.unbound) == ((), ("vm1",))
+
+
+async def test_changing_a_vm_leaves_its_binding_alone(store: Store) -> None:
+    await keep(store, a_scope())
+    await bind(store, a_binding())
+
+    commit = await save(store, a_scope(resources=[a_resource("vm1", host="host9")]))
+
+    assert (commit.bound, commit.unbound) == ((), ())
+    assert await bindings(store) == [a_binding()]
+
+
+async def test_bindings_come_in_the_order_of_the_scopes_and_their_vms(store: Store) -> None:
+    await keep(
+        store,
+        a_scope(id="z", resources=[a_resource("vm2"), a_resource("vm1")]),
+        a_scope(id="a", resources=[a_resource("vm3")]),
+    )
+    await bind(
+        store,
+        a_binding("vm3", scope_id="a", address="10.0.0.3"),
+        a_binding("vm1", scope_id="z", address="10.0.0.1"),
+        a_binding("vm2", scope_id="z", address="10.0.0.2"),
+    )
+
+    assert [binding.name for binding in await bindings(store)] == ["vm2", "vm1", "vm3"]

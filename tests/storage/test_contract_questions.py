@@ -1,0 +1,241 @@
+"""What every store answers."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from notbefore.clock import VirtualClock
+from notbefore.core.change import without_event
+from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from notbefore.core.model import Actor, EventStatus, EventType
+from notbefore.core.transitions import Activated, Approved, Canceled, ResourceAdded
+from notbefore.service.ports import EventFilter, HistoryFilter, Store, Transaction
+from tests.builders import (
+    HOUR,
+    MINUTE,
+    NOON,
+    A,
+    B,
+    C,
+    a_resource,
+    a_scope,
+    an_event,
+    event_id,
+)
+from tests.storage.keeping import keep, kept, save
+
+SCOPE1 = ScopeId("scope1")
+SCOPE2 = ScopeId("scope2")
+
+
+async def keep_three_events(store: Store) -> None:
+    """A is canceled and B started, both in scope1; C is scheduled in scope2."""
+    scope = a_scope(
+        an_event(A, resources=["vm1"]),
+        an_event(B, status=EventStatus.STARTED, type=EventType.FREEZE, resources=["vm1", "vm2"]),
+    )
+    await keep(store, scope, a_scope(an_event(C, resources=["vm3"]), id="scope2"))
+    over = replace(scope.events[A], status=EventStatus.CANCELED)
+    fact = Canceled(scope_id=SCOPE1, at=NOON, event=over, reason="not today")
+    await save(store, without_event(scope, A), fact)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, [A, B, C]),
+        ({"statuses": frozenset({EventStatus.CANCELED})}, [A]),
+        ({"statuses": frozenset({EventStatus.STARTED, EventStatus.SCHEDULED})}, [B, C]),
+        ({"statuses": frozenset()}, []),
+        ({"scope_id": SCOPE1}, [A, B]),
+        ({"resource": ResourceName("VM2")}, [B]),
+        ({"resource": ResourceName("vm")}, []),
+        ({"type": EventType.REBOOT}, [A, C]),
+        ({"type": EventType.REBOOT, "scope_id": SCOPE2}, [C]),
+        ({"limit": 2}, [B, C]),
+        ({"limit": 0}, []),
+    ],
+)
+async def test_events_are_listed_oldest_first_and_the_newest_where_there_are_too_many(
+    store: Store, wanted: dict[str, Any], found: list[EventId]
+) -> None:
+    await keep_three_events(store)
+
+    records = await store.read(lambda s: s.events(EventFilter(**wanted)))
+
+    assert [record.event.id for record in records] == found
+
+
+async def test_an_event_is_found_open_or_over_or_not_at_all(store: Store) -> None:
+    await keep_three_events(store)
+
+    over, is_open, unknown = await store.read(
+        lambda s: (s.event(A), s.event(C), s.event(event_id(9)))
+    )
+
+    assert over is not None
+    assert is_open is not None
+    assert (over.scope_id, over.ended_at) == ("scope1", NOON)
+    assert (is_open.scope_id, is_open.ended_at) == ("scope2", None)
+    assert unknown is None
+
+
+async def test_closed_names_events_of_that_scope_which_are_over(store: Store) -> None:
+    """I12, I13"""
+    await keep_three_events(store)
+    asked = [A, B, C, event_id(9)]
+
+    here, elsewhere, none = await store.read(
+        lambda s: (s.closed(SCOPE1, asked), s.closed(SCOPE2, asked), s.closed(SCOPE1, []))
+    )
+
+    assert here == {A}
+    assert elsewhere == none == frozenset()
+
+
+async def test_started_events_are_found_for_the_actuators(store: Store) -> None:
+    await keep_three_events(store)
+
+    records = await store.read(lambda s: s.started())
+
+    assert [(record.scope_id, record.event.id) for record in records] == [("scope1", B)]
+
+
+async def test_the_scopes_of_a_maintenance_are_those_with_open_events_of_it(store: Store) -> None:
+    """I16"""
+    first = a_scope(an_event(A, resources=["vm1"], maintenance="work"), id="z")
+    await keep(
+        store,
+        first,
+        a_scope(
+            an_event(B, resources=["vm2"], maintenance="work"),
+            an_event(C, resources=["vm2"], maintenance="work"),
+            id="a",
+        ),
+        a_scope(an_event(event_id(4), resources=["vm3"], maintenance="other"), id="b"),
+    )
+    work = MaintenanceId("work")
+    together = await store.read(lambda s: s.scopes_of_work(work))
+    over = replace(first.events[A], status=EventStatus.CANCELED)
+
+    fact = Canceled(scope_id=first.id, at=NOON, event=over, reason="")
+    await save(store, without_event(first, A), fact)
+
+    assert together == ["a", "z"]
+    assert await store.read(lambda s: s.scopes_of_work(work)) == ["a"]
+
+
+async def test_the_scopes_on_a_host_are_those_with_a_vm_there(store: Store) -> None:
+    on_one, on_two = (a_resource(f"vm{n}", host=f"host{n}") for n in (1, 2))
+    await keep(
+        store,
+        a_scope(id="b", resources=[on_one, on_two]),
+        a_scope(id="a", resources=[a_resource("vm3", host="host1")]),
+    )
+
+    one, two, none = await store.read(
+        lambda s: [s.scopes_on(HostName(host)) for host in ("host1", "host2", "HOST1")]
+    )
+
+    assert (one, two, none) == (["a", "b"], ["b"], [])
+
+
+async def test_scopes_come_due_at_their_wake_and_the_longest_due_first(
+    store: Store, clock: VirtualClock
+) -> None:
+    """I20"""
+    await keep(
+        store,
+        a_scope(an_event(A, not_before=NOON + MINUTE)),
+        a_scope(an_event(B, not_before=NOON, resources=["vm2"]), id="scope2"),
+        a_scope(an_event(C, not_before=NOON + HOUR, resources=["vm3"]), id="scope3"),
+        a_scope(id="asleep", active=False, resources=[]),
+    )
+
+    at_noon = await store.read(lambda s: s.due(9))
+    await clock.step(MINUTE)
+    later, one = await store.read(lambda s: (s.due(9), s.due(1)))
+
+    assert at_noon == [SCOPE2]
+    assert later == [SCOPE2, SCOPE1]
+    assert one == [SCOPE2]
+
+
+async def test_the_next_wake_is_the_earliest_of_all_or_none(store: Store) -> None:
+    assert await store.read(lambda s: s.next_wake()) is None
+
+    await keep(
+        store,
+        a_scope(an_event(A, not_before=NOON + HOUR)),
+        a_scope(last_read_at=NOON - 23 * HOUR - MINUTE, id="scope2", resources=[]),
+    )
+
+    assert await store.read(lambda s: s.next_wake()) == NOON + 59 * MINUTE
+
+
+async def keep_history(store: Store) -> None:
+    """Newest first: 4 and 3 of scope2, 2 and 1 of scope1."""
+    event = an_event(A, type=EventType.FREEZE, resources=["vm1"])
+    scope = a_scope(event)
+    other = a_scope(id="scope2", resources=[])
+    await keep(store, scope, other)
+    await save(store, scope, Activated(scope_id=SCOPE1, at=NOON))
+    await save(
+        store,
+        scope,
+        Approved(scope_id=SCOPE1, at=NOON, event=event),
+        by=Actor(name="vm:vm1", address="10.0.0.1"),
+    )
+    added = (ResourceAdded(scope_id=SCOPE2, at=NOON, resource=ResourceName(n)) for n in ("x", "y"))
+    await save(store, other, *added)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, [4, 3, 2, 1]),
+        ({"scope_id": SCOPE2}, [4, 3]),
+        ({"resource": ResourceName("VM1")}, [2]),
+        ({"event_id": A}, [2]),
+        ({"event_id": B}, []),
+        ({"type": EventType.FREEZE}, [2]),
+        ({"actor": "operator"}, [4, 3, 1]),
+        ({"before_id": 3}, [2, 1]),
+        ({"before_id": 4, "limit": 2}, [3, 2]),
+        ({"limit": 0}, []),
+    ],
+)
+async def test_history_is_listed_newest_first(
+    store: Store, wanted: dict[str, Any], found: list[int]
+) -> None:
+    await keep_history(store)
+
+    rows = await store.read(lambda s: s.history(HistoryFilter(**wanted)))
+
+    assert [row.id for row in rows] == found
+
+
+async def test_notes_are_kept_and_replaced(store: Store) -> None:
+    await store.transact(lambda tx: tx.put_note("fleet", "one"))
+    await store.transact(lambda tx: tx.put_note("fleet", "two"))
+
+    assert await store.read(lambda s: (s.note("fleet"), s.note("none"))) == ("two", None)
+
+
+async def test_scopes_come_in_order_of_creation(store: Store) -> None:
+    await keep(store, *(a_scope(id=id, resources=[]) for id in "zax"))
+
+    assert [saved.scope.id for saved in await kept(store)] == [*"zax"]
+
+
+async def test_scopes_can_be_gone_through_while_they_are_changed(store: Store) -> None:
+    await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
+
+    def work(tx: Transaction) -> None:
+        for saved in tx.scopes():
+            tx.create(a_scope(id=f"{saved.scope.id}-copy", resources=[]))
+
+    await store.transact(work)
+
+    assert len(await kept(store)) == 4
