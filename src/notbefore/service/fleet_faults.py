@@ -41,6 +41,11 @@ class InvalidFleetError(RefusalError):
 
     field = "fleet"
 
+    def __init__(self, message: str, found: Iterable["Fault"] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(found)
+        """All that is wrong, where the whole plan is meant."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:

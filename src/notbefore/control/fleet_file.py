@@ -1,0 +1,57 @@
+"""Fleet files: a plan from TOML, with the line of every mistake."""
+
+import re
+import tomllib
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from notbefore.control.fleet_wire import parse
+from notbefore.service.fleet_faults import InvalidFleetError
+from notbefore.service.fleet_kinds import FleetPlan
+from notbefore.toml_lines import key_lines, line_of, show_path
+
+_TOML_LINE: Final = re.compile(r"(?P<what>.*) \(at line (?P<line>[0-9]+), column [0-9]+\)")
+
+
+class FleetFileError(Exception):
+    """All that is wrong with a fleet file, a line each: `fleet.toml:14: scale_sets[0].name: …`."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+def load_fleet(path: Path) -> FleetPlan:
+    """Raises FleetFileError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FleetFileError([f"{path}: {error.strerror}"]) from error
+    except UnicodeDecodeError as error:
+        raise FleetFileError([f"{path}: not in UTF-8, which TOML always is"]) from error
+    return parse_fleet(text, source=str(path))
+
+
+def demo_fleet() -> FleetPlan:
+    """The fleet of an emulator that was given none: one scope of every kind."""
+    text = resources.files(__package__).joinpath("demo.toml").read_text(encoding="utf-8")
+    return parse_fleet(text, source="demo.toml")
+
+
+def parse_fleet(text: str, *, source: str) -> FleetPlan:
+    """`source` is what errors call the file. Raises FleetFileError."""
+    try:
+        return parse(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        placed = _TOML_LINE.fullmatch(str(error))
+        where = f"{source}:{placed['line']}: {placed['what']}" if placed else f"{source}: {error}"
+        raise FleetFileError([where]) from error
+    except InvalidFleetError as error:
+        # tomllib takes both kinds of line end; lines are counted by the one they share.
+        lines = key_lines(text)
+        raise FleetFileError(
+            f"{source}:{line_of(fault.path, lines)}: {show_path(fault.path)}: {fault.error}"
+            for fault in error.faults
+        ) from error
