@@ -78,9 +78,10 @@ def blockers(event: Event, scope: Scope, *, now: datetime) -> tuple[Event, ...]:
     """The Terminate events that an approved Terminate waits for.
 
     Azure deletes simultaneous and earlier pending VMs of a scale set together: one approval out of
-    order must not take a VM away while its neighbours still prepare.
+    order must not take a VM away while its neighbours still prepare. Where nobody reads of the
+    delete, nobody prepares, and it waits for nothing.
     """
-    if event.type is not EventType.TERMINATE or event.not_before is None:
+    if event.type is not EventType.TERMINATE or not event.announced or event.not_before is None:
         return ()
     return tuple(
         other
