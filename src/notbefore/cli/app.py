@@ -1,0 +1,84 @@
+"""The root of the command line. Each command's module is imported when that command is wanted."""
+
+import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+from typing_extensions import override
+
+from notbefore import __version__
+from notbefore.cli.failures import EPILOG, CommandError, ExitCode
+from notbefore.cli.session import control_option_or_variable, json_option, report
+
+PROGRAM: Final = "notbefore"
+
+# In the order that `--help` shows: serving, looking, causing, deciding, the rest.
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "serve": "serving",
+        "settings": "serving",
+        "fleet": "fleet",
+        "events": "events",
+        "explain": "events",
+        "history": "events",
+        "schedule": "scheduling",
+        "maintain": "scheduling",
+        "fail": "scheduling",
+        "predict": "scheduling",
+        "approve": "deciding",
+        "cancel": "deciding",
+        "complete": "deciding",
+        "clock": "clock",
+        "completion": "completion",
+    }
+)
+
+
+class _Root(click.Group):
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"notbefore.cli.{module}"), cmd_name)
+        return _with_epilog(found)
+
+    @override
+    def invoke(self, ctx: click.Context) -> Any:
+        # One place for every command: what a failure looks like must not depend on which it was.
+        try:
+            return super().invoke(ctx)
+        except CommandError as error:
+            report(error, ctx)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            ctx.exit(ExitCode.INTERRUPTED)
+
+
+def _with_epilog(command: click.Command) -> click.Command:
+    command.epilog = EPILOG
+    if isinstance(command, click.Group):
+        for part in command.commands.values():
+            _with_epilog(part)
+    return command
+
+
+@click.group(cls=_Root, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@json_option
+@control_option_or_variable
+@click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Scheduled events for every virtual machine: serve them, cause them, see them through.
+
+    Start a server with 'notbefore serve'; every other command talks to one that runs.
+    """
+
+
+def main() -> None:
+    cli(prog_name=PROGRAM)

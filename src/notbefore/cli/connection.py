@@ -1,0 +1,206 @@
+"""The CLI's way to the control API: one request, one answer, or a CommandError that says why not.
+
+Never through a proxy and never after a redirect: what is asked here can take machines down.
+"""
+
+import getpass
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import httpx2
+import msgspec
+
+from notbefore.cli import wire
+from notbefore.cli.failures import (
+    CommandError,
+    RefusedError,
+    ServerFailedError,
+    UnreachableError,
+    UsageError,
+)
+
+T = TypeVar("T")
+
+PATIENCE: Final = httpx2.Timeout(30, connect=5)
+ENDLESS: Final = httpx2.Timeout(30, connect=5, read=None)
+"""For what takes as long as it takes: a step of the clock runs everything on the way."""
+WATCHING: Final = httpx2.Timeout(30, connect=5, read=60)
+"""The stream of changes says something every 15 s, so a minute of silence is a dead server."""
+_LONGEST_CHANGE: Final = 256 * 1024 * 1024
+_LONGEST_ACTOR: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    body: bytes
+    address: str
+
+    def read(self, type: type[T]) -> T:
+        try:
+            return msgspec.json.decode(self.body, type=type)
+        except msgspec.MsgspecError as error:
+            raise _foreign(self.address, f"its answer can't be read: {error}") from error
+
+    def as_json(self) -> str:
+        """What the API returned, with no space between."""
+        try:
+            return msgspec.json.format(self.body, indent=-1).decode()
+        except msgspec.MsgspecError as error:
+            raise _foreign(self.address, f"its answer can't be read: {error}") from error
+
+
+class Control:
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: httpx2.Timeout = PATIENCE,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        """`address` is HOST:PORT or a URL; without a `transport`, requests go over the network."""
+        self.address = normal_address(address)
+        self._client = httpx2.Client(
+            base_url=self.address,
+            headers={"X-NotBefore-Actor": actor(), "Accept": "application/json"},
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+            follow_redirects=False,
+            verify=_trust(self.address),
+        )
+
+    def get(self, path: str, query: Mapping[str, str | int | None] | None = None) -> Answer:
+        wanted = {name: value for name, value in (query or {}).items() if value is not None}
+        return self._ask("GET", path, params=wanted)
+
+    def post(
+        self, path: str, body: object = None, *, timeout: httpx2.Timeout | None = None
+    ) -> Answer:
+        return self._ask("POST", path, body=body, timeout=timeout)
+
+    def put(self, path: str, body: object, query: Mapping[str, str] | None = None) -> Answer:
+        return self._ask("PUT", path, body=body, params=query, timeout=ENDLESS)
+
+    def changes(self) -> Iterator[httpx2.ServerSentEvent]:
+        """Every change from now on, the first message being what is open now."""
+        request = self._client.build_request("GET", "/v1/changes", timeout=WATCHING)
+        with self._answering():
+            response = self._client.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    response.read()
+                    self._refuse(response)
+                yield from httpx2.EventSource(response, _LONGEST_CHANGE)
+            finally:
+                response.close()
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        params: Mapping[str, str | int] | None = None,
+        timeout: httpx2.Timeout | None = None,
+    ) -> Answer:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        with self._answering():
+            response = self._client.request(
+                method,
+                path,
+                content=content,
+                headers=headers,
+                params=params or None,
+                timeout=self._client.timeout if timeout is None else timeout,
+            )
+        if not response.is_success:
+            self._refuse(response)
+        return Answer(response.content, self.address)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise _unreachable(self.address, str(error)) from error
+        except httpx2.TimeoutException as error:
+            raise ServerFailedError(
+                f"the server at {self.address} did not answer in time",
+                code="timeout",
+                advice=["What you asked may have happened all the same: see 'notbefore history'."],
+            ) from error
+        except httpx2.HTTPError as error:
+            raise _foreign(self.address, f"the connection broke: {error}") from error
+
+    def _refuse(self, response: httpx2.Response) -> None:
+        try:
+            fault = msgspec.json.decode(response.content, type=wire.ErrorBody).error
+        except msgspec.MsgspecError as error:
+            raise _foreign(self.address, f"it answered {response.status_code}") from error
+        kind = ServerFailedError if response.is_server_error else RefusedError
+        raise kind(fault.message, code=fault.code, field=fault.field, body=response.content)
+
+
+def normal_address(text: str) -> str:
+    """`HOST:PORT` or a URL, as a URL."""
+    try:
+        url = httpx2.URL(text if "://" in text else f"http://{text}")
+    except httpx2.InvalidURL as error:
+        raise _not_an_address(text) from error
+    is_plain = url.path in {"", "/"} and not url.query and not url.fragment and not url.userinfo
+    if url.scheme not in {"http", "https"} or not url.host or not is_plain:
+        raise _not_an_address(text)
+    return str(url).rstrip("/")
+
+
+def actor() -> str:
+    """Who the history says it was: a label, not an identity."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A container may run under a number that has no name.
+        user = "unknown"
+    sane = "".join(char if char.isascii() and char.isprintable() else "?" for char in user)
+    return f"cli:{sane}"[:_LONGEST_ACTOR]
+
+
+def _trust(address: str) -> ssl.SSLContext | bool:
+    if address.startswith("https:"):
+        return True
+    # Plain HTTP needs no certificates, and loading them would take longer than most commands.
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _not_an_address(text: str) -> UsageError:
+    return UsageError(
+        f"{text!r} is not where a control listener can be",
+        code="bad_address",
+        field="control",
+        advice=["Give --control or NOTBEFORE_CONTROL as HOST:PORT or as http://HOST:PORT."],
+    )
+
+
+def _unreachable(address: str, reason: str) -> CommandError:
+    return UnreachableError(
+        f"no server answers at {address}" + (f" ({reason})" if reason else ""),
+        code="unreachable",
+        advice=[
+            "Start it with 'make run' or 'notbefore serve'.",
+            "If it runs elsewhere, say where with --control or NOTBEFORE_CONTROL.",
+        ],
+    )
+
+
+def _foreign(address: str, what: str) -> CommandError:
+    return ServerFailedError(
+        f"what runs at {address} does not answer as NotBefore's control listener: {what}",
+        code="not_understood",
+        advice=[
+            "VMs have a listener of their own; the CLI wants the control listener.",
+            "Say where that is with --control or NOTBEFORE_CONTROL.",
+        ],
+    )

@@ -1,0 +1,53 @@
+"""Deciding what becomes of an event: let it start, call it off, say it is done."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+from rich.console import RenderableType
+
+from notbefore.cli import lookup, pages, wire
+from notbefore.cli.parameters import event_argument
+from notbefore.cli.session import Session, with_session
+
+
+@click.command()
+@event_argument
+@with_session
+def approve(session: Session, event: str) -> None:
+    """Let EVENT start now, ahead of its NotBefore.
+
+    EVENT is an id, or the first characters of one.
+    """
+    answer = session.control.post(f"{lookup.event_path(session.control, event)}/approve")
+    session.show(answer, lambda: _page(session, (answer.read(wire.Event),)))
+
+
+@click.command()
+@event_argument
+@click.option("--reason", metavar="TEXT", default="", help="Why, for the history.")
+@with_session
+def cancel(session: Session, event: str, reason: str) -> None:
+    """Call EVENT off, with all of the maintenance it is a part of.
+
+    EVENT is an id, or the first characters of one. What has started can't be called off.
+    """
+    path = f"{lookup.event_path(session.control, event)}/cancel"
+    answer = session.control.post(path, {"reason": reason})
+    session.show(answer, lambda: _page(session, answer.read(wire.Events).events))
+
+
+@click.command()
+@event_argument
+@with_session
+def complete(session: Session, event: str) -> None:
+    """Say that the work of EVENT, which has started, is done.
+
+    EVENT is an id, or the first characters of one. The simulated actuator says so by itself after
+    a while.
+    """
+    answer = session.control.post(f"{lookup.event_path(session.control, event)}/complete")
+    session.show(answer, lambda: _page(session, (answer.read(wire.Event),)))
+
+
+def _page(session: Session, events: Sequence[wire.Event]) -> Iterator[RenderableType]:
+    return pages.event_page(events, now=session.now(), none="no event is affected")

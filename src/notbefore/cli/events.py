@@ -1,0 +1,118 @@
+"""Looking: events, why one is where it is, and what happened before."""
+
+import click
+
+from notbefore.cli import lookup, pages, wire
+from notbefore.cli.parameters import (
+    complete_event,
+    complete_vm,
+    event_argument,
+    scope_option,
+    type_option,
+)
+from notbefore.cli.session import Session, with_session
+from notbefore.cli.tables import history_table
+
+_vm_option = click.option(
+    "--vm", metavar="NAME", help="Only those of this VM.", shell_complete=complete_vm
+)
+
+
+@click.command()
+@click.option("--all", "all_", is_flag=True, help="Those that are over, too.")
+@_vm_option
+@scope_option("Only those of this scope.")
+@type_option("Only those of this type.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@click.option("--watch", is_flag=True, help="Go on showing changes as they happen; Ctrl-C ends.")
+@with_session
+def events(
+    session: Session,
+    *,
+    all_: bool,
+    vm: str | None,
+    scope: str | None,
+    type_: str | None,
+    limit: int | None,
+    watch: bool,
+) -> None:
+    """List the open events, oldest first.
+
+    With --watch, a terminal shows a table that keeps itself up to date; anything else gets a line
+    for each change, or with --json one JSON object a line.
+    """
+    if watch:
+        from notbefore.cli.watching import Wanted, watch_changes
+
+        if all_ or limit is not None:
+            raise click.UsageError("--watch shows what is open: leave out --all and --limit")
+        watch_changes(session, Wanted(vm=vm, scope=scope, type=type_))
+        return
+    status = "all" if all_ else "open"
+    query = {"status": status, "vm": vm, "scope": scope, "type": type_, "limit": limit}
+    with lookup.suggesting_any(session.control, vm=vm, scope=scope):
+        answer = session.control.get("/v1/events", query)
+    session.show(
+        answer,
+        lambda: pages.event_page(
+            answer.read(wire.Events).events, now=session.now(), none=f"no {status} events"
+        ),
+    )
+
+
+@click.command()
+@event_argument
+@with_session
+def explain(session: Session, event: str) -> None:
+    """Say what EVENT waits for, who has approved it, and what comes next.
+
+    EVENT is an id, or the first characters of one.
+    """
+    answer = session.control.get(f"{lookup.event_path(session.control, event)}/explain")
+    session.show(answer, lambda: pages.explanation_page(answer.read(wire.Explanation)))
+
+
+@click.command()
+@_vm_option
+@click.option(
+    "--event",
+    metavar="EVENT",
+    help="Only what happened to this event.",
+    shell_complete=complete_event,
+)
+@scope_option("Only those of this scope.")
+@type_option("Only those of events of this type.")
+@click.option("--actor", metavar="NAME", help="Only what this one did.")
+@click.option("--before", type=int, metavar="N", help="Only what is older than line N.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many lines.")
+@with_session
+def history(
+    session: Session,
+    *,
+    vm: str | None,
+    event: str | None,
+    scope: str | None,
+    type_: str | None,
+    actor: str | None,
+    before: int | None,
+    limit: int | None,
+) -> None:
+    """List what happened, newest first: when, what, to which VMs, by whom, why."""
+    query = {
+        "vm": vm,
+        "event": None if event is None else lookup.event_id(session.control, event),
+        "scope": scope,
+        "type": type_,
+        "actor": actor,
+        "before": before,
+        "limit": limit,
+    }
+    with lookup.suggesting_any(session.control, vm=vm, scope=scope):
+        answer = session.control.get("/v1/history", query)
+    if session.is_json:
+        click.echo(answer.as_json())
+        return
+    found = answer.read(wire.History)
+    session.print([history_table(found.history) if found.history else "no history"])
+    if found.next is not None:
+        session.print([f"There is more: --before {found.next}"])

@@ -1,0 +1,68 @@
+"""What can go wrong with a command, and the exit code that says so.
+
+The codes are a promise to scripts: docs/cli.md lists them, and a test compares.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    REFUSED = 1
+    USAGE = 2
+    """click's own: what was typed can't be understood."""
+    UNREACHABLE = 3
+    SERVER_FAILED = 4
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.OK: "done",
+    ExitCode.REFUSED: "refused: the server, or the file given, says why",
+    ExitCode.USAGE: "wrong usage, or wrong settings",
+    ExitCode.UNREACHABLE: "no server answers there",
+    ExitCode.SERVER_FAILED: "the server failed",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+}
+
+EPILOG = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 the server failed."
+
+
+class CommandError(Exception):
+    """A command that came to nothing. The message says what went wrong, the advice what next."""
+
+    exit_code = ExitCode.REFUSED
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        field: str | None = None,
+        advice: Iterable[str] = (),
+        body: bytes = b"",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.field = field
+        self.advice = list(advice)
+        self.body = body
+        """The API's own error, where there was one."""
+
+
+class RefusedError(CommandError):
+    """The request was understood and turned down. Nothing has changed."""
+
+
+class UsageError(CommandError):
+    exit_code = ExitCode.USAGE
+
+
+class UnreachableError(CommandError):
+    exit_code = ExitCode.UNREACHABLE
+
+
+class ServerFailedError(CommandError):
+    exit_code = ExitCode.SERVER_FAILED

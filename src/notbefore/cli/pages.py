@@ -1,0 +1,185 @@
+"""What commands print: tables with the sentences around them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from notbefore.cli.tables import event_table, history_table, vm_table
+from notbefore.cli.wire import Applied, Clock, Event, Explanation, Fleet, Health, Scope
+from notbefore.cli.wording import (
+    STATUS_STYLES,
+    TYPE_STYLES,
+    ago,
+    ahead,
+    count,
+    instant,
+    kind,
+    listing,
+    plain,
+    short_ids,
+)
+
+_API_VERSION = "2020-07-01"
+
+
+def event_page(events: Sequence[Event], *, now: datetime, none: str) -> Iterator[RenderableType]:
+    yield event_table(events, now=now) if events else none
+
+
+def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableType]:
+    """For events that nobody was told of: what happened, and how to be told next time."""
+    unseen: dict[str, Event] = {}
+    for event in events:
+        if not event.announced:
+            unseen.setdefault(event.scope, event)
+    for scope, event in unseen.items():
+        yield ""
+        yield Text(
+            f"Nobody reads the document of scope {plain(scope)}, so this {event.type} is carried"
+            " out without notice.",
+            "yellow",
+        )
+        yield from _activation(plain(event.resources[0]), health)
+
+
+def _activation(vm: str, health: Health) -> Iterator[RenderableType]:
+    query = f"/metadata/scheduledevents?api-version={_API_VERSION}"
+    if health.mode == "emulator":
+        yield "Its first read switches notice on:"
+        where = f"{health.metadata}/vm/{vm}{query}"
+    else:
+        yield f"Its first read switches notice on; on {vm}:"
+        where = f"{health.metadata}{query}"
+    # One line however long: it is there to be copied.
+    yield Text(f"  curl -H Metadata:true '{where}'", no_wrap=True, overflow="ignore")
+
+
+def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
+    waiting = [event for event in events if event.status == "Scheduled" and not event.approval]
+    short = short_ids(event.event_id for event in waiting)
+    if waiting:
+        yield ""
+        yield f"To start it now: notbefore approve {short[waiting[0].event_id]}"
+        yield f"To see what it waits for: notbefore explain {short[waiting[0].event_id]}"
+
+
+def explanation_page(found: Explanation) -> Iterator[RenderableType]:
+    event = found.event
+    yield Text.assemble(
+        (event.type, TYPE_STYLES.get(event.type, "")),
+        f" {event.event_id} ",
+        (event.status, STATUS_STYLES.get(event.status, "")),
+    )
+    yield _facts(_fact_rows(event, found.now))
+    yield ""
+    yield _facts(_reasons(found))
+    if found.history:
+        yield ""
+        yield history_table(found.history)
+
+
+def _reasons(found: Explanation) -> Iterator[tuple[str, str]]:
+    yield "why", plain(found.why)
+    for number, reason in enumerate(found.waits_for):
+        yield "" if number else "waits for", plain(reason)
+    for other in found.waits_for_events:
+        yield "", f"notbefore explain {other}"
+    yield "next", plain(found.next_step)
+
+
+def _facts(rows: Iterable[tuple[str, str]]) -> Table:
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(no_wrap=True, min_width=13)
+    facts.add_column()
+    for name, value in rows:
+        facts.add_row(f"  {name}", Text(value, overflow="fold"))
+    return facts
+
+
+def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
+    yield "VMs", listing(event.resources)
+    yield "scope", plain(event.scope)
+    yield "source", event.source
+    if event.description:
+        yield "description", plain(event.description)
+    yield "duration", event.duration or "unknown"
+    yield "created", f"{instant(event.created_at)} UTC ({ago(event.created_at, now)})"
+    if event.not_before is not None:
+        yield "NotBefore", f"{instant(event.not_before)} UTC ({ahead(event.not_before, now)})"
+    if event.approval is not None:
+        by = "the scope's policy" if event.approval.by_policy else plain(event.approval.by)
+        yield "approved", f"{instant(event.approval.at)} UTC by {by}"
+    if event.started_at is not None:
+        cause = f", {kind(event.start_cause)}" if event.start_cause else ""
+        yield "started", f"{instant(event.started_at)} UTC ({ago(event.started_at, now)}){cause}"
+    if event.ended_at is not None:
+        yield "ended", f"{instant(event.ended_at)} UTC ({ago(event.ended_at, now)})"
+    if event.end_reason:
+        yield "reason", plain(event.end_reason)
+    if event.maintenance is not None:
+        yield "maintenance", plain(event.maintenance)
+    if not event.announced:
+        yield "announced", "no: nobody reads this scope's document"
+
+
+def fleet_page(fleet: Fleet, *, now: datetime) -> Iterator[RenderableType]:
+    if not fleet.scopes:
+        yield "The fleet is empty. 'notbefore fleet apply FILE' fills it."
+        return
+    for scope in fleet.scopes:
+        yield _scope_heading(scope, now)
+        yield vm_table(scope.vms) if scope.vms else "no VMs"
+        yield ""
+    vms = sum(len(scope.vms) for scope in fleet.scopes)
+    yield f"{count(vms, 'VM')} in {count(len(fleet.scopes), 'scope')}"
+
+
+def _scope_heading(scope: Scope, now: datetime) -> Text:
+    if scope.active:
+        seen = "" if scope.last_read_at is None else f", read {ago(scope.last_read_at, now)}"
+        notice = (f"active{seen}", "green")
+    else:
+        notice = ("inactive: nobody reads its document", "dim")
+    parts = [f"incarnation {scope.incarnation}"]
+    if scope.open_events:
+        parts.append(count(scope.open_events, "open event"))
+    if scope.maintenance is not None:
+        parts.append(_maintenance(scope))
+    return Text.assemble(
+        (plain(scope.id), "bold"), f"  {kind(scope.kind)}, ", notice, f", {', '.join(parts)}"
+    )
+
+
+def _maintenance(scope: Scope) -> str:
+    if scope.maintenance is None or not scope.maintenance.remaining_update_domains:
+        return "under maintenance"
+    left = ", ".join(map(str, scope.maintenance.remaining_update_domains))
+    return f"under {scope.maintenance.type} maintenance, update domain {left} to come"
+
+
+def applied_page(applied: Applied) -> Iterator[RenderableType]:
+    yield _applied("added", applied.added, "green")
+    yield _applied("changed", applied.changed, "yellow")
+    yield _applied("removed", applied.removed, "red")
+    yield f"unchanged {applied.unchanged:,}"
+
+
+def _applied(what: str, names: Sequence[str], style: str) -> Text:
+    shown, most = names[:20], 20
+    tail = f" and {len(names) - most:,} more" if len(names) > most else ""
+    text = f"{what:<9} {len(names):,}" + (f": {listing(shown)}{tail}" if names else "")
+    return Text(text, style if names else "")
+
+
+def clock_line(clock: Clock) -> str:
+    match clock.state:
+        case "real":
+            pace = "real time"
+        case "paused":
+            pace = "paused"
+        case _:
+            pace = f"running at {clock.speed:g}x"
+    return f"{instant(clock.now)} UTC, {pace}"

@@ -1,0 +1,162 @@
+"""What commands take, beyond plain text; and how a shell completes it from the running server."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+from typing_extensions import override
+
+from notbefore.cli.failures import CommandError
+from notbefore.cli.session import control_address
+from notbefore.core.model import EventType
+from notbefore.durations import InvalidDurationError, parse_duration
+
+if TYPE_CHECKING:
+    from notbefore.cli.connection import Control
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EVENT_TYPES: Final = tuple(type_.lower() for type_ in EventType)
+
+
+class Span(click.ParamType[str]):
+    """A duration, sent on as it was typed: the server reads the same forms."""
+
+    name = "span"
+
+    @override
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            parse_duration(value)
+        except InvalidDurationError as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+
+class Speed(click.ParamType[float]):
+    """`60x`, `0.5x`, or just the number."""
+
+    name = "speed"
+
+    @override
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            return float(str(value).removesuffix("x").removesuffix("×"))
+        except ValueError:
+            self.fail(f"{value!r} is not a speed: write it like 60x", param, ctx)
+
+
+class EventTypeName(click.ParamType[str]):
+    """In any letter case; the API has them capitalised."""
+
+    name = "type"
+
+    @override
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value.lower() not in EVENT_TYPES:
+            self.fail(f"{value!r} is not one of {', '.join(EVENT_TYPES)}", param, ctx)
+        return value.capitalize()
+
+    @override
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(t) for t in EVENT_TYPES if t.startswith(incomplete.lower())]
+
+
+def _ask(context: click.Context, question: "Callable[[Control], Iterable[str]]") -> list[str]:
+    """Quietly nothing where no server answers at once: a shell is waiting."""
+    import httpx2
+
+    from notbefore.cli.connection import Control
+
+    try:
+        control = Control(
+            control_address(context), timeout=httpx2.Timeout(0.5), transport=context.obj
+        )
+        return list(question(control))
+    except CommandError:
+        return []
+
+
+def _items(found: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    begun = incomplete.casefold()
+    return [CompletionItem(one) for one in found if one.casefold().startswith(begun)]
+
+
+def complete_vm(
+    context: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from notbefore.cli.lookup import vm_names
+
+    return _items(_ask(context, vm_names), incomplete)
+
+
+def complete_host(
+    context: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from notbefore.cli.lookup import host_names
+
+    return _items(_ask(context, host_names), incomplete)
+
+
+def complete_scope(
+    context: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from notbefore.cli.lookup import scope_ids
+
+    return _items(_ask(context, scope_ids), incomplete)
+
+
+def complete_event(
+    context: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from notbefore.cli.lookup import open_event_ids
+
+    return _items(_ask(context, open_event_ids), incomplete)
+
+
+event_argument = click.argument("event", metavar="EVENT", shell_complete=complete_event)
+host_argument = click.argument("host", metavar="HOST", shell_complete=complete_host)
+
+
+def scope_option(help: str) -> Callable[[F], F]:
+    return click.option("--scope", metavar="ID", help=help, shell_complete=complete_scope)
+
+
+def type_option(help: str, default: str | None = None) -> Callable[[F], F]:
+    return click.option(
+        "--type", "type_", type=EventTypeName(), metavar="TYPE", default=default, help=help
+    )
+
+
+def plan_options(function: F) -> F:
+    """How an interruption is to be: the same for a single event and for maintenance."""
+    options = (
+        click.option(
+            "--notice",
+            type=Span(),
+            metavar="SPAN",
+            help="From now to NotBefore, like 15m [default: the least its type allows].",
+        ),
+        click.option(
+            "--short-notice",
+            is_flag=True,
+            help="Allow a notice below the least its type allows; emulators only.",
+        ),
+        click.option(
+            "--duration", type=Span(), metavar="SPAN", help="How long the impact will take."
+        ),
+        click.option("--description", metavar="TEXT", help="What the VMs are told of it."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def given(**values: object) -> dict[str, object]:
+    """A request's body: what was not said is left to the server."""
+    return {name: value for name, value in values.items() if value is not None}

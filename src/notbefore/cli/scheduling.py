@@ -1,0 +1,148 @@
+"""Causing events: single ones, a host's, a whole set's."""
+
+import click
+
+from notbefore.cli import lookup, pages, wire
+from notbefore.cli.connection import Answer
+from notbefore.cli.parameters import (
+    EVENT_TYPES,
+    complete_host,
+    complete_vm,
+    given,
+    host_argument,
+    plan_options,
+    scope_option,
+    type_option,
+)
+from notbefore.cli.session import Session, with_session
+
+
+@click.group()
+def schedule() -> None:
+    """Schedule an event for one or more VMs."""
+
+
+def _schedule_command(type_: str) -> click.Command:
+    @click.command(name=type_)
+    @click.option(
+        "--vm",
+        "vms",
+        metavar="NAME",
+        multiple=True,
+        required=True,
+        help="A VM it interrupts; give it again for each further one.",
+        shell_complete=complete_vm,
+    )
+    @plan_options
+    @click.option(
+        "--source",
+        type=click.Choice(["platform", "user"], case_sensitive=False),
+        help="Who causes it [default: user for a reboot, redeploy and terminate, else platform].",
+    )
+    @with_session
+    def command(
+        session: Session,
+        *,
+        vms: tuple[str, ...],
+        notice: str | None,
+        short_notice: bool,
+        duration: str | None,
+        description: str | None,
+        source: str | None,
+    ) -> None:
+        body = given(
+            type=type_.capitalize(),
+            resources=vms,
+            source=None if source is None else source.capitalize(),
+            notice=notice,
+            short_notice=short_notice,
+            duration=duration,
+            description=description,
+        )
+        with lookup.suggesting_vms(session.control, vms):
+            answer = session.control.post("/v1/events", body)
+        _show(session, answer)
+
+    command.help = (
+        f"Schedule a {type_.capitalize()}.\n\n"
+        "VMs of several scopes get an event in each."
+        + (" Each VM gets an event of its own." if type_ == "terminate" else "")
+    )
+    return command
+
+
+for _type in EVENT_TYPES:
+    schedule.add_command(_schedule_command(_type))
+
+
+@click.command()
+@host_argument
+@with_session
+def fail(session: Session, host: str) -> None:
+    """Let HOST fail: its VMs are interrupted at once, without notice."""
+    _on_host(session, host, "fail")
+
+
+@click.command()
+@host_argument
+@with_session
+def predict(session: Session, host: str) -> None:
+    """Foresee that HOST will fail: its VMs get days of notice."""
+    _on_host(session, host, "predict")
+
+
+@click.command()
+@click.option("--host", metavar="HOST", help="The host to work on.", shell_complete=complete_host)
+@scope_option("The set to work on, one update domain after another.")
+@type_option("freeze, reboot or redeploy [default: freeze].", default="freeze")
+@plan_options
+@with_session
+def maintain(
+    session: Session,
+    *,
+    host: str | None,
+    scope: str | None,
+    type_: str,
+    notice: str | None,
+    short_notice: bool,
+    duration: str | None,
+    description: str | None,
+) -> None:
+    """Do maintenance on a host, or on a set one update domain after another.
+
+    A host's VMs are interrupted together, when every scope on it is ready.
+    """
+    body = given(
+        type=type_,
+        notice=notice,
+        short_notice=short_notice,
+        duration=duration,
+        description=description,
+    )
+    if host is not None and scope is None:
+        with lookup.suggesting_hosts(session.control, host):
+            answer = session.control.post(f"{lookup.host_path(host)}/maintain", body)
+    elif scope is not None and host is None:
+        with lookup.suggesting_scopes(session.control, scope):
+            answer = session.control.post(f"{lookup.scope_path(scope)}/maintain", body)
+    else:
+        raise click.UsageError("say what to maintain: --host HOST or --scope ID, one of them")
+    _show(session, answer)
+
+
+def _on_host(session: Session, host: str, what: str) -> None:
+    with lookup.suggesting_hosts(session.control, host):
+        answer = session.control.post(f"{lookup.host_path(host)}/{what}")
+    _show(session, answer)
+
+
+def _show(session: Session, answer: Answer) -> None:
+    if session.is_json:
+        click.echo(answer.as_json())
+        return
+    found = answer.read(wire.Events).events
+    session.print(pages.event_page(found, now=session.now(), none="no VM is affected"))
+    if any(not event.announced for event in found):
+        health = session.control.get("/v1/health").read(wire.Health)
+        session.print(pages.notice_page(found, health))
+    session.print(pages.next_steps(found))

@@ -1,0 +1,102 @@
+"""Serving, and the settings it is done with. Their flags are made from the table of settings."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from notbefore.cli import wire
+from notbefore.cli.failures import RefusedError, UsageError
+from notbefore.cli.session import Session, control_address, json_option, wants_json
+from notbefore.cli.tables import setting_table
+from notbefore.setting_values import show
+from notbefore.settings import SETTINGS, Resolved, SettingsError, load_here
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def setting_options(function: F) -> F:
+    """A flag for each setting, and --config for the file that holds them."""
+    for setting in reversed(SETTINGS):
+        function = click.option(
+            setting.flag,
+            setting.name,
+            metavar="VALUE",
+            help=f"{setting.help} [env: {setting.variable}; default: {show(setting.default)}].",
+        )(function)
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Settings file [env: NOTBEFORE_CONFIG; default: notbefore.toml, if there is one].",
+    )(function)
+
+
+@click.command()
+@setting_options
+def serve(config: Path | None, **flags: str | None) -> None:
+    """Serve scheduled events until interrupted.
+
+    Each setting may stand in the settings file, in the environment or here; what stands here wins.
+    """
+    resolved = _load(config, flags)
+    try:
+        from notbefore import bootstrap
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("notbefore"):
+            raise
+        raise RefusedError(
+            f"serving needs packages that are not installed ({error.name})",
+            code="not_installed",
+            advice=["Install them: pip install 'notbefore[server]'"],
+        ) from error
+    bootstrap.run(resolved)
+
+
+@click.command()
+@setting_options
+@json_option
+@click.option("--running", is_flag=True, help="Ask the server that runs for those it has.")
+@click.pass_context
+def settings(
+    context: click.Context, /, *, config: Path | None, running: bool, **flags: str | None
+) -> None:
+    """Print each setting, and where its value came from.
+
+    It takes the flags of 'notbefore serve', and shows what that would serve with.
+    """
+    address = flags["control"] or control_address(context)
+    session = Session(address, is_json=wants_json(context), transport=context.obj)
+    if running:
+        answer = session.control.get("/v1/settings")
+        session.show(answer, lambda: [setting_table(answer.read(list[wire.SettingValue]))])
+        return
+    values = _listed(_load(config, flags))
+    if session.is_json:
+        click.echo(msgspec.json.encode(values))
+    else:
+        session.print([setting_table(values)])
+
+
+def _load(config: Path | None, flags: dict[str, str | None]) -> Resolved:
+    try:
+        return load_here(flags=flags, path=config)
+    except SettingsError as error:
+        raise UsageError(
+            str(error),
+            code="bad_settings",
+            advice=["'notbefore serve --help' says what each setting may be."],
+        ) from error
+
+
+def _listed(resolved: Resolved) -> list[wire.SettingValue]:
+    return [
+        wire.SettingValue(
+            setting.name,
+            show(getattr(resolved.settings, setting.name)),
+            resolved.origin[setting.name],
+        )
+        for setting in SETTINGS
+    ]
