@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -49,9 +50,11 @@ def parse_fleet(text: str, *, source: str) -> FleetPlan:
         where = f"{source}:{placed['line']}: {placed['what']}" if placed else f"{source}: {error}"
         raise FleetFileError([where]) from error
     except InvalidFleetError as error:
-        # tomllib takes both kinds of line end; lines are counted by the one they share.
         lines = key_lines(text)
+        placed_faults = sorted(
+            ((line_of(fault.path, lines), fault) for fault in error.faults), key=itemgetter(0)
+        )
         raise FleetFileError(
-            f"{source}:{line_of(fault.path, lines)}: {show_path(fault.path)}: {fault.error}"
-            for fault in error.faults
+            f"{source}:{line}: {show_path(fault.path)}: {fault.error}"
+            for line, fault in placed_faults
         ) from error
