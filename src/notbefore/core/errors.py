@@ -192,10 +192,12 @@ class MaintenanceConflictError(RefusalError):
     field = "scope"
 
     def __init__(self, scope_id: str, domains: Collection[int]) -> None:
+        # No domain where the VMs that are worked on have been removed since.
         listed = ", ".join(map(str, sorted(domains)))
+        where = f" (update domain {listed})" if listed else ""
         super().__init__(
-            f"scope {scope_id!r} is under maintenance (update domain {listed}), and no two update"
-            " domains of a set are worked on together: try again when that is over, or cancel it"
+            f"scope {scope_id!r} is under maintenance{where}, and no two update domains of a set"
+            " are worked on together: try again when that is over, or cancel it"
         )
         self.scope_id = scope_id
         self.domains = frozenset(domains)

@@ -15,6 +15,7 @@ from notbefore.core import lifecycle, notice
 from notbefore.core.change import Change
 from notbefore.core.errors import (
     MaintenanceConflictError,
+    NegativeDurationError,
     NoResourcesError,
     NotMaintainableError,
     UnknownHostError,
@@ -61,7 +62,7 @@ def maintain_host(  # each argument is a fact the decision needs
     now: datetime,
 ) -> list[Change]:
     """Announce work on a host to every scope that has a VM on it."""
-    _refuse_unmaintainable(work)
+    _refuse_unfit(work)
     changes = []
     for scope, parts in _on_host(scopes, host):
         change = Change(scope=scope)
@@ -92,7 +93,7 @@ def maintain_set(
     now: datetime,
 ) -> Change:
     """Announce work on a whole set, one update domain at a time."""
-    _refuse_unmaintainable(work)
+    _refuse_unfit(work)
     resources = [vm for vm in scope.resources.values() if _is_up(vm)]
     if not resources:
         raise NoResourcesError
@@ -227,9 +228,11 @@ def _is_up(resource: Resource) -> bool:
     return resource.state is not ResourceState.DEALLOCATED
 
 
-def _refuse_unmaintainable(work: Work) -> None:
+def _refuse_unfit(work: Work) -> None:
     if work.type not in _MAINTAINABLE:
         raise NotMaintainableError(work.type)
+    if work.duration is not None and work.duration < timedelta(0):
+        raise NegativeDurationError(work.duration)
 
 
 def _refuse_conflict(scope: Scope, domain: int) -> None:
