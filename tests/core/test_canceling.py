@@ -1,0 +1,120 @@
+"""Events that never happen: called off, or left without a VM."""
+
+import pytest
+
+from notbefore.core import lifecycle
+from notbefore.core.errors import (
+    AlreadyStartedError,
+    ClosedEventError,
+    UnknownEventError,
+    UnknownResourceError,
+)
+from notbefore.core.ids import ResourceName
+from notbefore.core.model import EventStatus, document
+from notbefore.core.transitions import Canceled, Narrowed
+from tests.builders import A, B, C, a_resource, a_scope, an_event
+from tests.core.builders_core import APPROVAL, EARLY, facts, names_of_facts
+
+VM1 = ResourceName("vm1")
+
+
+def test_a_canceled_event_leaves_the_document_with_a_record_that_says_why() -> None:
+    """I18, I19."""
+    scope = a_scope(an_event(A), an_event(B))
+
+    change = lifecycle.cancel(scope, A, reason="not today", now=EARLY)
+
+    assert [event.id for event in document(change.scope).events] == [B]
+    assert change.scope.incarnation == scope.incarnation + 1
+    [fact] = facts(change, Canceled)
+    assert fact.event.id == A
+    assert fact.event.status is EventStatus.CANCELED
+    assert fact.reason == "not today"
+    assert fact.at == EARLY
+
+
+def test_a_canceled_event_leaves_its_vms_as_they_were() -> None:
+    scope = a_scope(an_event(A))
+
+    assert lifecycle.cancel(scope, A, reason="", now=EARLY).scope.resources == scope.resources
+
+
+def test_an_approved_event_that_still_waits_can_be_canceled() -> None:
+    scope = a_scope(an_event(A, approval=APPROVAL, maintenance="work1"))
+
+    assert lifecycle.cancel(scope, A, reason="", now=EARLY).scope.events == {}
+
+
+def test_a_started_event_is_not_canceled() -> None:
+    """I18."""
+    scope = a_scope(an_event(A, status=EventStatus.STARTED))
+
+    with pytest.raises(AlreadyStartedError):
+        lifecycle.cancel(scope, A, reason="", now=EARLY)
+
+
+def test_an_event_that_is_over_is_not_canceled_again() -> None:
+    """I18."""
+    with pytest.raises(ClosedEventError):
+        lifecycle.cancel(a_scope(), A, reason="", now=EARLY, closed={A})
+
+
+def test_an_unknown_event_is_not_canceled() -> None:
+    with pytest.raises(UnknownEventError):
+        lifecycle.cancel(a_scope(an_event(A)), B, reason="", now=EARLY)
+
+
+# --- a VM is gone --------------------------------------------------------------------------------
+
+
+def test_an_event_goes_on_for_the_vms_that_are_left() -> None:
+    """I9, I19."""
+    scope = a_scope(an_event(A, resources=["vm1", "vm2", "vm3"]))
+
+    change = lifecycle.remove(scope, ResourceName("vm2"), now=EARLY)
+
+    assert document(change.scope).events == (an_event(A, resources=["vm1", "vm3"]),)
+    assert change.scope.incarnation == scope.incarnation + 1
+    assert names_of_facts(change) == ["ResourceRemoved", "Narrowed"]
+    [fact] = facts(change, Narrowed)
+    assert fact.resource == "vm2"
+
+
+def test_an_event_that_names_no_vm_any_more_is_canceled() -> None:
+    """I19."""
+    scope = a_scope(an_event(A), an_event(B, resources=["vm2"]))
+
+    change = lifecycle.remove(scope, VM1, now=EARLY)
+
+    assert set(change.scope.events) == {B}
+    assert list(change.scope.resources) == ["vm2"]
+    [fact] = facts(change, Canceled)
+    assert fact.event.id == A
+    assert fact.reason == "VM vm1 is gone"
+
+
+def test_a_started_event_is_carried_out_to_its_end_whoever_is_left() -> None:
+    """I19."""
+    started = an_event(A, status=EventStatus.STARTED, resources=["vm1"])
+    scope = a_scope(started, an_event(C, resources=["vm2"]))
+
+    change = lifecycle.remove(scope, VM1, now=EARLY)
+
+    assert change.scope.events == scope.events
+    assert names_of_facts(change) == ["ResourceRemoved"]
+
+
+def test_a_vm_is_removed_by_its_name_in_any_letter_case() -> None:
+    scope = a_scope(an_event(A))
+
+    change = lifecycle.remove(scope, ResourceName("VM1"), now=EARLY)
+
+    assert change.scope.resources == {}
+    assert change.scope.events == {}
+
+
+def test_an_unknown_vm_is_not_removed() -> None:
+    with pytest.raises(UnknownResourceError) as refused:
+        lifecycle.remove(a_scope(resources=[a_resource("vm1")]), ResourceName("vm2"), now=EARLY)
+
+    assert refused.value.name == "vm2"
