@@ -1,0 +1,215 @@
+"""`/v1`: every operation in one table, and the app that serves it.
+
+No decision is made here: each operation calls a use case and shows what came of it.
+"""
+
+from functools import cache
+from http import HTTPStatus
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from notbefore.control import errors, native_events, native_fleet, native_server, openapi, wire
+from notbefore.control.fleet_wire import WireFleet
+from notbefore.control.guards import SameSite
+from notbefore.control.request_wire import (
+    Cancel,
+    EventsQuery,
+    FleetQuery,
+    HistoryQuery,
+    Maintain,
+    Nothing,
+    Schedule,
+    Speed,
+    Step,
+)
+from notbefore.control.routes import Asked, Operation, operation, read, routes, write
+from notbefore.control.services import Services
+
+
+def create_app(services: Services) -> Starlette:
+    services.decider.tell(services.changes.hear)
+    app = Starlette(
+        routes=routes(OPERATIONS, services),
+        middleware=[Middleware(SameSite, allowed_hosts=services.allowed_hosts)],
+        exception_handlers=errors.ANSWERS,
+    )
+    # A redirect would be an answer of another shape, and lose the body of a POST in some clients.
+    app.router.redirect_slashes = False
+    return app
+
+
+async def describe_api(_: Services, __: Asked[Nothing, Nothing]) -> openapi.Json:
+    return description()
+
+
+@cache
+def description() -> openapi.Json:
+    return openapi.describe(OPERATIONS)
+
+
+CREATED: Final = HTTPStatus.CREATED
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    read("/v1/openapi.json", describe_api, "This description", reply=openapi.Json),
+    Operation(
+        method="GET",
+        path="/v1/health",
+        name="show_health",
+        summary="Whether the server is well; 503 with the same shape where its store is not",
+        answer=native_server.show_health,
+        replies=(wire.Health,),
+        down=wire.Health,
+    ),
+    read(
+        "/v1/settings",
+        native_server.list_settings,
+        "Every setting, its value and where that came from",
+        reply=list[wire.Setting],
+    ),
+    # --- the fleet
+    read("/v1/fleet", native_fleet.show_fleet, "All scopes with their VMs", reply=wire.Scopes),
+    Operation(
+        method="PUT",
+        path="/v1/fleet",
+        name="apply_fleet",
+        summary="Bring the fleet to a plan, written as in the fleet file",
+        answer=native_fleet.apply_fleet,
+        body=WireFleet,
+        query=FleetQuery,
+        replies=(wire.FleetApplied,),
+    ),
+    read("/v1/scopes", native_fleet.list_scopes, "All scopes with their VMs", reply=wire.Scopes),
+    write(
+        "/v1/scopes/{scope:path}/maintain",
+        native_events.maintain_scope,
+        "Maintain a set, one update domain at a time; answers with the first one's event",
+        body=Maintain,
+        reply=wire.Events,
+        status=CREATED,
+    ),
+    read("/v1/scopes/{scope:path}", native_fleet.show_scope, "One scope", reply=wire.Scope),
+    read("/v1/vms/{name}", native_fleet.show_vm, "One VM", reply=wire.Vm),
+    # --- events
+    write(
+        "/v1/events",
+        native_events.schedule_events,
+        "Schedule one event for each scope the VMs are in; a Terminate for each VM",
+        body=Schedule,
+        reply=wire.Events,
+        status=CREATED,
+    ),
+    operation(
+        "GET",
+        "/v1/events",
+        native_events.list_events,
+        "Events, oldest first; those that are open unless asked otherwise",
+        body=Nothing,
+        query=EventsQuery,
+        reply=wire.Events,
+    ),
+    read("/v1/events/{event_id}", native_events.show_event, "One event", reply=wire.Event),
+    read(
+        "/v1/events/{event_id}/explain",
+        native_events.explain_event,
+        "Why an event is where it is, what it waits for, what comes next",
+        reply=wire.Explained,
+    ),
+    write(
+        "/v1/events/{event_id}/approve",
+        native_events.approve_event,
+        "Let an event start ahead of its NotBefore; again, or once started, changes nothing",
+        body=Nothing,
+        reply=wire.Event,
+    ),
+    write(
+        "/v1/events/{event_id}/cancel",
+        native_events.cancel_event,
+        "Call an event off, with all the maintenance it is a part of",
+        body=Cancel,
+        reply=wire.Events,
+    ),
+    write(
+        "/v1/events/{event_id}/complete",
+        native_events.complete_event,
+        "Say that a Started event is done, ahead of the actuator",
+        body=Nothing,
+        reply=wire.Event,
+    ),
+    # --- hosts
+    read("/v1/hosts", native_fleet.list_hosts, "Hosts and their VMs", reply=list[wire.Host]),
+    write(
+        "/v1/hosts/{host}/fail",
+        native_events.fail_host,
+        "Break a host: events that have started already",
+        body=Nothing,
+        reply=wire.Events,
+        status=CREATED,
+    ),
+    write(
+        "/v1/hosts/{host}/predict",
+        native_events.predict_failure,
+        "Predict a host's failure, days ahead: a Redeploy for each VM",
+        body=Nothing,
+        reply=wire.Events,
+        status=CREATED,
+    ),
+    write(
+        "/v1/hosts/{host}/maintain",
+        native_events.maintain_host,
+        "Maintain a host: one event for each scope, which start together",
+        body=Maintain,
+        reply=wire.Events,
+        status=CREATED,
+    ),
+    # --- what happened, and what happens
+    operation(
+        "GET",
+        "/v1/history",
+        native_events.list_history,
+        "Every change: who, from where, what, when, why; newest first",
+        body=Nothing,
+        query=HistoryQuery,
+        reply=wire.History,
+    ),
+    Operation(
+        method="GET",
+        path="/v1/changes",
+        name="watch_changes",
+        summary="Server-sent events: `hello` with what is open, then one for each transition",
+        answer=native_events.watch_changes,
+        replies=(wire.Hello, wire.Change, wire.Farewell),
+        media_type="text/event-stream",
+    ),
+    # --- time
+    read("/v1/clock", native_server.show_clock, "The server's clock", reply=wire.Clock),
+    write(
+        "/v1/clock/pause",
+        native_server.pause_clock,
+        "Let time stand still",
+        body=Nothing,
+        reply=wire.Clock,
+    ),
+    write(
+        "/v1/clock/resume",
+        native_server.resume_clock,
+        "Go on as fast as before the pause",
+        body=Nothing,
+        reply=wire.Clock,
+    ),
+    write(
+        "/v1/clock/speed",
+        native_server.set_clock_speed,
+        "Run at a speed against real time",
+        body=Speed,
+        reply=wire.Clock,
+    ),
+    write(
+        "/v1/clock/step",
+        native_server.step_clock,
+        "Move forward; what falls due on the way happens, in order, before the answer",
+        body=Step,
+        reply=wire.Clock,
+    ),
+)

@@ -1,0 +1,74 @@
+"""The server itself: whether it is well, how it is set up, and its clock."""
+
+from datetime import UTC
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from notbefore import __version__
+from notbefore.control import decoding, views, wire
+from notbefore.control.errors import BadRequestError, RefusedAtError
+from notbefore.control.request_wire import Nothing, Speed, Step
+from notbefore.control.routes import Asked, json_response
+from notbefore.control.services import Services
+from notbefore.service.errors import BackwardsError
+from notbefore.service.ports import StoreUnavailableError
+
+
+async def show_health(services: Services, request: Request) -> Response:
+    """Asks the store something small: a server that can't read it is of no use to anybody."""
+    decoding.query(request, Nothing)
+    try:
+        await services.decider.ask(lambda snapshot: snapshot.next_wake())
+    except StoreUnavailableError:
+        return json_response(_health(services, is_well=False), HTTPStatus.SERVICE_UNAVAILABLE)
+    return json_response(_health(services, is_well=True))
+
+
+async def list_settings(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Setting]:
+    return [
+        wire.Setting(name=name, value=value, origin=origin)
+        for name, value, origin in services.settings_listing
+    ]
+
+
+async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    return views.clock(services.timekeeping.show())
+
+
+async def pause_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    return views.clock(services.timekeeping.pause())
+
+
+async def resume_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    return views.clock(services.timekeeping.resume())
+
+
+async def set_clock_speed(services: Services, asked: Asked[Speed, Nothing]) -> wire.Clock:
+    return views.clock(services.timekeeping.run(asked.body.speed))
+
+
+async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Clock:
+    by, to = asked.body.by, asked.body.to
+    if by is not None and to is None:
+        return views.clock(await services.timekeeping.step(by.length))
+    if to is None or by is not None:
+        raise BadRequestError("give either by or to", field="by")
+    length = to.astimezone(UTC) - services.timekeeping.show().now
+    if length > wire.LONGEST_SPAN:
+        raise BadRequestError(f"to is more than {wire.LONGEST_SPAN.days} days ahead", field="to")
+    try:
+        return views.clock(await services.timekeeping.step(length))
+    except BackwardsError as refusal:
+        raise RefusedAtError(refusal, "to") from refusal
+
+
+def _health(services: Services, *, is_well: bool) -> wire.Health:
+    return wire.Health(
+        status="ok" if is_well else "store_unavailable",
+        mode=services.mode,
+        version=__version__,
+        metadata=services.metadata_url,
+        clock=views.clock(services.timekeeping.show()),
+    )

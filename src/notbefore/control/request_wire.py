@@ -1,0 +1,155 @@
+"""What `/v1` is asked with: bodies and query parameters. Names it does not know are refused.
+
+We own both ends, so an unknown name is a slip of the hand and better refused than passed over.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+from notbefore.control.wire import Span
+from notbefore.core.ids import EventId, ResourceName, ScopeId
+from notbefore.core.model import EventSource, EventStatus, EventType
+from notbefore.service.ports import EventFilter, HistoryFilter
+from notbefore.service.scheduling import Request, WorkRequest
+
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+
+_OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+# What people do to their own VMs; the rest only ever happens to them.
+_BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Any body, or any query: each knows its own names only."""
+
+
+class Nothing(Ask, frozen=True):
+    """No body, or no query parameters."""
+
+
+class Schedule(Ask, frozen=True):
+    """Events to schedule. What is left out follows from the type."""
+
+    type: EventType
+    resources: tuple[str, ...]
+    source: Annotated[
+        EventSource | None,
+        msgspec.Meta(
+            description="if left out: User for Reboot, Redeploy, Terminate, else Platform"
+        ),
+    ] = None
+    notice: Span | None = None
+    short_notice: Annotated[
+        bool, msgspec.Meta(description="allow a notice below the minimum; emulators only")
+    ] = False
+    duration: Span | None = None
+    description: str | None = None
+
+    def request(self) -> Request:
+        usual = EventSource.USER if self.type in _BY_USERS else EventSource.PLATFORM
+        return Request(
+            type=self.type,
+            resources=tuple(map(ResourceName, self.resources)),
+            source=self.source or usual,
+            notice=None if self.notice is None else self.notice.length,
+            short_notice=self.short_notice,
+            duration=None if self.duration is None else self.duration.length,
+            description=self.description,
+        )
+
+
+class Maintain(Ask, frozen=True):
+    """Maintenance of a host or a set."""
+
+    type: EventType = EventType.FREEZE
+    notice: Span | None = None
+    short_notice: bool = False
+    duration: Span | None = None
+    description: str | None = None
+
+    def request(self) -> WorkRequest:
+        return WorkRequest(
+            type=self.type,
+            notice=None if self.notice is None else self.notice.length,
+            short_notice=self.short_notice,
+            duration=None if self.duration is None else self.duration.length,
+            description=self.description,
+        )
+
+
+class Cancel(Ask, frozen=True):
+    reason: str = ""
+
+
+class Speed(Ask, frozen=True):
+    speed: Annotated[float, msgspec.Meta(description="against real time: 60 is a minute a second")]
+
+
+class Step(Ask, frozen=True):
+    """Either `by` or `to`."""
+
+    by: Span | None = None
+    to: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+class FleetQuery(Ask, frozen=True):
+    prune: Annotated[bool, msgspec.Meta(description="remove VMs that the body does not name")] = (
+        False
+    )
+
+
+class StatusFilter(StrEnum):
+    OPEN = "open"
+    ALL = "all"
+    SCHEDULED = "Scheduled"
+    STARTED = "Started"
+    COMPLETED = "Completed"
+    CANCELED = "Canceled"
+
+    def statuses(self) -> frozenset[EventStatus] | None:
+        if self is StatusFilter.ALL:
+            return None
+        return _OPEN if self is StatusFilter.OPEN else frozenset({EventStatus(self.value)})
+
+
+class EventsQuery(Ask, frozen=True):
+    status: StatusFilter = StatusFilter.OPEN
+    vm: Text | None = None
+    scope: Text | None = None
+    type: EventType | None = None
+    limit: Annotated[Limit, msgspec.Meta(description="of more, the newest are listed")] = 1000
+
+    def filter(self) -> EventFilter:
+        return EventFilter(
+            statuses=self.status.statuses(),
+            scope_id=None if self.scope is None else ScopeId(self.scope),
+            resource=None if self.vm is None else ResourceName(self.vm),
+            type=self.type,
+            limit=self.limit,
+        )
+
+
+class HistoryQuery(Ask, frozen=True):
+    vm: Text | None = None
+    scope: Text | None = None
+    event: Text | None = None
+    type: EventType | None = None
+    actor: Text | None = None
+    before: Annotated[int, msgspec.Meta(ge=1, description="rows older than this one")] | None = None
+    limit: Limit = 100
+
+    def filter(self, event_id: EventId | None) -> HistoryFilter:
+        """Asks for one row more than wanted, which tells whether there are older ones."""
+        return HistoryFilter(
+            scope_id=None if self.scope is None else ScopeId(self.scope),
+            resource=None if self.vm is None else ResourceName(self.vm),
+            event_id=event_id,
+            type=self.type,
+            actor=self.actor,
+            before_id=self.before,
+            limit=self.limit + 1,
+        )

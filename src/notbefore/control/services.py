@@ -1,0 +1,34 @@
+"""What the listener calls. Bootstrap puts it together; nothing here knows a real adapter."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from notbefore.control.changes import Changes
+from notbefore.core.rules import Rules
+from notbefore.service.approving import Approving
+from notbefore.service.carrying import Carrying
+from notbefore.service.deciding import Decider
+from notbefore.service.explaining import Explaining
+from notbefore.service.fleet import Fleet
+from notbefore.service.scheduling import Scheduling
+from notbefore.service.timekeeping import Timekeeping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    decider: Decider
+    scheduling: Scheduling
+    approving: Approving
+    carrying: Carrying
+    explaining: Explaining
+    fleet: Fleet
+    timekeeping: Timekeeping
+    rules: Rules
+    mode: str
+    metadata_url: str
+    settings_listing: Sequence[tuple[str, str, str]]
+    """Name, value and origin of each setting."""
+    allowed_hosts: frozenset[str]
+    """Names this listener goes by, in lower case, besides localhost and IP addresses."""
+    changes: Changes = field(default_factory=Changes)
+    """Whoever stops the server closes it first: a watcher's connection never ends by itself."""
