@@ -1,0 +1,160 @@
+"""Answers to what VMs ask.
+
+A poll of an active scope is answered at once, from the Board alone. Whatever needs the store is
+answered later, and only after the store has it.
+"""
+
+import asyncio
+import math
+from http import HTTPStatus
+from typing import Final
+
+from notbefore.core.errors import RefusalError
+from notbefore.metadata import errors, instance, wire
+from notbefore.metadata.asks import Approve, Ask, Format, ReadEvents, ReadInstance, ReadVersions
+from notbefore.metadata.limits import RateLimit
+from notbefore.metadata.options import Options
+from notbefore.metadata.peers import Identity, Peer
+from notbefore.metadata.refusals import Reason, Refusal
+from notbefore.metadata.responses import APPROVED, JSON, TEXT, Rendered, Response
+from notbefore.service.board import Board
+from notbefore.service.ports import Approver, Caller, Clock, Reader, StoreUnavailableError
+
+_VERSIONS: Final = Response(HTTPStatus.OK, instance.VERSIONS, {"Content-Type": JSON})
+# Made once: when there is no document, there are none for anybody, and all of them ask.
+_UNAVAILABLE: Final = errors.refused(errors.UNAVAILABLE)
+
+
+class Answers:
+    def __init__(
+        self,
+        *,
+        board: Board[Rendered],
+        identity: Identity,
+        reader: Reader,
+        approver: Approver,
+        clock: Clock,
+        rate_limit: RateLimit | None,
+        options: Options,
+    ) -> None:
+        self._board = board
+        self._identity = identity
+        self._reader = reader
+        self._approver = approver
+        self._clock = clock
+        self._rate_limit = rate_limit
+        self._first_call_delay = options.first_call_delay
+
+    def at_once(self, ask: Ask, peer: Peer, now: float) -> Response | None:
+        """None where the answer needs the store: `later` gives it then."""
+        caller = self._identity.caller(peer, ask.vm)
+        # Whatever a VM sends counts, refused requests too.
+        if caller is not None and self._rate_limit is not None:
+            wait = self._rate_limit.take(caller.name, now)
+            if wait:
+                return _too_many(wait, ask)
+        want = ask.want
+        if isinstance(want, ReadEvents):
+            if caller is None:
+                return errors.refused(self._identity.refusal(peer, ask.vm))
+            return self._read(want, caller)
+        if isinstance(want, Refusal):
+            return errors.refused(want, is_head=ask.is_head)
+        if isinstance(want, ReadVersions):
+            return _VERSIONS
+        return None
+
+    def _read(self, want: ReadEvents, caller: Caller) -> Response | None:
+        page = self._board.page(caller.scope_id)
+        if page is None:
+            # An empty document would say that every event is over.
+            return _UNAVAILABLE
+        if not page.is_active:
+            return None
+        self._reader.seen(caller.scope_id)
+        rendered = page.rendered(want.version)
+        tags = want.known_tags
+        if tags and (rendered.tag in tags or "*" in tags):
+            return rendered.unmodified
+        return rendered.document
+
+    async def later(self, ask: Ask, peer: Peer) -> Response:
+        caller = self._identity.caller(peer, ask.vm)
+        if caller is None:
+            return errors.refused(self._identity.refusal(peer, ask.vm))
+        try:
+            match ask.want:
+                case ReadEvents():
+                    return await self._activate(ask.want, caller, peer)
+                case Approve():
+                    return await self._approve(ask.want, caller, peer)
+                case ReadInstance():
+                    return await self._instance(ask.want, caller)
+                case ReadVersions() | Refusal():
+                    raise AssertionError("answered at once")
+        except StoreUnavailableError:
+            return _UNAVAILABLE
+        except RefusalError as error:
+            return errors.refused_by_rules(error)
+
+    async def _activate(self, want: ReadEvents, caller: Caller, peer: Peer) -> Response:
+        await self._reader.activate(caller, address=peer.address)
+        if self._first_call_delay:
+            await self._sit_out(peer)
+        # The scope may be gone, or this node may not have heard of the activation yet. Either way
+        # there is nothing to show that is known to be true.
+        return self._read(want, caller) or _UNAVAILABLE
+
+    async def _sit_out(self, peer: Peer) -> None:
+        over = peer.delay = asyncio.get_running_loop().create_future()
+
+        async def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._clock.at(self._clock.now() + self._first_call_delay, end)
+        try:
+            await over
+        finally:
+            timer.cancel()
+            peer.delay = None
+
+    async def _approve(self, want: Approve, caller: Caller, peer: Peer) -> Response:
+        try:
+            event_ids = wire.start_requests(want.body)
+        except wire.BadBodyError as error:
+            return errors.refused(Refusal(reason=Reason.BAD_BODY, message=f"Bad request: {error}"))
+        await self._approver.approve(event_ids, caller=caller, address=peer.address)
+        return APPROVED
+
+    async def _instance(self, want: ReadInstance, caller: Caller) -> Response:
+        binding = await self._reader.binding(caller.name)
+        if binding is None:
+            return _UNAVAILABLE
+        try:
+            body = instance.answer(binding, want)
+        except instance.NoSuchElementError:
+            return errors.refused(
+                Refusal(
+                    reason=Reason.UNKNOWN_PATH,
+                    message="Not found. The instance document of this version has no such element.",
+                )
+            )
+        except instance.LeafFormatError:
+            return errors.refused(
+                Refusal(
+                    reason=Reason.WRONG_FORMAT,
+                    message="Bad request. A single value is served as text: add format=text.",
+                )
+            )
+        kind = TEXT if want.format is Format.TEXT else JSON
+        return Response(HTTPStatus.OK, body, {"Content-Type": kind})
+
+
+def _too_many(wait: float, ask: Ask) -> Response:
+    refusal = Refusal(
+        reason=Reason.TOO_MANY_REQUESTS,
+        message="Too many requests. Slow down.",
+        retry_after=math.ceil(wait),
+    )
+    return errors.refused(refusal, is_head=ask.is_head)

@@ -1,0 +1,201 @@
+"""What a request asks for: the routes, the query, the api-version. Pure.
+
+Checks come in this order: the form of the request and where it was sent from (guards), the path,
+the method, the query, the Metadata header, the api-version. The header comes before the version
+because Azure answers a bare request with "Required metadata header not specified"; only a version
+that is known not to need the header does without it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from notbefore.metadata import guards
+from notbefore.metadata.options import Options
+from notbefore.metadata.refusals import Reason, Refusal
+from notbefore.metadata.requests import Request
+from notbefore.metadata.responses import Persistence
+from notbefore.metadata.versions import (
+    EVENT_VERSIONS,
+    INSTANCE_VERSIONS,
+    NEWEST_EVENT_VERSIONS,
+    NEWEST_METADATA_VERSIONS,
+)
+
+
+class Format(StrEnum):
+    JSON = "json"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEvents:
+    version: str
+    known_tags: frozenset[str]
+    """The incarnations the caller has already, or `*` for whichever it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInstance:
+    version: str
+    path: tuple[str, ...]
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class ReadVersions:
+    pass
+
+
+Want = ReadEvents | Approve | ReadInstance | ReadVersions | Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    want: Want
+    persistence: Persistence
+    vm: str | None = None
+    """The VM that the path names, in an emulator."""
+    is_head: bool = False
+    lingers: bool = False
+    """Whether more may be under way that nobody will read: close only when the sender has."""
+
+
+_EVENTS: Final = "/metadata/scheduledevents"
+_INSTANCE: Final = "/metadata/instance"
+_VERSIONS: Final = "/metadata/versions"
+
+_OF_A_VM: Final = re.compile(r"/vm/(?P<vm>[\w.-]+)(?P<path>/.*)", re.IGNORECASE | re.ASCII)
+# The previews of 2016 had the version in the path.
+_VERSION_IN_PATH: Final = re.compile(r"/metadata/(latest|\d{4}-\d{2}-\d{2})(/.*)?")
+
+
+def judge(request: Request, options: Options) -> Ask:
+    path, _, query = request.target.partition("?")
+    vm = None
+    if options.emulator and (found := _OF_A_VM.fullmatch(path)):
+        vm, path = found["vm"], found["path"]
+    refusal = guards.refusal(request, options)
+    return Ask(
+        want=refusal or _want(request, path, query),
+        persistence=_persistence(request, refusal),
+        vm=vm,
+        is_head=request.method == "HEAD",
+    )
+
+
+def _persistence(request: Request, refusal: Refusal | None) -> Persistence:
+    is_odd = refusal is not None and refusal.reason in {Reason.MALFORMED, Reason.WRONG_HOST}
+    if is_odd or request.method == "CONNECT" or not request.keeps_alive:
+        return Persistence.CLOSED
+    return Persistence.KEPT_FOR_HTTP_1_0 if request.http_version == "1.0" else Persistence.KEPT
+
+
+def _want(request: Request, path: str, query: str) -> Want:
+    folded = path.lower()
+    bare = folded.removesuffix("/")
+    if bare == _EVENTS:
+        return _for_events(request, query)
+    if bare == _INSTANCE or folded.startswith(f"{_INSTANCE}/"):
+        return _for_instance(request, query, bare)
+    if bare == _VERSIONS:
+        return _for_versions(request, query)
+    if _VERSION_IN_PATH.fullmatch(folded):
+        return _wrong_version(NEWEST_EVENT_VERSIONS)
+    return Refusal(reason=Reason.UNKNOWN_PATH, message="Not found. There is nothing at this path.")
+
+
+def _for_events(request: Request, query: str) -> Want:
+    if request.method not in {"GET", "POST"}:
+        return _wrong_method(request, "GET, POST")
+    parameters = _parameters(query)
+    if isinstance(parameters, Refusal):
+        return parameters
+    version = EVENT_VERSIONS.get(parameters.get("api-version", ""))
+    needs_header = version is None or version.needs_header
+    if needs_header and (refusal := guards.metadata_header_refusal(request)):
+        return refusal
+    if version is None:
+        return _wrong_version(NEWEST_EVENT_VERSIONS)
+    if request.method == "POST":
+        return Approve(request.body)
+    return ReadEvents(version.name, _known_tags(request))
+
+
+def _for_instance(request: Request, query: str, path: str) -> Want:
+    parameters = _metadata_parameters(request, query)
+    if isinstance(parameters, Refusal):
+        return parameters
+    version = parameters.get("api-version", "")
+    if version not in INSTANCE_VERSIONS:
+        return _wrong_version(NEWEST_METADATA_VERSIONS)
+    format = parameters.get("format", Format.JSON).lower()
+    if format not in set(Format):
+        return Refusal(
+            reason=Reason.WRONG_FORMAT, message="Bad request. The format is json or text."
+        )
+    return ReadInstance(version, tuple(path.split("/")[3:]), Format(format))
+
+
+def _for_versions(request: Request, query: str) -> Want:
+    parameters = _metadata_parameters(request, query)
+    return parameters if isinstance(parameters, Refusal) else ReadVersions()
+
+
+def _metadata_parameters(request: Request, query: str) -> Mapping[str, str] | Refusal:
+    """The query of a path that is read only, and only with the Metadata header."""
+    if request.method != "GET":
+        return _wrong_method(request, "GET")
+    parameters = _parameters(query)
+    if isinstance(parameters, Refusal):
+        return parameters
+    return guards.metadata_header_refusal(request) or parameters
+
+
+def _parameters(query: str) -> Mapping[str, str] | Refusal:
+    """By name in lower case. Nothing is decoded: no name or value of ours needs it."""
+    parameters: dict[str, str] = {}
+    for part in filter(None, query.split("&")):
+        name, _, value = part.partition("=")
+        if name.lower() in parameters:
+            return Refusal(
+                reason=Reason.BAD_QUERY,
+                message="Bad request. A query parameter was given more than once.",
+            )
+        parameters[name.lower()] = value
+    return parameters
+
+
+def _known_tags(request: Request) -> frozenset[str]:
+    """Incarnations in If-None-Match: quoted as RFC 9110 says, or bare as Azure's Node sample is."""
+    return frozenset(
+        tag.strip().removeprefix("W/").strip('"')
+        for value in request.values("if-none-match")
+        for tag in value.split(",")
+    )
+
+
+def _wrong_method(request: Request, allowed: str) -> Refusal:
+    return Refusal(
+        reason=Reason.WRONG_METHOD,
+        message=f"The method {request.method} is not supported here.",
+        allowed=allowed,
+    )
+
+
+def _wrong_version(newest: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        reason=Reason.WRONG_VERSION,
+        message=(
+            "Bad request. api-version is invalid or was not specified in the request."
+            " For more information refer to aka.ms/azureimds"
+        ),
+        newest_versions=newest,
+    )

@@ -1,0 +1,71 @@
+"""What refusals are in HTTP. No other module decides on a status code for one."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+
+from notbefore.core.errors import (
+    NotOwnResourceError,
+    RefusalError,
+    UnknownResourceError,
+    UnknownScopeError,
+)
+from notbefore.metadata import wire
+from notbefore.metadata.refusals import Reason, Refusal
+from notbefore.metadata.responses import JSON, Response
+
+STATUS: Final[Mapping[Reason, HTTPStatus]] = {
+    Reason.MALFORMED: HTTPStatus.BAD_REQUEST,
+    Reason.WRONG_PROTOCOL: HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
+    Reason.HEADERS_TOO_LARGE: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    Reason.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Reason.TOO_SLOW: HTTPStatus.REQUEST_TIMEOUT,
+    Reason.WRONG_HOST: HTTPStatus.BAD_REQUEST,
+    Reason.FORWARDED: HTTPStatus.BAD_REQUEST,
+    Reason.FROM_A_PAGE: HTTPStatus.FORBIDDEN,
+    Reason.UNKNOWN_PATH: HTTPStatus.NOT_FOUND,
+    Reason.WRONG_METHOD: HTTPStatus.METHOD_NOT_ALLOWED,
+    Reason.BAD_QUERY: HTTPStatus.BAD_REQUEST,
+    Reason.NO_METADATA_HEADER: HTTPStatus.BAD_REQUEST,
+    Reason.WRONG_VERSION: HTTPStatus.BAD_REQUEST,
+    Reason.WRONG_FORMAT: HTTPStatus.BAD_REQUEST,
+    Reason.BAD_BODY: HTTPStatus.BAD_REQUEST,
+    Reason.UNKNOWN_ADDRESS: HTTPStatus.FORBIDDEN,
+    Reason.UNKNOWN_VM: HTTPStatus.NOT_FOUND,
+    Reason.TOO_MANY_REQUESTS: HTTPStatus.TOO_MANY_REQUESTS,
+    Reason.TOO_MANY_CONNECTIONS: HTTPStatus.TOO_MANY_REQUESTS,
+    Reason.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    Reason.FAILED: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+RULES_STATUS: Final[Mapping[type[RefusalError], HTTPStatus]] = {
+    # What is wrong with an id, an unknown one included, is a malformed payload in Azure's words.
+    RefusalError: HTTPStatus.BAD_REQUEST,
+    NotOwnResourceError: HTTPStatus.FORBIDDEN,
+    # The VM, or its whole scope, went away while the request was under way.
+    UnknownResourceError: HTTPStatus.NOT_FOUND,
+    UnknownScopeError: HTTPStatus.NOT_FOUND,
+}
+
+UNAVAILABLE: Final = Refusal(
+    reason=Reason.UNAVAILABLE,
+    message="Service unavailable. Nothing was changed; try again.",
+    retry_after=1,
+)
+FAILED: Final = Refusal(reason=Reason.FAILED, message="Internal error. Try again.", retry_after=1)
+
+
+def refused(refusal: Refusal, *, is_head: bool = False) -> Response:
+    headers = {"Content-Type": JSON}
+    if refusal.allowed:
+        headers["Allow"] = refusal.allowed
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(refusal.retry_after)
+    # A body after the answer to HEAD would be taken for the next answer.
+    body = b"" if is_head else wire.error(refusal.message, refusal.newest_versions)
+    return Response(STATUS[refusal.reason], body, headers)
+
+
+def refused_by_rules(error: RefusalError) -> Response:
+    status = next(RULES_STATUS[each] for each in type(error).__mro__ if each in RULES_STATUS)
+    return Response(status, wire.error(str(error)), {"Content-Type": JSON})

@@ -1,0 +1,161 @@
+"""What a VM is told about itself, by api-version. Pure.
+
+Every primitive is a string, and one that has no value is empty. A field is absent from versions
+older than the one that introduced it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from notbefore.metadata.asks import Format, ReadInstance
+from notbefore.metadata.versions import METADATA_VERSIONS
+from notbefore.service.ports import Binding
+
+Node = str | list["Node"] | dict[str, "Node"]
+Field = Callable[[Binding], Node]
+
+
+class NoSuchElementError(Exception):
+    """The route leads nowhere in this version."""
+
+
+class LeafFormatError(Exception):
+    """A leaf was asked for in a format it does not have."""
+
+
+def _resource_group_id(binding: Binding) -> str:
+    profile = binding.profile
+    return f"/subscriptions/{profile.subscription_id}/resourceGroups/{profile.resource_group}"
+
+
+def _scale_set_id(binding: Binding) -> str:
+    provider = f"{_resource_group_id(binding)}/providers/Microsoft.Compute"
+    return f"{provider}/virtualMachineScaleSets/{binding.profile.scale_set}"
+
+
+def _resource_id(binding: Binding) -> str:
+    profile = binding.profile
+    if profile.scale_set and not profile.is_flexible:
+        # Uniform instances are numbered, and named after set and number.
+        return f"{_scale_set_id(binding)}/virtualMachines/{binding.name.rpartition('_')[2]}"
+    provider = f"{_resource_group_id(binding)}/providers/Microsoft.Compute"
+    return f"{provider}/virtualMachines/{binding.name}"
+
+
+def _flexible_set(binding: Binding) -> Node:
+    profile = binding.profile
+    return {"id": _scale_set_id(binding) if profile.scale_set and profile.is_flexible else ""}
+
+
+def _tags(binding: Binding) -> str:
+    return ";".join(f"{name}:{value}" for name, value in binding.profile.tags.items())
+
+
+def _tags_list(binding: Binding) -> Node:
+    return [{"name": name, "value": value} for name, value in binding.profile.tags.items()]
+
+
+def _empty(_: Binding) -> str:
+    return ""
+
+
+# By name, as Azure sorts them: the version that introduced the field, and its value.
+_COMPUTE: Final[Mapping[str, tuple[str, Field]]] = {
+    "azEnvironment": ("2018-10-01", lambda _: "AzurePublicCloud"),
+    "customData": ("2019-02-01", _empty),
+    "evictionPolicy": ("2020-12-01", _empty),
+    "licenseType": ("2020-09-01", _empty),
+    "location": ("2017-04-02", lambda binding: binding.profile.location),
+    "name": ("2017-04-02", lambda binding: binding.name),
+    "offer": ("2017-04-02", _empty),
+    "osProfile": ("2020-07-15", lambda b: {"computerName": b.profile.computer_name}),
+    "osType": ("2017-04-02", lambda binding: binding.profile.os_type),
+    "placementGroupId": ("2017-08-01", lambda binding: binding.profile.placement_group_id),
+    "platformFaultDomain": ("2017-04-02", _empty),
+    "platformUpdateDomain": ("2017-04-02", _empty),
+    "priority": ("2020-12-01", _empty),
+    "provider": ("2018-10-01", lambda _: "Microsoft.Compute"),
+    "publisher": ("2017-04-02", _empty),
+    "resourceGroupName": ("2017-08-01", lambda binding: binding.profile.resource_group),
+    "resourceId": ("2019-03-11", _resource_id),
+    "sku": ("2017-04-02", _empty),
+    "subscriptionId": ("2017-08-01", lambda binding: binding.profile.subscription_id),
+    "tags": ("2017-08-01", _tags),
+    "tagsList": ("2019-06-04", _tags_list),
+    "userData": ("2021-01-01", _empty),
+    "version": ("2017-04-02", _empty),
+    "virtualMachineScaleSet": ("2021-03-01", _flexible_set),
+    "vmId": ("2017-04-02", lambda binding: binding.profile.vm_id),
+    "vmScaleSetName": ("2017-12-01", lambda binding: binding.profile.scale_set),
+    "vmSize": ("2017-04-02", lambda binding: binding.profile.size),
+    "zone": ("2017-12-01", lambda binding: binding.profile.zone),
+}
+
+
+def document(binding: Binding, version: str) -> Node:
+    # Versions are dates, so they compare as text.
+    return {
+        "compute": {
+            name: value(binding) for name, (since, value) in _COMPUTE.items() if since <= version
+        },
+        "network": {"interface": [_interface(binding)]},
+    }
+
+
+def _interface(binding: Binding) -> Node:
+    address: Node = {"privateIpAddress": binding.address, "publicIpAddress": ""}
+    is_ipv6 = ":" in binding.address
+    v4: list[Node] = [] if is_ipv6 else [address]
+    v6: list[Node] = [{"privateIpAddress": binding.address}] if is_ipv6 else []
+    return {
+        "ipv4": {"ipAddress": v4, "subnet": []},
+        "ipv6": {"ipAddress": v6},
+        "macAddress": "",
+    }
+
+
+def answer(binding: Binding, want: ReadInstance) -> bytes:
+    """The part that was asked for, as it was asked for.
+
+    Raises NoSuchElementError, LeafFormatError.
+    """
+    node = document(binding, want.version)
+    for step in want.path:
+        node = _child(node, step)
+    if want.format is Format.TEXT:
+        return _text(node).encode()
+    if isinstance(node, str):
+        raise LeafFormatError
+    return msgspec.json.encode(node)
+
+
+def _child(node: Node, step: str) -> Node:
+    match node:
+        case dict():
+            # Paths compare without case; names of fields differ by more than that.
+            for name, value in node.items():
+                if name.lower() == step:
+                    return value
+        case list() if step.isascii() and step.isdecimal() and int(step) < len(node):
+            return node[int(step)]
+    raise NoSuchElementError
+
+
+def _text(node: Node) -> str:
+    match node:
+        case str():
+            return node
+        case list():
+            return "\n".join(f"{index}{_slash(value)}" for index, value in enumerate(node))
+        case dict():
+            return "\n".join(f"{name}{_slash(value)}" for name, value in node.items())
+
+
+def _slash(node: Node) -> str:
+    """Whether there is more below, as in the listing of a directory."""
+    return "" if isinstance(node, str) else "/"
+
+
+VERSIONS: Final = msgspec.json.encode({"apiVersions": METADATA_VERSIONS})

@@ -1,0 +1,90 @@
+"""How much one VM may ask for, and how many may be connected. All of it O(1), without timers."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+from notbefore.core.ids import ResourceName
+from notbefore.metadata.refusals import Reason, Refusal
+
+T = TypeVar("T")
+
+_FEW: Final = 1024
+
+
+class RateLimit:
+    """A token bucket for each VM, kept as the one moment at which the bucket will be full again."""
+
+    def __init__(self, per_second: float) -> None:
+        self._cost = 1 / per_second
+        self._full_at: dict[ResourceName, float] = {}
+        self._prune_at = _FEW
+
+    def take(self, name: ResourceName, now: float) -> float:
+        """0 for a request within the rate, or the seconds until the next one would be."""
+        full_at = max(self._full_at.get(name, now), now)
+        # A bucket holds one second's worth, and never less than one request.
+        room = max(1.0, self._cost)
+        wait = full_at + self._cost - now - room
+        if wait > 1e-9:  # sums of floats are a little off, and that must not cost anyone a request
+            return wait
+        self._full_at[name] = full_at + self._cost
+        return 0
+
+    def prune(self, now: float) -> None:
+        """Forget full buckets, now and then: they are as good as none."""
+        if len(self._full_at) < self._prune_at:
+            return
+        self._full_at = {name: at for name, at in self._full_at.items() if at > now}
+        self._prune_at = max(_FEW, 2 * len(self._full_at))
+
+
+class Roster(Generic[T]):
+    """The open connections, counted by the VM or address they come from."""
+
+    def __init__(self, *, most: int, most_per_vm: int) -> None:
+        self._most = most
+        self._most_per_vm = most_per_vm
+        self._keys: dict[T, str | None] = {}
+        self._counts: Counter[str] = Counter()
+        self._emptied: asyncio.Future[None] | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(tuple(self._keys))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def admit(self, connection: T, key: str | None) -> Refusal | None:
+        """A key of None is not counted against anybody."""
+        if len(self._keys) >= self._most:
+            return Refusal(
+                reason=Reason.UNAVAILABLE, message="Too many connections.", retry_after=1
+            )
+        if key is not None and self._counts[key] >= self._most_per_vm:
+            return Refusal(
+                reason=Reason.TOO_MANY_CONNECTIONS,
+                message=f"Too many connections: one VM may have {self._most_per_vm}.",
+                retry_after=1,
+            )
+        self._keys[connection] = key
+        if key is not None:
+            self._counts[key] += 1
+        return None
+
+    def leave(self, connection: T) -> None:
+        """Does nothing for one that was not admitted."""
+        key = self._keys.pop(connection, None)
+        if not self._keys and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
+        if key is None:
+            return
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
+
+    async def emptied(self) -> None:
+        if self._keys:
+            self._emptied = asyncio.get_running_loop().create_future()
+            await self._emptied

@@ -1,0 +1,46 @@
+"""How the metadata listener is to behave. The composition root fills this in from the settings."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+LONGEST_FIRST_CALL: Final = timedelta(seconds=120)
+"""Azure documents up to two minutes for the call that switches scheduled events on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    host: str = "127.0.0.1"
+    port: int = 8169
+    """0 for any free one."""
+    emulator: bool = False
+    """Whether loopback callers may be any VM, by the path prefix `/vm/{name}` or by default."""
+    default_vm: str | None = None
+    """Who a loopback caller is whose address is bound to no VM; None for nobody."""
+    rate_limit: float | None = 5.0
+    """Requests a second for each VM, bursts of one second's worth; None for no limit."""
+    first_call_delay: timedelta = timedelta(0)
+    """How long the read that activates a scope waits for its answer, on the server's clock."""
+    strict_forwarding: bool = False
+    """Whether Forwarded, Via and X-Real-IP are refused like X-Forwarded-For."""
+    hosts: frozenset[str] = frozenset()
+    """Names the Host header may carry besides localhost and IP addresses, in lower case."""
+    max_connections: int = 20_000
+    max_connections_per_vm: int = 64
+    header_deadline: timedelta = timedelta(seconds=2)
+    body_deadline: timedelta = timedelta(seconds=5)
+    idle_timeout: timedelta = timedelta(seconds=120)
+    stop_grace: timedelta = timedelta(seconds=5)
+    """How long answers under way may take once the server is told to stop."""
+    max_header_bytes: int = 8 * 1024
+    max_body_bytes: int = 64 * 1024
+
+    def __post_init__(self) -> None:
+        if not timedelta(0) <= self.first_call_delay <= LONGEST_FIRST_CALL:
+            raise ValueError(
+                f"a first-call delay of {self.first_call_delay} is not between 0 s and 120 s"
+            )
+        if self.rate_limit is not None and self.rate_limit <= 0:
+            raise ValueError(
+                f"a rate limit of {self.rate_limit:g} requests a second is not above 0"
+            )

@@ -1,0 +1,90 @@
+"""Who is at the other end of a connection: the socket's address, and the VM bound to it."""
+
+import asyncio
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from notbefore.metadata.options import Options
+from notbefore.metadata.refusals import Reason, Refusal
+from notbefore.service.ports import Caller, Directory
+
+
+class Peer:
+    __slots__ = ("address", "caller", "delay", "generation", "is_loopback")
+
+    def __init__(self, peername: Any) -> None:  # what sockets give: its shape is the family's
+        # A socket whose other end has gone already has no name, and so no VM.
+        ip = ip_address(peername[0].partition("%")[0] if peername else "::")
+        # A listener for both families sees IPv4 callers so; the fleet knows them by IPv4.
+        if isinstance(ip, IPv6Address) and ip.ipv4_mapped:
+            ip = ip.ipv4_mapped
+        self.address = str(ip)
+        self.is_loopback = ip.is_loopback
+        self.caller: Caller | None = None
+        self.generation: int | None = None
+        """The Directory's when the caller was looked up; None for not yet."""
+        self.delay: asyncio.Future[None] | None = None
+        """The first-call delay this connection sits out, while it does."""
+
+
+class Identity:
+    """Tells callers apart. The rule that must stay true: by the socket's peer, never by a header.
+
+    In an emulator one laptop plays every VM: loopback callers may be whoever the path says.
+    """
+
+    def __init__(self, directory: Directory, options: Options) -> None:
+        self._directory = directory
+        self._emulator = options.emulator
+        self._default_vm = options.default_vm
+
+    def caller(self, peer: Peer, vm: str | None) -> Caller | None:
+        if vm is not None:
+            return self._directory.by_name(vm) if peer.is_loopback else None
+        generation = self._directory.generation
+        if peer.generation != generation:
+            peer.caller = self._by_address(peer)
+            peer.generation = generation
+        return peer.caller
+
+    def _by_address(self, peer: Peer) -> Caller | None:
+        bound = self._directory.by_address(peer.address)
+        if bound is not None or self._default_vm is None or not self._may_choose(peer):
+            return bound
+        return self._directory.by_name(self._default_vm)
+
+    def _may_choose(self, peer: Peer) -> bool:
+        return self._emulator and peer.is_loopback
+
+    def key(self, peer: Peer) -> str | None:
+        """Whose connection this is; None for one that may turn out to be anybody's."""
+        bound = self._directory.by_address(peer.address)
+        if bound is not None:
+            return bound.name
+        return None if self._may_choose(peer) else peer.address
+
+    def refusal(self, peer: Peer, vm: str | None) -> Refusal:
+        """Why there is no caller, and what to do about it."""
+        if vm is not None and not peer.is_loopback:
+            return Refusal(
+                reason=Reason.UNKNOWN_ADDRESS,
+                message="Paths that begin with /vm/ are for callers on loopback.",
+            )
+        if vm is not None:
+            return _unknown_vm(f"no VM is named {vm!r}")
+        if self._may_choose(peer) and self._default_vm is not None:
+            return _unknown_vm(f"the default VM {self._default_vm!r} is not in the fleet")
+        advice = "bind it to one in the fleet"
+        if self._may_choose(peer):
+            advice += ", ask for /vm/NAME/metadata/..., or serve with a default VM"
+        return Refusal(
+            reason=Reason.UNKNOWN_ADDRESS,
+            message=f"Address {peer.address} is bound to no VM: {advice}.",
+        )
+
+
+def _unknown_vm(what: str) -> Refusal:
+    return Refusal(
+        reason=Reason.UNKNOWN_VM,
+        message=f"Not found: {what}. `notbefore fleet show` lists the VMs there are.",
+    )
