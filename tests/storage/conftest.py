@@ -31,12 +31,14 @@ def sqlite(path: Path, clock: VirtualClock) -> OpenSqlite:
     return lambda: SqliteStore(path, clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
 
 
+@pytest.fixture
+def memory(clock: VirtualClock) -> MemoryStore:
+    return MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(
-    request: pytest.FixtureRequest, clock: VirtualClock, sqlite: OpenSqlite
+    request: pytest.FixtureRequest, memory: MemoryStore, sqlite: OpenSqlite
 ) -> AsyncIterator[MemoryStore | SqliteStore]:
-    if request.param == "memory":
-        yield MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
-    else:
-        async with sqlite() as opened:
-            yield opened
+    async with memory if request.param == "memory" else sqlite() as opened:
+        yield opened

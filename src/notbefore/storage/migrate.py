@@ -45,7 +45,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     version = schema_version(connection)
     for migration in migrations():
         if migration.number > version:
-            _apply(connection, migration)
+            apply(connection, migration)
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -53,7 +53,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _apply(connection: sqlite3.Connection, migration: Migration) -> None:
+def apply(connection: sqlite3.Connection, migration: Migration) -> None:
     # `executescript` commits whatever is open before it begins, so the script brings its own.
     script = f"""
         BEGIN IMMEDIATE;

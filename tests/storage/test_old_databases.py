@@ -1,0 +1,143 @@
+"""What earlier versions wrote can be read for ever: one filled database for each schema."""
+
+import contextlib
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from notbefore.core.change import Change, without_event
+from notbefore.core.ids import MaintenanceId
+from notbefore.core.model import (
+    Approval,
+    EventStatus,
+    EventType,
+    EvictionPolicy,
+    Policy,
+    Priority,
+    ResourceState,
+    Round,
+    SetMaintenance,
+)
+from notbefore.core.transitions import Canceled, Scheduled
+from notbefore.service.ports import (
+    EventFilter,
+    HistoryFilter,
+    Profile,
+    Snapshot,
+    Transaction,
+)
+from notbefore.storage import MemoryStore
+from notbefore.storage.migrate import apply, migrations
+from tests.builders import (
+    HOUR,
+    MINUTE,
+    NOON,
+    OPERATOR,
+    A,
+    B,
+    C,
+    a_binding,
+    a_resource,
+    a_scope,
+    an_event,
+)
+from tests.storage.conftest import OpenSqlite
+from tests.storage.keeping import settle_in
+
+FILLED: Mapping[int, Path] = {
+    int(file.stem): file for file in sorted(Path(__file__).parent.glob("filled/*.sql"))
+}
+PROFILE = Profile(
+    vm_id="5c1d8a1e",
+    subscription_id="sub",
+    resource_group="group",
+    location="westeurope",
+    size="Standard_D2s_v5",
+    computer_name="vm1",
+    os_type="Windows",
+    zone="2",
+    scale_set="set",
+    is_flexible=True,
+    availability_set="avset",
+    placement_group_id="pg",
+    tags={"env": "test"},
+)
+EVENT = an_event(
+    A,
+    duration=timedelta(seconds=9, microseconds=1),
+    description="a line",
+    approval=Approval(by="vm:vm1", at=NOON - MINUTE),
+    maintenance="work",
+)
+STARTED = an_event(B, type=EventType.PREEMPT, status=EventStatus.STARTED, resources=["vm2"])
+SCOPE = a_scope(
+    EVENT,
+    STARTED,
+    resources=[
+        a_resource("vm1", update_domain=1, fault_domain=2, terminate_notice=5 * MINUTE),
+        a_resource(
+            "vm2",
+            host="host2",
+            priority=Priority.SPOT,
+            eviction_policy=EvictionPolicy.DELETE,
+            state=ResourceState.INTERRUPTED,
+        ),
+    ],
+    policy=Policy(approves_user_reboot=True, approves_when_all_down=False),
+    incarnation=4,
+    last_read_at=NOON - HOUR,
+    rounds=SetMaintenance(
+        id=MaintenanceId("work"),
+        type=EventType.REBOOT,
+        duration=timedelta(seconds=9),
+        description="a line",
+        notice=15 * MINUTE,
+        remaining=(Round(update_domain=3, event_id=C),),
+    ),
+)
+
+
+def fill(tx: Transaction) -> None:
+    settle_in(tx, SCOPE)
+    tx.bind(a_binding("vm1", profile=PROFILE))
+    other = a_scope(an_event(C, resources=["vm3"]), id="scope2", active=False)
+    settle_in(tx, other)
+    scheduled = Scheduled(scope_id=SCOPE.id, at=NOON - HOUR, event=EVENT)
+    over = replace(other.events[C], status=EventStatus.CANCELED)
+    canceled = Canceled(scope_id=other.id, at=NOON, event=over, reason="not today")
+    tx.save(Change(scope=SCOPE, transitions=(scheduled,)), by=OPERATOR)
+    tx.save(Change(scope=without_event(other, C), transitions=(canceled,)), by=OPERATOR)
+    tx.put_note("fleet", "one")
+
+
+def everything(snapshot: Snapshot) -> tuple[object, ...]:
+    return (
+        list(snapshot.scopes()),
+        list(snapshot.bindings()),
+        snapshot.events(EventFilter()),
+        snapshot.history(HistoryFilter()),
+        snapshot.note("fleet"),
+    )
+
+
+def test_there_is_a_filled_database_for_each_schema() -> None:
+    assert list(FILLED) == [migration.number for migration in migrations()]
+
+
+@pytest.mark.parametrize("number", FILLED)
+async def test_a_filled_database_of_an_earlier_version_is_read_as_it_was_meant(
+    sqlite: OpenSqlite, path: Path, memory: MemoryStore, number: int
+) -> None:
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for migration in migrations()[:number]:
+            apply(connection, migration)
+        connection.executescript(FILLED[number].read_text())
+    await memory.transact(fill)
+
+    async with sqlite() as store:
+        assert await store.read(everything) == await memory.read(everything)

@@ -1,0 +1,338 @@
+"""What a store in a file promises beyond the contract: it lasts, whatever happens to it."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import sqlite3
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from notbefore.clock import VirtualClock
+from notbefore.core import lifecycle
+from notbefore.core.ids import HostName, MaintenanceId, ScopeId
+from notbefore.core.model import Scope
+from notbefore.core.rules import Rules
+from notbefore.core.transitions import Activated
+from notbefore.service.ports import (
+    EventFilter,
+    HistoryFilter,
+    Saved,
+    Snapshot,
+    StoreUnavailableError,
+    Transaction,
+)
+from notbefore.storage import SqliteStore
+from notbefore.storage.sqlite_snapshot import SqliteSnapshot
+from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
+from tests.storage.conftest import OpenSqlite
+from tests.storage.keeping import keep, kept, load, save, settle_in
+from tests.storage.strategies import scopes
+
+ROOT = Path(__file__).parents[2]
+SCOPE1 = ScopeId("scope1")
+TOO_LONG = 30
+"""Seconds after which a thread that waits in vain lets the test fail."""
+
+
+# --- lasting -------------------------------------------------------------------------------------
+
+
+async def test_a_reopened_store_holds_what_was_committed(sqlite: OpenSqlite) -> None:
+    """I23"""
+    async with sqlite() as store:
+        await keep(store, a_scope(an_event(A)))
+        await save(store, a_scope(an_event(A)), Activated(scope_id=SCOPE1, at=NOON))
+        await store.transact(lambda tx: tx.bind(a_binding()))
+        await store.transact(lambda tx: tx.put_note("fleet", "one"))
+        before = await store.read(everything)
+
+    async with sqlite() as store:
+        assert await store.read(everything) == before
+
+
+def everything(snapshot: Snapshot) -> tuple[object, ...]:
+    return (
+        list(snapshot.scopes()),
+        list(snapshot.bindings()),
+        snapshot.events(EventFilter()),
+        snapshot.history(HistoryFilter()),
+        snapshot.note("fleet"),
+        snapshot.next_wake(),
+    )
+
+
+@given(scopes)
+@settings(max_examples=60)
+def test_any_scope_comes_back_equal_and_in_order(scope: Scope) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        saved = asyncio.run(reopened(Path(folder) / "notbefore.db", scope))
+
+    assert saved.scope == scope
+    assert list(saved.scope.resources) == list(scope.resources)
+    assert list(saved.scope.events) == list(scope.events)
+
+
+async def reopened(path: Path, scope: Scope) -> Saved:
+    clock = VirtualClock(NOON, speed=0)
+    next_wake = partial(lifecycle.next_wake, rules=Rules())
+    async with SqliteStore(path, clock, next_wake=next_wake) as store:
+        await keep(store, scope)
+    async with SqliteStore(path, clock, next_wake=next_wake) as store:
+        [saved] = await kept(store)
+        assert await load(store, scope.id) == saved.scope
+        return saved
+
+
+@pytest.mark.parametrize("commits", [1, 40])
+async def test_a_killed_process_loses_nothing_it_has_told_of(
+    path: Path, sqlite: OpenSqlite, commits: int
+) -> None:
+    """I23, F8"""
+    told = await killed_after(commits, path)
+
+    async with sqlite() as store:
+        found = list((await load(store)).events)
+        history = await store.read(lambda s: s.history(HistoryFilter(limit=1_000_000)))
+    assert found[: len(told)] == told
+    assert len(found) <= len(told) + 1
+    assert [row.event_id for row in reversed(history)] == found
+
+
+async def killed_after(commits: int, path: Path) -> list[str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.storage.committer",
+        path,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    lines = [await process.stdout.readline() for _ in range(commits)]
+    os.kill(process.pid, signal.SIGKILL)
+    lines += (await process.stdout.read()).splitlines()
+    assert await process.wait() == -signal.SIGKILL
+    return [line.decode().strip() for line in lines]
+
+
+async def test_a_commit_waits_for_the_disk(sqlite: OpenSqlite) -> None:
+    """I14"""
+    async with sqlite() as store:
+        pragmas = await store._writer.run(
+            lambda c: [
+                c.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous", "foreign_keys")
+            ]
+        )
+
+    assert pragmas == ["wal", 2, 1]  # 2 is FULL
+
+
+# --- when the disk fails -------------------------------------------------------------------------
+
+
+async def test_a_full_disk_is_said_and_changes_nothing(sqlite: OpenSqlite) -> None:
+    """I14, F9"""
+    async with sqlite() as store:
+        await keep(store, a_scope())
+        await store._writer.run(
+            lambda c: c.execute(
+                f"PRAGMA max_page_count = {c.execute('PRAGMA page_count').fetchone()[0]}"
+            )
+        )
+
+        with pytest.raises(StoreUnavailableError, match="full") as refused:
+            await store.transact(crowd)
+
+        assert isinstance(refused.value.__cause__, sqlite3.Error)
+        assert [saved.scope for saved in await kept(store)] == [a_scope()]
+
+
+async def test_a_commit_that_fails_changes_nothing_and_the_next_may_succeed(
+    sqlite: OpenSqlite, path: Path
+) -> None:
+    """I14, F9"""
+    log = path.with_name(f"{path.name}-wal")
+    async with sqlite() as store:
+        await keep(store, a_scope())
+
+        with files_no_larger_than(log.stat().st_size), pytest.raises(StoreUnavailableError):
+            await store.transact(crowd)
+        after_failure = await kept(store)
+        await store.transact(crowd)
+
+    assert [saved.scope for saved in after_failure] == [a_scope()]
+    async with sqlite() as store:
+        assert len(await kept(store)) == 101
+
+
+def crowd(tx: Transaction) -> None:
+    for number in range(100):
+        scope = a_scope(id=f"crowd{number}", resources=[])
+        settle_in(tx, scope)
+
+
+@contextlib.contextmanager
+def files_no_larger_than(size: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_database_that_somebody_else_has_locked_is_unavailable_until_it_is_free(
+    sqlite: OpenSqlite, path: Path
+) -> None:
+    async with sqlite() as store:
+        await keep(store, a_scope())
+        await store._writer.run(lambda c: c.execute("PRAGMA busy_timeout = 0"))
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+
+            with pytest.raises(StoreUnavailableError, match="locked"):
+                await save(store, a_scope(incarnation=2))
+            still = await load(store)
+            other.execute("ROLLBACK")
+
+        await save(store, a_scope(incarnation=2))
+        assert (still.incarnation, (await load(store)).incarnation) == (1, 2)
+
+
+async def test_a_closed_store_is_unavailable(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        pass
+
+    with pytest.raises(StoreUnavailableError, match="closed"):
+        await load(store)
+    with pytest.raises(StoreUnavailableError, match="closed"):
+        await keep(store, a_scope())
+
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+async def test_a_work_goes_on_to_its_end_when_its_caller_gives_up(sqlite: OpenSqlite) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(tx: Transaction) -> None:
+        begun.set()
+        assert go_on.wait(TOO_LONG)
+        settle_in(tx, a_scope())
+
+    async with sqlite() as store:
+        caller = asyncio.create_task(store.transact(slow))
+        await asyncio.to_thread(begun.wait, TOO_LONG)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        go_on.set()
+        await keep(store, a_scope(id="scope2", resources=[]))
+
+        assert [saved.scope.id for saved in await kept(store)] == ["scope1", "scope2"]
+
+
+async def test_a_snapshot_does_not_see_what_is_committed_meanwhile(sqlite: OpenSqlite) -> None:
+    """I10"""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(snapshot: Snapshot) -> tuple[int, int]:
+        before = snapshot.load(SCOPE1).incarnation
+        begun.set()
+        assert go_on.wait(TOO_LONG)
+        return before, snapshot.load(SCOPE1).incarnation
+
+    async with sqlite() as store:
+        await keep(store, a_scope())
+        reading = asyncio.create_task(store.read(slow))
+        await asyncio.to_thread(begun.wait, TOO_LONG)
+        await save(store, a_scope(incarnation=2))
+        go_on.set()
+
+        assert await reading == (1, 1)
+        assert (await load(store)).incarnation == 2
+
+
+async def test_many_writers_at_once_take_turns(sqlite: OpenSqlite) -> None:
+    def count(tx: Transaction) -> None:
+        tx.put_note("count", str(int(tx.note("count") or 0) + 1))
+
+    async with sqlite() as store:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(50):
+                group.create_task(store.transact(count))
+
+        assert await store.read(lambda s: s.note("count")) == "50"
+
+
+async def test_a_reader_can_not_write(sqlite: OpenSqlite) -> None:
+    async with sqlite() as store:
+        with pytest.raises(StoreUnavailableError, match="readonly"):
+            await store._reader.run(lambda c: c.execute("DELETE FROM scopes"))
+
+
+# --- waking --------------------------------------------------------------------------------------
+
+
+async def test_wakes_follow_the_rules_of_the_server_that_opened_the_store(
+    path: Path, clock: VirtualClock, sqlite: OpenSqlite
+) -> None:
+    """I28"""
+    async with sqlite() as store:
+        await keep(store, a_scope(last_read_at=NOON - HOUR))
+        before = await kept(store)
+    impatient = partial(lifecycle.next_wake, rules=Rules(silence=HOUR))
+
+    async with SqliteStore(path, clock, next_wake=impatient) as store:
+        assert await store.read(lambda s: s.due(9)) == [SCOPE1]
+        assert await kept(store) == before
+
+
+# --- speed ---------------------------------------------------------------------------------------
+
+
+async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
+    sqlite: OpenSqlite,
+) -> None:
+    def ask(connection: sqlite3.Connection) -> list[str]:
+        asked: list[str] = []
+        connection.set_trace_callback(asked.append)
+        snapshot = SqliteSnapshot(connection, NOON)
+        snapshot.load(SCOPE1)
+        snapshot.binding("vm1")
+        snapshot.event(A)
+        snapshot.closed(SCOPE1, [A, event_id(2)])
+        snapshot.started()
+        snapshot.scopes_of_work(MaintenanceId("work"))
+        snapshot.scopes_on(HostName("host1"))
+        snapshot.due(9)
+        snapshot.next_wake()
+        snapshot.events(EventFilter(scope_id=SCOPE1))
+        snapshot.history(HistoryFilter(scope_id=SCOPE1))
+        snapshot.history(HistoryFilter(event_id=A))
+        connection.set_trace_callback(None)
+        plans = [
+            str(step["detail"])
+            for sql in asked
+            for step in connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+        ]
+        assert len(plans) >= len(asked) > 12
+        return plans
+
+    async with sqlite() as store:
+        await keep(store, a_scope(an_event(A)))
+        plans = await store._reader.run(ask)
+
+    tables = ("scopes", "resources", "events", "history")
+    scans = [f"SCAN {table}" for table in tables]
+    assert [plan for plan in plans if plan.startswith(tuple(scans)) and "INDEX" not in plan] == []
