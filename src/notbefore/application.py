@@ -1,0 +1,108 @@
+"""The use cases, wired together over one store and one clock. Listeners are put on top of it."""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Final, Self
+
+from notbefore import logs
+from notbefore.actuators.simulated import SimulatedActuator, Timing
+from notbefore.clock import SystemClock, VirtualClock
+from notbefore.core.ids import EventId
+from notbefore.core.model import Document, EventType
+from notbefore.core.rules import Rules
+from notbefore.metadata.responses import Rendered
+from notbefore.service.approving import Approving
+from notbefore.service.board import Board
+from notbefore.service.carrying import Carrying, hand_over
+from notbefore.service.deciding import Decider
+from notbefore.service.directory import MemoryDirectory
+from notbefore.service.explaining import Explaining
+from notbefore.service.fleet import Fleet, Network
+from notbefore.service.ports import HistoryFilter, Snapshot, Store, StoreUnavailableError
+from notbefore.service.reading import Reading
+from notbefore.service.scheduling import Scheduling
+from notbefore.service.timekeeping import Timekeeping
+from notbefore.service.waking import Waker
+
+_log = logging.getLogger(__name__)
+
+_CLOCK: Final = "clock at the last stop"
+
+
+class Application:
+    """`async with` takes up what the store holds, and puts down what memory holds."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: SystemClock | VirtualClock,
+        *,
+        rules: Rules,
+        render: Callable[[Document, str], Rendered],
+        new_id: Callable[[], EventId],
+        timings: Mapping[EventType, Timing] | None,
+        address_range: Network,
+    ) -> None:
+        """`timings` are those of simulated work; None where people complete events themselves."""
+        self.clock = clock
+        self.rules = rules
+        self.decider = Decider(store)
+        self.board = Board(render)
+        self.directory = MemoryDirectory()
+        self.approving = Approving(self.decider, rules)
+        self.scheduling = Scheduling(self.decider, rules, new_id)
+        self.carrying = Carrying(self.decider)
+        self.explaining = Explaining(self.decider)
+        self.reading = Reading(self.decider, clock)
+        self.fleet = Fleet(self.decider, self.reading, address_range)
+        movable = clock if isinstance(clock, VirtualClock) else None
+        self.timekeeping = Timekeeping(clock, movable)
+        self._waker = Waker(self.decider, self.reading, rules, clock)
+        self._actuator = (
+            None if timings is None else SimulatedActuator(clock, self.carrying, timings)
+        )
+        # VMs hear of a change before the actuators that carry it out do.
+        self.decider.tell(self.board.hear)
+        self.decider.tell(self.directory.hear)
+        self.decider.tell(logs.log_commit)
+        self.decider.tell(self._waker.hear)
+        if self._actuator is not None:
+            self.decider.tell(partial(hand_over, actuator=self._actuator))
+
+    async def __aenter__(self) -> Self:
+        """Time must not move before this is done: nothing may fall due that nobody knows of."""
+        last_instant = await self.decider.ask(_last_instant)
+        if last_instant is not None:
+            self.clock.catch_up(last_instant)
+        self._waker.set(await self.decider.ask(self._take_up))
+        if self._actuator is not None:
+            await self.carrying.resume(self._actuator)
+        self.reading.flush_regularly()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        stopped_at = self.clock.now().isoformat()
+        # What is lost with an unavailable store is made good by the next poll of each scope.
+        with suppress(StoreUnavailableError):
+            await self.reading.flush()
+            await self.decider.decide(lambda tx: tx.put_note(_CLOCK, stopped_at))
+        await self.decider.finish()
+
+    def _take_up(self, snapshot: Snapshot) -> datetime | None:
+        for saved in snapshot.scopes():
+            self.board.put(saved)
+        for binding in snapshot.bindings():
+            self.directory.bind(binding)
+        return snapshot.next_wake()
+
+
+def _last_instant(snapshot: Snapshot) -> datetime | None:
+    """The latest time the store knows of: a clock that starts behind it would go back."""
+    instants = [row.at for row in snapshot.history(HistoryFilter(limit=1))]
+    noted = snapshot.note(_CLOCK)
+    if noted is not None:
+        instants.append(datetime.fromisoformat(noted))
+    return max(instants, default=None)
