@@ -63,6 +63,8 @@ def declaration_faults(plan: FleetPlan) -> Iterator[Fault]:
     for number, vm in enumerate(plan.vms):
         path = ("vms", number)
         yield from _name_faults(vm, path)
+        if vm.zone:
+            yield from _bad_name(vm.zone, (*path, "zone"))
         yield from _model_faults(vm.model, path)
     for number, availability_set in enumerate(plan.availability_sets):
         path = ("availability_sets", number)
@@ -149,6 +151,8 @@ def _set_faults(
 
 
 def _capacity_faults(declared: ScaleSet, path: KeyPath) -> Iterator[Fault]:
+    for index, zone in enumerate(declared.zones):
+        yield from _bad_name(zone, (*path, "zones", index))
     if declared.single_placement_group and declared.capacity > PLACEMENT_GROUP_SIZE:
         yield _fault(
             (*path, "capacity"),
