@@ -125,6 +125,14 @@ def test_all_problems_are_reported_together_with_source_key_value_and_what_is_al
     ]
 
 
+def test_a_table_is_no_setting() -> None:
+    told = problems("[server.clock]\nspeed = 1\n")
+
+    assert told.startswith(
+        "file notbefore.toml:1: server = {'clock': {'speed': 1}}: there is no such"
+    )
+
+
 def test_a_file_that_is_no_toml_is_refused_with_its_line() -> None:
     assert problems("rate = x\n") == "file notbefore.toml: Invalid value (at line 1, column 8)"
 

@@ -79,6 +79,7 @@ class _Scanner:
         *parents, last = self._key()
         path: KeyPath = ()
         for part in parents:
+            self._lines.setdefault((*path, part), line)
             path = self._newest((*path, part))
         path = (*path, last)
         if is_array:

@@ -398,14 +398,19 @@ def test_every_fault_is_found_with_its_place() -> None:
 
 def test_what_two_vms_claim_is_reported_at_the_second() -> None:
     plan = FleetPlan(
-        vms=(VirtualMachine(name="web", address="10.0.0.1"), *vms("web")),
+        vms=(
+            VirtualMachine(name="web", address="10.0.0.1"),
+            VirtualMachine(name="db", address="10.0.0.1"),
+            *vms("web"),
+        ),
         scale_sets=(
             ScaleSet(name="s", capacity=2, addresses=("10.0.0.2", "10.0.0.1"), hosts=("h", "h")),
         ),
     )
 
     assert [fault.path for fault in faults(plan)] == [
-        ("vms", 1),
+        ("vms", 1, "address"),
+        ("vms", 2),
         ("scale_sets", 0, "addresses", 1),
         ("scale_sets", 0, "hosts", 1),
     ]
