@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+from notbefore.core import membership
+from notbefore.core.ids import ResourceName
+from notbefore.core.model import Policy, Priority, ResourceState, document
+from notbefore.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged
+from tests.builders import MINUTE, NOON, A, a_resource, a_scope, an_event
+
+VM1, VM2 = ResourceName("vm1"), ResourceName("vm2")
+
+
+def test_a_planned_vm_that_is_missing_joins_as_it_is_planned() -> None:
+    scope = a_scope(resources=[a_resource("vm1")])
+    planned = a_scope(resources=[a_resource("vm2", host="host2", update_domain=3)])
+
+    change = membership.enroll(scope, planned, now=NOON)
+
+    assert list(change.scope.resources.values()) == [
+        a_resource("vm1"),
+        a_resource("vm2", host="host2", update_domain=3),
+    ]
+    assert change.transitions == (ResourceAdded(scope_id=scope.id, at=NOON, resource=VM2),)
+
+
+def test_a_vm_whose_model_differs_is_brought_to_the_plan() -> None:
+    scope = a_scope(resources=[a_resource("vm1", terminate_notice=5 * MINUTE)])
+    wanted = a_resource("vm1", terminate_notice=9 * MINUTE, priority=Priority.SPOT)
+
+    change = membership.enroll(scope, a_scope(resources=[wanted]), now=NOON)
+
+    assert change.scope.resources[VM1] == wanted
+    assert change.transitions == (ResourceChanged(scope_id=scope.id, at=NOON, resource=VM1),)
+
+
+def test_a_vm_keeps_the_host_and_the_state_that_things_have_come_to() -> None:
+    here = a_resource("vm1", host="spare-01", state=ResourceState.INTERRUPTED)
+    scope = a_scope(resources=[here])
+    planned = a_scope(resources=[a_resource("vm1", host="host1", fault_domain=2)])
+
+    change = membership.enroll(scope, planned, now=NOON)
+
+    assert change.scope.resources[VM1] == replace(here, fault_domain=2)
+
+
+def test_a_scope_that_is_as_planned_does_not_change() -> None:
+    scope = a_scope(
+        an_event(A), resources=[a_resource("vm1", host="spare-01", state=ResourceState.DEALLOCATED)]
+    )
+
+    change = membership.enroll(scope, a_scope(resources=[a_resource("vm1")]), now=NOON)
+
+    assert change.scope == scope
+    assert change.transitions == ()
+
+
+def test_a_vm_that_is_not_planned_stays() -> None:
+    scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2")])
+
+    change = membership.enroll(scope, a_scope(resources=[a_resource("vm2")]), now=NOON)
+
+    assert change.scope == scope
+
+
+def test_a_policy_is_brought_to_the_plan() -> None:
+    scope = a_scope()
+    policy = Policy(approves_user_reboot=True)
+
+    change = membership.enroll(scope, a_scope(policy=policy), now=NOON)
+
+    assert change.scope.policy == policy
+    assert change.transitions == (PolicyChanged(scope_id=scope.id, at=NOON),)
+
+
+def test_enrolling_touches_neither_events_nor_incarnation_nor_activation() -> None:
+    """I6."""
+    scope = a_scope(an_event(A), incarnation=4, last_read_at=NOON)
+    planned = a_scope(resources=[a_resource("vm2")], active=False, incarnation=1)
+
+    change = membership.enroll(scope, planned, now=NOON)
+
+    assert document(change.scope) == document(scope)
+    assert change.scope.active
+    assert change.scope.last_read_at == NOON
