@@ -4,7 +4,15 @@ from notbefore.core.change import Change
 from notbefore.core.ids import ScopeId
 from notbefore.core.model import Actor, Scope
 from notbefore.core.transitions import Transition
-from notbefore.service.ports import Commit, Saved, Store, Transaction
+from notbefore.service.ports import (
+    Commit,
+    EventFilter,
+    HistoryFilter,
+    Saved,
+    Snapshot,
+    Store,
+    Transaction,
+)
 from tests.builders import OPERATOR, emptied
 
 
@@ -35,3 +43,14 @@ async def load(store: Store, scope_id: str = "scope1") -> Scope:
 
 async def kept(store: Store) -> list[Saved]:
     return await store.read(lambda snapshot: list(snapshot.scopes()))
+
+
+def everything(snapshot: Snapshot) -> tuple[object, ...]:
+    return (
+        list(snapshot.scopes()),
+        list(snapshot.bindings()),
+        snapshot.events(EventFilter()),
+        snapshot.history(HistoryFilter()),
+        snapshot.note("fleet"),
+        snapshot.next_wake(),
+    )

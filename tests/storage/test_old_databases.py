@@ -24,10 +24,7 @@ from notbefore.core.model import (
 )
 from notbefore.core.transitions import Canceled, Scheduled
 from notbefore.service.ports import (
-    EventFilter,
-    HistoryFilter,
     Profile,
-    Snapshot,
     Transaction,
 )
 from notbefore.storage import MemoryStore
@@ -46,7 +43,7 @@ from tests.builders import (
     an_event,
 )
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import settle_in
+from tests.storage.keeping import everything, settle_in
 
 FILLED: Mapping[int, Path] = {
     int(file.stem): file for file in sorted(Path(__file__).parent.glob("filled/*.sql"))
@@ -112,16 +109,6 @@ def fill(tx: Transaction) -> None:
     tx.save(Change(scope=SCOPE, transitions=(scheduled,)), by=OPERATOR)
     tx.save(Change(scope=without_event(other, C), transitions=(canceled,)), by=OPERATOR)
     tx.put_note("fleet", "one")
-
-
-def everything(snapshot: Snapshot) -> tuple[object, ...]:
-    return (
-        list(snapshot.scopes()),
-        list(snapshot.bindings()),
-        snapshot.events(EventFilter()),
-        snapshot.history(HistoryFilter()),
-        snapshot.note("fleet"),
-    )
 
 
 def test_there_is_a_filled_database_for_each_schema() -> None:

@@ -34,7 +34,7 @@ from notbefore.storage import SqliteStore
 from notbefore.storage.sqlite_snapshot import SqliteSnapshot
 from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import keep, kept, load, save, settle_in
+from tests.storage.keeping import everything, keep, kept, load, save, settle_in
 from tests.storage.strategies import scopes
 
 ROOT = Path(__file__).parents[2]
@@ -57,17 +57,6 @@ async def test_a_reopened_store_holds_what_was_committed(sqlite: OpenSqlite) -> 
 
     async with sqlite() as store:
         assert await store.read(everything) == before
-
-
-def everything(snapshot: Snapshot) -> tuple[object, ...]:
-    return (
-        list(snapshot.scopes()),
-        list(snapshot.bindings()),
-        snapshot.events(EventFilter()),
-        snapshot.history(HistoryFilter()),
-        snapshot.note("fleet"),
-        snapshot.next_wake(),
-    )
 
 
 @given(scopes)
@@ -162,14 +151,21 @@ async def test_a_commit_that_fails_changes_nothing_and_the_next_may_succeed(
 ) -> None:
     """I14, F9"""
     log = path.with_name(f"{path.name}-wal")
+    finished = threading.Event()
+
+    def work(tx: Transaction) -> None:
+        crowd(tx)
+        finished.set()
+
     async with sqlite() as store:
         await keep(store, a_scope())
 
         with files_no_larger_than(log.stat().st_size), pytest.raises(StoreUnavailableError):
-            await store.transact(crowd)
+            await store.transact(work)
         after_failure = await kept(store)
         await store.transact(crowd)
 
+    assert finished.is_set(), "it is the COMMIT that is to fail"
     assert [saved.scope for saved in after_failure] == [a_scope()]
     async with sqlite() as store:
         assert len(await kept(store)) == 101
@@ -207,6 +203,19 @@ async def test_a_database_that_somebody_else_has_locked_is_unavailable_until_it_
 
         await save(store, a_scope(incarnation=2))
         assert (still.incarnation, (await load(store)).incarnation) == (1, 2)
+
+
+async def test_a_work_that_failed_leaves_no_lock_behind(sqlite: OpenSqlite, path: Path) -> None:
+    def fails(tx: Transaction) -> None:
+        settle_in(tx, a_scope())
+        raise KeyError
+
+    async with sqlite() as store:
+        with pytest.raises(KeyError):
+            await store.transact(fails)
+
+        with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
 
 
 async def test_a_closed_store_is_unavailable(sqlite: OpenSqlite) -> None:
