@@ -9,7 +9,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that makes SHELL complete this program's commands.
+    """Print the script that makes a shell complete commands.
 
     For bash: eval "$(notbefore completion bash)". Names of VMs and ids of events come from the
     server, when one answers.

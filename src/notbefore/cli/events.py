@@ -64,7 +64,9 @@ def events(
 @event_argument
 @with_session
 def explain(session: Session, event: str) -> None:
-    """Say what EVENT waits for, who has approved it, and what comes next.
+    """Say what EVENT waits for, and what comes next.
+
+    Who has approved it, why it is where it is, and its history.
 
     EVENT is an id, or the first characters of one.
     """
@@ -97,7 +99,10 @@ def history(
     before: int | None,
     limit: int | None,
 ) -> None:
-    """List what happened, newest first: when, what, to which VMs, by whom, why."""
+    """List what happened, newest first.
+
+    When, what, to which VMs, by whom, why.
+    """
     query = {
         "vm": vm,
         "event": None if event is None else lookup.event_id(session.control, event),

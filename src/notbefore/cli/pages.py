@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -53,17 +53,18 @@ def _activation(vm: str, health: Health) -> Iterator[RenderableType]:
     else:
         yield f"Its first read switches notice on; on {vm}:"
         where = f"{health.metadata}{query}"
-    # One line however long: it is there to be copied.
-    yield Text(f"  curl -H Metadata:true '{where}'", no_wrap=True, overflow="ignore")
+    # One line however long, as it is there to be copied; in a group it stays that.
+    yield Group(Text(f"  curl -H Metadata:true '{where}'", no_wrap=True, overflow="ignore"))
 
 
 def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
     waiting = [event for event in events if event.status == "Scheduled" and not event.approval]
     short = short_ids(event.event_id for event in waiting)
     if waiting:
+        first = short[waiting[0].event_id]
         yield ""
-        yield f"To start it now: notbefore approve {short[waiting[0].event_id]}"
-        yield f"To see what it waits for: notbefore explain {short[waiting[0].event_id]}"
+        yield f"To start it now, ahead of its NotBefore:  notbefore approve {first}"
+        yield f"To see what it waits for:                 notbefore explain {first}"
 
 
 def explanation_page(found: Explanation) -> Iterator[RenderableType]:

@@ -79,7 +79,7 @@ for _type in EVENT_TYPES:
 @host_argument
 @with_session
 def fail(session: Session, host: str) -> None:
-    """Let HOST fail: its VMs are interrupted at once, without notice."""
+    """Let HOST fail, which gives its VMs no notice."""
     _on_host(session, host, "fail")
 
 
@@ -108,9 +108,10 @@ def maintain(
     duration: str | None,
     description: str | None,
 ) -> None:
-    """Do maintenance on a host, or on a set one update domain after another.
+    """Do maintenance on a host, or on a whole set.
 
-    A host's VMs are interrupted together, when every scope on it is ready.
+    A host's VMs are interrupted together, when every scope on it is ready; those of a set one
+    update domain after another.
     """
     body = given(
         type=type_,

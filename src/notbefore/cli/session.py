@@ -4,6 +4,7 @@
 live in the context's `meta`, which all parts of a command line share.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -25,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_CONTROL: Final = "127.0.0.1:8170"
 CONTROL_VARIABLE: Final = "NOTBEFORE_CONTROL"
+_TRAILING: Final = re.compile(r" +$", re.MULTILINE)
 _JSON: Final = "notbefore.json"
 _CONTROL: Final = "notbefore.control"
 
@@ -111,7 +113,11 @@ class Session:
 
     def print(self, lines: "Iterable[RenderableType]") -> None:
         for line in lines:
-            self.out.print(line)
+            with self.out.capture() as printed:
+                # Not cropped: a command to copy is one line, however long.
+                self.out.print(line, crop=False)
+            # Tables pad their last column, which shows when output is kept or compared.
+            self.out.file.write(_TRAILING.sub("", printed.get()))
 
 
 def with_session(function: Callable[Concatenate[Session, P], None]) -> Callable[P, None]:

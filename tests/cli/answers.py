@@ -1,0 +1,93 @@
+"""Answers of the control API for tests of printing: each names only what matters to the test."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from notbefore.cli.wire import Approval, Event, Maintenance, Row, Scope, Vm
+
+NOON: Final = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+SECOND: Final = timedelta(seconds=1)
+MINUTE: Final = timedelta(minutes=1)
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+A: Final = "0000000A-0000-4000-8000-000000000000"
+B: Final = "0000000B-0000-4000-8000-000000000000"
+
+
+def an_event(
+    event_id: str = A,
+    *,
+    type: str = "Reboot",
+    status: str = "Scheduled",
+    scope: str = "vm/web",
+    resources: tuple[str, ...] = ("web",),
+    not_before: datetime | None = NOON,
+    started_at: datetime | None = None,
+    ended_at: datetime | None = None,
+    description: str = "",
+    announced: bool = True,
+    approval: Approval | None = None,
+) -> Event:
+    """A Reboot of web, announced at a quarter to noon for noon."""
+    return Event(
+        event_id=event_id,
+        type=type,
+        status=status,
+        source="User",
+        scope=scope,
+        resources=resources,
+        created_at=NOON - 15 * MINUTE,
+        not_before=not_before,
+        started_at=started_at,
+        ended_at=ended_at,
+        description=description,
+        announced=announced,
+        approval=approval,
+    )
+
+
+def a_row(
+    id: int = 1,
+    *,
+    action: str = "started",
+    event_id: str | None = A,
+    event_type: str | None = "Reboot",
+    resources: tuple[str, ...] = ("web",),
+    actor: str = "cli:ada",
+    cause: str = "approved",
+) -> Row:
+    return Row(
+        id=id,
+        at=NOON,
+        actor=actor,
+        action=action,
+        scope="vm/web",
+        event_id=event_id,
+        event_type=event_type,
+        resources=resources,
+        cause=cause,
+    )
+
+
+def a_vm(name: str = "web", *, host: str = "host-01", address: str = "127.8.0.1") -> Vm:
+    return Vm(name=name, address=address, host=host, state="running", priority="Regular")
+
+
+def a_scope(
+    id: str = "vm/web",
+    *vms: Vm,
+    active: bool = True,
+    last_read_at: datetime | None = None,
+    maintenance: Maintenance | None = None,
+    open_events: int = 0,
+) -> Scope:
+    return Scope(
+        id=id,
+        kind="virtual_machine",
+        active=active,
+        incarnation=4,
+        vms=vms,
+        last_read_at=last_read_at,
+        maintenance=maintenance,
+        open_events=open_events,
+    )

@@ -1,0 +1,134 @@
+from notbefore.cli import pages
+from notbefore.cli.wire import (
+    Applied,
+    Approval,
+    Clock,
+    Explanation,
+    Fleet,
+    Health,
+    Maintenance,
+)
+from tests.cli.answers import MINUTE, NOON, B, a_row, a_scope, a_vm, an_event
+from tests.cli.printing import printed
+
+EMULATOR = Health("emulator", "http://127.0.0.1:8169")
+SERVICE = Health("service", "http://169.254.169.254:80")
+
+
+def test_an_event_nobody_was_told_of_comes_with_the_way_to_be_told() -> None:
+    unseen = [an_event(announced=False), an_event(B, announced=False), an_event(scope="vm/db")]
+
+    assert printed(pages.notice_page(unseen, EMULATOR)) == [
+        "",
+        "Nobody reads the document of scope vm/web, so this Reboot is carried out without",
+        "notice.",
+        "Its first read switches notice on:",
+        "  curl -H Metadata:true 'http://127.0.0.1:8169/vm/web/metadata/scheduledevents?api-version=2020-07-01'",
+    ]
+
+
+def test_in_service_mode_only_the_vm_itself_can_read_its_document() -> None:
+    lines = printed(pages.notice_page([an_event(announced=False)], SERVICE))
+
+    assert lines[-2:] == [
+        "Its first read switches notice on; on web:",
+        "  curl -H Metadata:true 'http://169.254.169.254:80/metadata/scheduledevents?api-version=2020-07-01'",
+    ]
+
+
+def test_announced_events_need_no_such_words() -> None:
+    assert printed(pages.notice_page([an_event()], EMULATOR)) == []
+
+
+def test_a_waiting_event_comes_with_the_next_step() -> None:
+    started = an_event(status="Started", not_before=None, started_at=NOON)
+
+    assert printed(pages.next_steps([started, an_event(B)])) == [
+        "",
+        "To start it now, ahead of its NotBefore:  notbefore approve 0000000B",
+        "To see what it waits for:                 notbefore explain 0000000B",
+    ]
+    assert printed(pages.next_steps([started])) == []
+
+
+def test_an_explanation_tells_all_there_is_to_know() -> None:
+    found = Explanation(
+        event=an_event(approval=Approval("vm web", NOON - 10 * MINUTE), description="a disk"),
+        now=NOON - 5 * MINUTE,
+        why="approved by vm web, but something else holds it back",
+        waits_for=("approval of Terminate", "or its NotBefore"),
+        waits_for_events=(B,),
+        next_step="it starts",
+        history=(a_row(action="approved", cause=""),),
+    )
+
+    assert printed(pages.explanation_page(found)) == [
+        "Reboot 0000000A-0000-4000-8000-000000000000 Scheduled",
+        "  VMs          web",
+        "  scope        vm/web",
+        "  source       User",
+        "  description  a disk",
+        "  duration     unknown",
+        "  created      2026-01-05 11:45:00 UTC (10m ago)",
+        "  NotBefore    2026-01-05 12:00:00 UTC (in 5m)",
+        "  approved     2026-01-05 11:50:00 UTC by vm web",
+        "",
+        "  why          approved by vm web, but something else holds it back",
+        "  waits for    approval of Terminate",
+        "               or its NotBefore",
+        "               notbefore explain 0000000B-0000-4000-8000-000000000000",
+        "  next         it starts",
+        "",
+        "At (UTC)            What            Event    VMs Who and why",
+        "2026-01-05 12:00:00 Reboot approved 0000000A web cli:ada",
+    ]
+
+
+def test_the_fleet_is_grouped_by_scope() -> None:
+    fleet = Fleet(
+        (
+            a_scope("vm/web", a_vm("web"), last_read_at=NOON - 5 * MINUTE),
+            a_scope(
+                "avset/db",
+                a_vm("db-0"),
+                active=False,
+                maintenance=Maintenance("Freeze", (1, 2)),
+                open_events=1,
+            ),
+        )
+    )
+
+    assert printed(pages.fleet_page(fleet, now=NOON)) == [
+        "vm/web  virtual machine, active, read 5m ago, incarnation 4",
+        "VM  Address   Host    UD FD Zone State   Priority",
+        "web 127.8.0.1 host-01 0  0       running Regular",
+        "",
+        "avset/db  virtual machine, inactive: nobody reads its document, incarnation 4, 1",
+        "open event, under Freeze maintenance, update domain 1, 2 to come",
+        "VM   Address   Host    UD FD Zone State   Priority",
+        "db-0 127.8.0.1 host-01 0  0       running Regular",
+        "",
+        "2 VMs in 2 scopes",
+    ]
+
+
+def test_an_empty_fleet_says_how_to_fill_it() -> None:
+    assert printed(pages.fleet_page(Fleet(()), now=NOON)) == [
+        "The fleet is empty. 'notbefore fleet apply FILE' fills it."
+    ]
+
+
+def test_what_was_applied_is_counted_and_named() -> None:
+    applied = Applied(tuple(f"vm{n}" for n in range(22)), (), ("old",), 1200)
+
+    lines = printed(pages.applied_page(applied))
+
+    assert lines[0].startswith("added     22: vm0, vm1,")
+    assert "vm19 and 2 more" in " ".join(lines)
+    assert lines[-3:] == ["changed   0", "removed   1: old", "unchanged 1,200"]
+
+
+def test_the_clock_tells_its_pace() -> None:
+    assert pages.clock_line(Clock(NOON, 1, "real")) == "2026-01-05 12:00:00 UTC, real time"
+    assert pages.clock_line(Clock(NOON, 0, "paused")) == "2026-01-05 12:00:00 UTC, paused"
+    assert pages.clock_line(Clock(NOON, 60, "running")).endswith("running at 60x")
