@@ -12,6 +12,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
@@ -125,21 +126,38 @@ class _Timekeeper(ABC):
             _log.exception("a timer failed")
 
 
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """Where a clock stood at some moment, and how fast it has gone on from there.
+
+    Only ever replaced as a whole: the store reads the clock from a thread of its own, and half a
+    change would be another time.
+    """
+
+    instant: datetime
+    speed: float
+    since: timedelta = field(default_factory=monotonic)
+
+    def now(self) -> datetime:
+        if not self.speed:
+            return self.instant
+        return self.instant + (monotonic() - self.since) * self.speed
+
+
 class SystemClock(_Timekeeper):
     """Real time: the wall clock as it was at the start, carried on by the monotonic one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._base = wall_clock()
-        self._since = monotonic()
+        self._pace = _Pace(wall_clock(), 1)
 
     @override
     def now(self) -> datetime:
-        return self._base + (monotonic() - self._since)
+        return self._pace.now()
 
     @override
     def catch_up(self, instant: datetime) -> None:
-        self._base += max(instant - self.now(), timedelta(0))
+        self._pace = _Pace(max(instant, self.now()), 1)
 
     @override
     def _real_time_until(self, instant: datetime) -> float | None:
@@ -151,53 +169,51 @@ class VirtualClock(_Timekeeper):
 
     Its speed is against real time; 0 is paused. While it is being moved it stands at the instant of
     the timer being called, so that whatever falls due on the way sees the time it fell due at.
+
+    It stands on whole seconds only, as NotBefore does: who steps by the notice of an event they
+    have just scheduled gets to its NotBefore, and not to a fraction of a second before.
     """
 
     def __init__(self, start: datetime | None = None, *, speed: float = 1.0) -> None:
         super().__init__()
-        self._base = start or wall_clock()
-        self._since = monotonic()
         self._speed = speed
-        self._is_moving = False
+        self._pace = _Pace(_whole_second(start or wall_clock()), speed)
 
     @property
     def speed(self) -> float:
+        """As it is when nobody moves the clock."""
         return self._speed
 
     @override
     def now(self) -> datetime:
-        if self._is_moving or not self._speed:
-            return self._base
-        return self._base + (monotonic() - self._since) * self._speed
+        return self._pace.now()
 
     @override
     def catch_up(self, instant: datetime) -> None:
-        self._set(max(instant, self.now()))
+        self._set(_whole_second(max(instant, self.now())), self._speed)
 
-    def run(self, speed: float) -> None:
+    async def run(self, speed: float) -> None:
         """Go on from this instant at another speed."""
-        self._set(self.now())
-        self._speed = speed
+        async with self._turn:
+            self._speed = speed
+            self._set(self.now() if speed else _whole_second(self.now()), speed)
 
     async def step(self, by: timedelta) -> None:
         """Move forward, calling every timer on the way, in order, at its own instant."""
         async with self._turn:
-            self._set(self.now())
-            target = self._base + by
-            self._is_moving = True
+            target = _whole_second(self.now() + by)
+            self._set(self.now(), 0)
             try:
                 while (instant := self._agenda.next_at()) is not None and instant <= target:
-                    self._base = max(self._base, instant)
+                    self._set(max(self.now(), instant), 0)
                     await self._call_next(target)
-                self._base = target
+                self._set(target, 0)
             finally:
                 # A step that was broken off leaves time where it got to.
-                self._is_moving = False
-                self._set(self._base)
+                self._set(self.now(), self._speed)
 
-    def _set(self, instant: datetime) -> None:
-        self._base = instant
-        self._since = monotonic()
+    def _set(self, instant: datetime, speed: float) -> None:
+        self._pace = _Pace(instant, speed)
         self._moved.set()
 
     @override
@@ -205,4 +221,10 @@ class VirtualClock(_Timekeeper):
         left = (instant - self.now()).total_seconds()
         if left <= 0:
             return 0
-        return left / self._speed if self._speed else None
+        return left / self._pace.speed if self._pace.speed else None
+
+
+def _whole_second(instant: datetime) -> datetime:
+    """The instant, or the first whole second after it."""
+    part = timedelta(microseconds=instant.microsecond)
+    return instant + (timedelta(seconds=1) - part if part else part)

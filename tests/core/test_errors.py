@@ -6,7 +6,7 @@ import pytest
 
 from notbefore.core import errors
 from notbefore.core.errors import RefusalError
-from tests.builders import MINUTE, SECOND, A
+from tests.builders import DAY, MINUTE, SECOND, A
 
 REFUSALS = [
     (errors.InvalidIdError("seven"), {"text": "seven"}, "'seven'"),
@@ -31,7 +31,7 @@ REFUSALS = [
         "0:16:00 is above the maximum of 0:15:00",
     ),
     (errors.ShortNoticeForbiddenError(), {}, "keeps the minimum notice"),
-    (errors.NegativeDurationError(-SECOND), {"duration": -SECOND}, "negative"),
+    (errors.BadDurationError(-SECOND, DAY), {"duration": -SECOND}, "between"),
     (errors.TooManyUserEventsError(10), {"limit": 10}, "10 open user events"),
     (errors.NotOwnResourceError(A), {"event_id": A}, A),
     (errors.AlreadyStartedError(A), {"event_id": A}, A),

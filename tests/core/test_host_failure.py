@@ -5,8 +5,8 @@ import pytest
 from notbefore.core import lifecycle, maintenance
 from notbefore.core.change import Change
 from notbefore.core.errors import (
+    BadDurationError,
     DuplicateEventError,
-    NegativeDurationError,
     NoResourcesError,
     NoticeTooShortError,
     RefusalError,
@@ -131,7 +131,7 @@ def test_a_vm_that_is_down_does_not_fail_with_its_host() -> None:
         pytest.param(
             a_plan(B, resources=["vm1", "vm2"]), SeveralUpdateDomainsError, id="two update domains"
         ),
-        pytest.param(a_plan(B, duration=-SECOND), NegativeDurationError, id="negative duration"),
+        pytest.param(a_plan(B, duration=-SECOND), BadDurationError, id="negative duration"),
     ],
 )
 def test_an_event_born_started_obeys_the_rules_of_every_event(

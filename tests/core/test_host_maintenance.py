@@ -7,8 +7,8 @@ import pytest
 from notbefore.core import lifecycle, maintenance
 from notbefore.core.change import Change
 from notbefore.core.errors import (
+    BadDurationError,
     MaintenanceConflictError,
-    NegativeDurationError,
     NotMaintainableError,
     UnknownHostError,
 )
@@ -258,7 +258,7 @@ def test_maintenance_is_never_a_preempt_nor_a_terminate(type_: EventType) -> Non
 
 
 def test_work_of_a_negative_duration_is_refused() -> None:
-    with pytest.raises(NegativeDurationError):
+    with pytest.raises(BadDurationError):
         maintained(three_scopes(), some_work(duration=-SECOND))
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from notbefore.core import lifecycle
 from notbefore.core.errors import (
+    BadDurationError,
     DuplicateEventError,
     DuplicateResourceError,
-    NegativeDurationError,
     NoResourcesError,
     NoticeTooShortError,
     NotSpotError,
@@ -152,7 +152,7 @@ FLEET = a_scope(
         pytest.param(
             a_plan(B, resources=["vm1", "vm2"]), SeveralUpdateDomainsError, id="two update domains"
         ),
-        pytest.param(a_plan(B, duration=-SECOND), NegativeDurationError, id="negative duration"),
+        pytest.param(a_plan(B, duration=-SECOND), BadDurationError, id="negative duration"),
         pytest.param(a_plan(B, type=EventType.PREEMPT), NotSpotError, id="Preempt of a regular VM"),
         pytest.param(
             a_plan(B, type=EventType.TERMINATE, resources=["spot"]),

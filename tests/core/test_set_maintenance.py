@@ -5,8 +5,8 @@ import pytest
 from notbefore.core import lifecycle, maintenance
 from notbefore.core.change import Change
 from notbefore.core.errors import (
+    BadDurationError,
     MaintenanceConflictError,
-    NegativeDurationError,
     NoResourcesError,
     NoticeTooShortError,
     NotMaintainableError,
@@ -293,5 +293,5 @@ def test_work_on_a_set_of_an_emulator_may_have_short_notice_in_every_round() -> 
 
 
 def test_work_on_a_set_of_a_negative_duration_is_refused() -> None:
-    with pytest.raises(NegativeDurationError):
+    with pytest.raises(BadDurationError):
         maintained(a_set(), some_work(duration=-SECOND))

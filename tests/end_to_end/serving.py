@@ -98,14 +98,15 @@ def environment(**more: str) -> dict[str, str]:
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
     defaults = ("--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--clock", "paused")
     command = [sys.executable, "-m", "notbefore", "serve", "--data", str(folder / "state")]
-    return subprocess.Popen(
-        [*command, *defaults, *flags],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=(folder / "log").open("a"),
-        text=True,
-    )
+    with (folder / "log").open("a") as log:
+        return subprocess.Popen(
+            [*command, *defaults, *flags],
+            cwd=folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
 
 
 def ready(running: subprocess.Popen[str], folder: Path) -> Server:
@@ -123,11 +124,8 @@ def ready(running: subprocess.Popen[str], folder: Path) -> Server:
 
 @contextlib.contextmanager
 def serving(folder: Path, *flags: str) -> Iterator[Server]:
-    running = start(folder, *flags)
-    try:
-        yield ready(running, folder)
-    finally:
-        running.send_signal(signal.SIGTERM)
-        running.wait(timeout=30)
-        if running.stdout is not None:
-            running.stdout.close()
+    with start(folder, *flags) as running:
+        try:
+            yield ready(running, folder)
+        finally:
+            running.send_signal(signal.SIGTERM)

@@ -19,24 +19,24 @@ def test_make_run_in_a_fresh_checkout_serves_a_document(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, checkout / name)
 
     flags = "--metadata 127.0.0.1:0 --control 127.0.0.1:0"
-    running = subprocess.Popen(
-        ["make", "run", f"ARGS={flags}"],
-        cwd=checkout,
-        # Neither this test's environment nor the make that runs it may lend the checkout anything.
-        env={n: v for n, v in environment().items() if n not in {"VIRTUAL_ENV", "MAKEFLAGS"}},
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "log").open("w"),
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        answer = ready(running, tmp_path).get()
-    finally:
-        # make and the server under it.
-        os.killpg(running.pid, signal.SIGTERM)
-        running.wait(timeout=60)
-        if running.stdout is not None:
-            running.stdout.close()
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(
+            ["make", "run", f"ARGS={flags}"],
+            cwd=checkout,
+            # Neither this test's environment nor the make that runs it may lend anything.
+            env={n: v for n, v in environment().items() if n not in {"VIRTUAL_ENV", "MAKEFLAGS"}},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        ) as running,
+    ):
+        try:
+            answer = ready(running, tmp_path).get()
+        finally:
+            # make, and the server under it.
+            os.killpg(running.pid, signal.SIGTERM)
 
     assert answer.body == b'{"DocumentIncarnation":1,"Events":[]}'
     assert (checkout / ".notbefore").is_dir()

@@ -1,6 +1,5 @@
 """The server itself: whether it is well, how it is set up, and its clock."""
 
-from datetime import UTC
 from http import HTTPStatus
 
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from notbefore.control.errors import BadRequestError, RefusedAtError
 from notbefore.control.request_wire import Nothing, Speed, Step
 from notbefore.control.routes import Asked, json_response
 from notbefore.control.services import Services
-from notbefore.service.errors import BackwardsError
+from notbefore.service.errors import BadStepError
 from notbefore.service.ports import StoreUnavailableError
 
 
@@ -38,15 +37,15 @@ async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clo
 
 
 async def pause_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
-    return views.clock(services.timekeeping.pause())
+    return views.clock(await services.timekeeping.pause())
 
 
 async def resume_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
-    return views.clock(services.timekeeping.resume())
+    return views.clock(await services.timekeeping.resume())
 
 
 async def set_clock_speed(services: Services, asked: Asked[Speed, Nothing]) -> wire.Clock:
-    return views.clock(services.timekeeping.run(asked.body.speed))
+    return views.clock(await services.timekeeping.run(asked.body.speed))
 
 
 async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Clock:
@@ -55,12 +54,12 @@ async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Cl
         return views.clock(await services.timekeeping.step(by.length))
     if to is None or by is not None:
         raise BadRequestError("give either by or to", field="by")
-    length = to.astimezone(UTC) - services.timekeeping.show().now
+    length = to - services.timekeeping.show().now
     if length > wire.LONGEST_SPAN:
         raise BadRequestError(f"to is more than {wire.LONGEST_SPAN.days} days ahead", field="to")
     try:
         return views.clock(await services.timekeeping.step(length))
-    except BackwardsError as refusal:
+    except BadStepError as refusal:
         raise RefusedAtError(refusal, "to") from refusal
 
 

@@ -138,12 +138,16 @@ class ShortNoticeForbiddenError(RefusalError):
         super().__init__("short notice is for emulators; this server keeps the minimum notice")
 
 
-class NegativeDurationError(RefusalError):
+class BadDurationError(RefusalError):
     field = "duration"
 
-    def __init__(self, duration: timedelta) -> None:
-        super().__init__(f"a duration of {duration} is negative; leave it out where it is unknown")
+    def __init__(self, duration: timedelta, longest: timedelta) -> None:
+        super().__init__(
+            f"a duration of {duration} is not between zero and {longest.days} days;"
+            " leave it out where it is unknown"
+        )
         self.duration = duration
+        self.longest = longest
 
 
 class TooManyUserEventsError(RefusalError):

@@ -17,7 +17,6 @@ from notbefore.core.errors import (
     ClosedEventError,
     DuplicateEventError,
     DuplicateResourceError,
-    NegativeDurationError,
     NoResourcesError,
     NotOwnResourceError,
     NotSpotError,
@@ -298,8 +297,7 @@ def _refuse_malformed(scope: Scope, plan: Plan, resources: tuple[Resource, ...])
     domains = {resource.update_domain for resource in resources}
     if len(domains) > 1:
         raise SeveralUpdateDomainsError(domains)
-    if plan.duration is not None and plan.duration < timedelta(0):
-        raise NegativeDurationError(plan.duration)
+    notice.refuse_bad_duration(plan.duration)
 
 
 def _refuse_unfit(scope: Scope, plan: Plan, resources: tuple[Resource, ...], rules: Rules) -> None:

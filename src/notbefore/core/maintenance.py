@@ -15,7 +15,6 @@ from notbefore.core import lifecycle, notice
 from notbefore.core.change import Change
 from notbefore.core.errors import (
     MaintenanceConflictError,
-    NegativeDurationError,
     NoResourcesError,
     NotMaintainableError,
     UnknownHostError,
@@ -231,8 +230,7 @@ def _is_up(resource: Resource) -> bool:
 def _refuse_unfit(work: Work) -> None:
     if work.type not in _MAINTAINABLE:
         raise NotMaintainableError(work.type)
-    if work.duration is not None and work.duration < timedelta(0):
-        raise NegativeDurationError(work.duration)
+    notice.refuse_bad_duration(work.duration)
 
 
 def _refuse_conflict(scope: Scope, domain: int) -> None:

@@ -25,8 +25,10 @@ class MemoryDirectory:
         self._forget(binding.name)
         caller = Caller(name=binding.name, scope_id=binding.scope_id)
         self._by_name[binding.name.casefold()] = caller
-        self._by_address[binding.address] = caller
-        self._addresses[binding.name] = binding.address
+        # A VM without an address can be reached by name only.
+        if binding.address:
+            self._by_address[binding.address] = caller
+            self._addresses[binding.name] = binding.address
 
     def hear(self, commit: Commit) -> None:
         if not commit.bound and not commit.unbound:

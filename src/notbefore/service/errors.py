@@ -1,6 +1,7 @@
 """Refusals that concern the fleet and the clock rather than the life of an event."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from notbefore.core.errors import RefusalError
 
@@ -57,8 +58,11 @@ class BadSpeedError(RefusalError):
         self.speed = speed
 
 
-class BackwardsError(RefusalError):
+class BadStepError(RefusalError):
+    """Time only goes forward, and not so far that no calendar can follow."""
+
     field = "by"
 
-    def __init__(self) -> None:
-        super().__init__("time only goes forward: give a step above zero")
+    def __init__(self, by: timedelta, longest: timedelta) -> None:
+        super().__init__(f"a step of {by} is not above zero and up to {longest.days} days")
+        self.by = by

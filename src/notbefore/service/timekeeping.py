@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from notbefore.service.errors import BackwardsError, BadSpeedError, RealClockError
+from notbefore.service.errors import BadSpeedError, BadStepError, RealClockError
 from notbefore.service.ports import Clock
 
 SLOWEST: Final = 0.001
 FASTEST: Final = 100_000.0
+LONGEST_STEP: Final = timedelta(days=3650)
 
 
 class MovableClock(Clock, Protocol):
     @property
     def speed(self) -> float: ...
-    def run(self, speed: float) -> None: ...
+    async def run(self, speed: float) -> None: ...
     async def step(self, by: timedelta) -> None: ...
 
 
@@ -37,32 +38,32 @@ class Timekeeping:
         speed = 1.0 if self._movable is None else self._movable.speed
         return ClockReading(now=self._clock.now(), speed=speed, is_real=self._movable is None)
 
-    def pause(self) -> ClockReading:
+    async def pause(self) -> ClockReading:
         clock = self._require()
         if clock.speed:
             self._speed_before_pause = clock.speed
-        clock.run(0)
+        await clock.run(0)
         return self.show()
 
-    def resume(self) -> ClockReading:
+    async def resume(self) -> ClockReading:
         """Go on as fast as before the pause."""
         clock = self._require()
         if not clock.speed:
-            clock.run(self._speed_before_pause)
+            await clock.run(self._speed_before_pause)
         return self.show()
 
-    def run(self, speed: float) -> ClockReading:
+    async def run(self, speed: float) -> ClockReading:
         clock = self._require()
         if not SLOWEST <= speed <= FASTEST:
             raise BadSpeedError(speed)
-        clock.run(speed)
+        await clock.run(speed)
         return self.show()
 
     async def step(self, by: timedelta) -> ClockReading:
         """Move forward; whatever falls due on the way happens in order before this returns."""
         clock = self._require()
-        if by <= timedelta(0):
-            raise BackwardsError
+        if not timedelta(0) < by <= LONGEST_STEP:
+            raise BadStepError(by, LONGEST_STEP)
         await clock.step(by)
         return self.show()
 
