@@ -31,7 +31,11 @@ REFUSALS = [
         "0:16:00 is above the maximum of 0:15:00",
     ),
     (errors.ShortNoticeForbiddenError(), {}, "keeps the minimum notice"),
-    (errors.BadDurationError(-SECOND, DAY), {"duration": -SECOND}, "between"),
+    (
+        errors.BadDurationError(-SECOND, 365 * DAY),
+        {"duration": -SECOND, "longest": 365 * DAY},
+        "not between zero and 365 days",
+    ),
     (errors.TooManyUserEventsError(10), {"limit": 10}, "10 open user events"),
     (errors.NotOwnResourceError(A), {"event_id": A}, A),
     (errors.AlreadyStartedError(A), {"event_id": A}, A),
