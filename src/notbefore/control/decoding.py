@@ -102,13 +102,16 @@ def _invalid(error: msgspec.ValidationError, shape: type) -> BadRequestError:
 def _choices(shape: type, field: str) -> str:
     """What an enum allows: the decoder says only that something else was sent."""
     known = msgspec.inspect.type_info(shape)
-    if not isinstance(known, msgspec.inspect.StructType):
-        return ""
-    for each in known.fields:
-        types = (
-            each.type.types if isinstance(each.type, msgspec.inspect.UnionType) else (each.type,)
-        )
-        for type_ in types:
-            if each.encode_name == field and isinstance(type_, msgspec.inspect.EnumType):
-                return ", ".join(map(str, type_.cls))
+    if isinstance(known, msgspec.inspect.StructType):
+        for each in known.fields:
+            if each.encode_name == field:
+                return ", ".join(_values(each.type))
     return ""
+
+
+def _values(type_: msgspec.inspect.Type) -> list[str]:
+    if isinstance(type_, msgspec.inspect.Metadata):
+        return _values(type_.type)
+    if isinstance(type_, msgspec.inspect.UnionType):
+        return [value for choice in type_.types for value in _values(choice)]
+    return list(map(str, type_.cls)) if isinstance(type_, msgspec.inspect.EnumType) else []

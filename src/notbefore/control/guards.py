@@ -5,6 +5,7 @@ the Host header, though, nor leave Origin out of a request that changes somethin
 """
 
 import ipaddress
+import re
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from notbefore.control.errors import ForeignHostError, ForeignOriginError, RequestError, refusal
 
 _ALWAYS: Final = frozenset({"localhost"})
+_AUTHORITY: Final = re.compile(r"(?:\[(?P<address>[^\[\]]+)\]|(?P<name>[^\[\]:]+))(?::[0-9]*)?")
 
 
 class SameSite:
@@ -44,10 +46,9 @@ class SameSite:
 
 
 def _name(authority: str) -> str:
-    """Without the port: `[::1]:8170` is `::1`."""
-    if authority.startswith("["):
-        return authority[1:].partition("]")[0]
-    return authority.partition(":")[0].lower().removesuffix(".")
+    """Without the port: `[::1]:8170` is `::1`. What is no authority at all is no name either."""
+    found = _AUTHORITY.fullmatch(authority)
+    return (found["address"] or found["name"]).lower().removesuffix(".") if found else ""
 
 
 def _is_address(name: str) -> bool:

@@ -1,0 +1,189 @@
+"""The control API over the real use cases, a store in memory and a clock that stands still."""
+
+import ipaddress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from typing import Any, Final, TypeVar
+
+import httpx2
+import msgspec
+from starlette.applications import Starlette
+from typing_extensions import override
+
+from notbefore.clock import SystemClock, VirtualClock
+from notbefore.control.changes import Changes
+from notbefore.control.native import create_app
+from notbefore.control.services import Services
+from notbefore.core import lifecycle
+from notbefore.core.ids import EventId
+from notbefore.core.rules import Rules
+from notbefore.service.approving import Approving
+from notbefore.service.carrying import Carrying
+from notbefore.service.deciding import Decider
+from notbefore.service.explaining import Explaining
+from notbefore.service.fleet import Fleet
+from notbefore.service.ports import (
+    Caller,
+    Clock,
+    Commit,
+    Snapshot,
+    StoreUnavailableError,
+    Transaction,
+)
+from notbefore.service.reading import Reading
+from notbefore.service.scheduling import Scheduling
+from notbefore.service.timekeeping import Timekeeping
+from notbefore.service.waking import Waker
+from notbefore.storage.memory import MemoryStore
+from tests.builders import NOON, event_id
+
+T = TypeVar("T")
+
+FLEET: Final[dict[str, Any]] = {
+    "location": "here",
+    "resource_group": "shop",
+    "vms": [
+        {"name": "web", "address": "10.0.0.1", "host": "rack1", "tags": {"tier": "front"}},
+        {"name": "report", "address": "10.0.0.2", "host": "rack1"},
+        {"name": "cheap", "address": "10.0.0.3", "host": "rack2", "priority": "Spot"},
+    ],
+    "availability_sets": [
+        {"name": "db", "vms": ["db-0", "db-1", "db-2"], "update_domains": 2},
+    ],
+    "scale_sets": [{"name": "api", "capacity": 2, "terminate_notification": "5m"}],
+}
+"""A VM with a neighbour in another scope, a Spot VM, a set of two update domains, a scale set."""
+
+
+class Breakable(MemoryStore):
+    """A store that can be made unavailable."""
+
+    is_down = False
+
+    @override
+    async def transact(self, work: Callable[[Transaction], T]) -> tuple[T, Commit]:
+        self._refuse_if_down()
+        return await super().transact(work)
+
+    @override
+    async def read(self, work: Callable[[Snapshot], T]) -> T:
+        self._refuse_if_down()
+        return await super().read(work)
+
+    def _refuse_if_down(self) -> None:
+        if self.is_down:
+            raise StoreUnavailableError("the disk is full")
+
+
+class Steering:
+    """A control listener, and the parts behind it that tests reach for."""
+
+    def __init__(self, store: Breakable, services: Services, reading: Reading) -> None:
+        self.store = store
+        self.services = services
+        self.reading = reading
+        self.app: Starlette = create_app(services)
+        self.http = httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(
+                self.app, raise_app_exceptions=False, client=("10.9.9.9", 40_000)
+            ),
+            base_url="http://127.0.0.1:8170",
+        )
+
+    async def get(self, path: str, **query: str | int) -> Any:  # JSON, which tests look into
+        return self._good(await self.http.get(path, params=query or None))
+
+    async def post(self, path: str, body: object = None, **headers: str) -> Any:
+        sent = b"" if body is None else msgspec.json.encode(body)
+        return self._good(await self.http.post(path, content=sent, headers=headers))
+
+    async def put_fleet(self, fleet: object, **query: str) -> Any:
+        sent = msgspec.json.encode(fleet)
+        return self._good(await self.http.put("/v1/fleet", content=sent, params=query or None))
+
+    async def schedule(self, type_: str, *resources: str, **more: object) -> Any:
+        """The one event that this schedules."""
+        answer = await self.post("/v1/events", {"type": type_, "resources": resources, **more})
+        [event] = answer["events"]
+        return event
+
+    async def switch_on(self, *names: str) -> None:
+        """Let these VMs read their documents, so that what befalls them is announced."""
+        for name in names:
+            binding = await self.reading.binding(name)  # type: ignore[arg-type]  # any case will do
+            assert binding is not None
+            caller = Caller(name=binding.name, scope_id=binding.scope_id)
+            await self.reading.activate(caller, address=binding.address)
+
+    async def refused(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """The status, and what the one shape of an error says."""
+        sent = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        content = b"" if body is None else sent
+        return refusal(await self.http.request(method, path, content=content))
+
+    @staticmethod
+    def _good(response: httpx2.Response) -> Any:
+        assert response.is_success, response.text
+        assert response.headers["Content-Type"] == "application/json"
+        assert response.headers["Cache-Control"] == "no-store"
+        return response.json()
+
+
+def refusal(response: httpx2.Response) -> tuple[int, Any]:
+    assert response.headers["Content-Type"] == "application/json"
+    answer = response.json()
+    assert answer.keys() == {"error"}
+    assert answer["error"].keys() == {"code", "message", "field"}
+    assert answer["error"]["message"]
+    return response.status_code, answer["error"]
+
+
+@asynccontextmanager
+async def steering(
+    *,
+    clock: VirtualClock | SystemClock | None = None,
+    rules: Rules = Rules(short_notice_allowed=True),  # noqa: B008  # frozen
+    changes: Changes | None = None,
+) -> AsyncIterator[Steering]:
+    clock = clock or VirtualClock(NOON, speed=0)
+    store = Breakable(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
+    steered = _wired(store, clock, rules, changes or Changes())
+    async with steered.http:
+        await steered.put_fleet(FLEET)
+        yield steered
+
+
+def _wired(store: Breakable, clock: Clock, rules: Rules, changes: Changes) -> Steering:
+    decider = Decider(store)
+    reading = Reading(decider, clock)
+    waker = Waker(decider, reading, rules, clock)
+    decider.tell(waker.hear)
+    ids = _ids()
+    services = Services(
+        decider=decider,
+        scheduling=Scheduling(decider, rules, lambda: next(ids)),
+        approving=Approving(decider, rules),
+        carrying=Carrying(decider),
+        explaining=Explaining(decider),
+        fleet=Fleet(decider, reading, ipaddress.ip_network("10.1.0.0/16")),
+        timekeeping=Timekeeping(clock, clock if isinstance(clock, VirtualClock) else None),
+        rules=rules,
+        mode="emulator",
+        metadata_url="http://127.0.0.1:8169",
+        settings_listing=[("mode", "emulator", "default"), ("clock", "paused", "--clock")],
+        allowed_hosts=frozenset({"notbefore.example"}),
+        changes=changes,
+    )
+    return Steering(store, services, reading)
+
+
+def _ids() -> Iterator[EventId]:
+    return map(event_id, count(1))
+
+
+def later(**span: int) -> str:
+    """An instant of the day the tests play on, as the API writes it."""
+    return (NOON + timedelta(**span)).isoformat().replace("+00:00", "Z")
