@@ -30,7 +30,19 @@ from notbefore.core.model import (
 )
 from notbefore.core.rules import Rules
 from notbefore.core.transitions import Scheduled, Started
-from tests.builders import MINUTE, NOON, SECOND, A, B, C, a_resource, a_scope, an_event, event_id
+from tests.builders import (
+    DAY,
+    MINUTE,
+    NOON,
+    SECOND,
+    A,
+    B,
+    C,
+    a_resource,
+    a_scope,
+    an_event,
+    event_id,
+)
 from tests.core.builders_core import AZURE, EMULATOR, a_plan, facts, names_of_facts
 
 MICROSECOND = timedelta(microseconds=1)
@@ -153,6 +165,9 @@ FLEET = a_scope(
             a_plan(B, resources=["vm1", "vm2"]), SeveralUpdateDomainsError, id="two update domains"
         ),
         pytest.param(a_plan(B, duration=-SECOND), BadDurationError, id="negative duration"),
+        pytest.param(
+            a_plan(B, duration=365 * DAY + SECOND), BadDurationError, id="duration above a year"
+        ),
         pytest.param(a_plan(B, type=EventType.PREEMPT), NotSpotError, id="Preempt of a regular VM"),
         pytest.param(
             a_plan(B, type=EventType.TERMINATE, resources=["spot"]),
@@ -183,10 +198,11 @@ def test_a_spot_vm_is_preempted_with_half_a_minute_of_notice() -> None:
     assert change.scope.events[B].not_before == NOON + 30 * SECOND
 
 
-def test_a_duration_of_nothing_is_a_duration() -> None:
-    change = lifecycle.schedule(FLEET, a_plan(B, duration=timedelta(0)), rules=AZURE, now=NOON)
+@pytest.mark.parametrize("duration", [timedelta(0), 365 * DAY])
+def test_a_duration_is_anything_from_nothing_to_a_year(duration: timedelta) -> None:
+    change = lifecycle.schedule(FLEET, a_plan(B, duration=duration), rules=AZURE, now=NOON)
 
-    assert change.scope.events[B].duration == timedelta(0)
+    assert change.scope.events[B].duration == duration
 
 
 def with_user_events(count: int) -> Scope:
