@@ -1,9 +1,10 @@
 """The service behind the metadata listener, in memory, and a client that speaks raw bytes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 from notbefore.clock import VirtualClock
@@ -14,7 +15,7 @@ from notbefore.metadata.options import Options
 from notbefore.metadata.responses import Rendered, render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
-from notbefore.service.ports import Binding, Caller, Profile, Saved
+from notbefore.service.ports import Binding, Caller, Profile, Saved, Timer
 from tests.builders import NOON, a_scope
 
 NEWEST: Final = "2020-07-01"
@@ -102,6 +103,19 @@ class FakeApprover:
             if event_id not in self.known:
                 raise UnknownEventError(event_id)
         self.approved.append((tuple(event_ids), caller, address))
+
+
+class FakeClock:
+    """An instant, set by hand. For code that asks the time and sets no timers."""
+
+    def __init__(self, instant: datetime) -> None:
+        self.instant = instant
+
+    def now(self) -> datetime:
+        return self.instant
+
+    def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
+        raise NotImplementedError
 
 
 class Stopwatch:
@@ -227,6 +241,17 @@ class Site:
     def close(self) -> None:
         for client in self._clients:
             client.writer.transport.abort()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    while not is_so():  # noqa: ASYNC110  # the server has no reason to say when
+        await asyncio.sleep(0)
+
+
+async def turns() -> None:
+    """Let the server read what was sent: loopback delivers at once, so a few turns are enough."""
+    for _ in range(8):
+        await asyncio.sleep(0)
 
 
 def get(target: str = EVENTS, method: str = "GET", **headers: str) -> bytes:

@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from notbefore.core.model import Document, Event, EventSource, EventStatus, EventType
+from notbefore.metadata.responses import DateLine
 from notbefore.metadata.versions import EVENT_VERSIONS
 from notbefore.metadata.wire import encode
-from tests.builders import NOON, A, B, an_event
-from tests.metadata.fakes import DATE, Client, FakeService, Site, get
+from tests.builders import NOON, SECOND, A, B, an_event
+from tests.metadata.fakes import DATE, Client, FakeClock, FakeService, Site, get
 
 ID = "0000000A-0000-4000-8000-000000000000"
 WHEN = "Mon, 05 Jan 2026 12:00:00 GMT"
@@ -185,9 +186,18 @@ async def test_the_date_is_the_servers_clock_in_english(
     service: FakeService, client: Client
 ) -> None:
     first = await client.get()
-    await service.clock.step(timedelta(days=40, seconds=1, milliseconds=999))
+    await service.clock.step(timedelta(days=40, seconds=1))
     later = await client.get()
 
     assert first.headers["Date"] == "Mon, 05 Jan 2026 12:00:00 GMT"
     assert later.headers["Date"] == "Sat, 14 Feb 2026 12:00:01 GMT"
-    assert service.clock.now() > NOON
+
+
+def test_a_date_is_formatted_once_for_each_second() -> None:
+    clock = FakeClock(NOON)
+    line = DateLine(clock)
+
+    texts = [line.text() for clock.instant in (NOON, NOON + 0.999 * SECOND, NOON + SECOND)]
+
+    assert texts[0] is texts[1]
+    assert texts[1:] == [b"Mon, 05 Jan 2026 12:00:00 GMT", b"Mon, 05 Jan 2026 12:00:01 GMT"]

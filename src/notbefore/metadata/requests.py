@@ -61,6 +61,7 @@ class RequestParser:
         "_is_promised",
         "_max_body",
         "_max_headers",
+        "_offer",
         "_parser",
         "_size",
         "_target",
@@ -87,6 +88,7 @@ class RequestParser:
         self._headers: list[tuple[str, str]] = []
         self._size = 0
         self._head: Request | None = None
+        self._offer: Request | None = None
         self._is_promised = False
         self._body = bytearray()
 
@@ -98,9 +100,10 @@ class RequestParser:
                 self._parser.feed_data(rest)
                 break
             except httptools.HttpParserUpgrade as upgrade:
-                # Java offers HTTP/2 with every request, and goes on with the HTTP/1.1 it gets.
                 rest = rest[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
+                if self._offer is not None:
+                    self._parser.feed_data(_without_offer(self._offer))
             except httptools.HttpParserError as error:
                 self._refuse(Reason.MALFORMED, f"Bad request. Malformed HTTP: {error}")
         self._watch_size(len(chunk))
@@ -154,6 +157,7 @@ class RequestParser:
             self._refuse_headers()
 
     def on_headers_complete(self) -> None:
+        self.phase = Phase.BODY
         self._head = head = Request(
             method=self._parser.get_method().decode("ascii"),
             target=self._target.decode("latin-1"),
@@ -161,7 +165,9 @@ class RequestParser:
             headers=tuple(self._headers),
             keeps_alive=self._parser.should_keep_alive(),
         )
-        self.phase = Phase.BODY
+        if self._parser.should_upgrade() and head.method != "CONNECT":
+            self._offer = head
+            return
         # The request line: method, target, "HTTP/1.1", two spaces and the line's end; then the
         # empty line.
         self._size += len(head.method) + len(self._target) + 14
@@ -188,8 +194,8 @@ class RequestParser:
 
     def on_message_complete(self) -> None:
         self.phase = Phase.BOUNDARY
-        if self.refusal is None and self._head is not None:
-            head = self._head
+        head = self._head
+        if self.refusal is None and head is not None and self._offer is None:
             self._finished.append(replace(head, body=bytes(self._body)) if self._body else head)
 
     # --- refusing ----------------------------------------------------------------------------
@@ -206,3 +212,14 @@ class RequestParser:
 
     def _refuse_body(self) -> None:
         self._refuse(Reason.BODY_TOO_LARGE, f"The body exceeds {self._max_body} bytes.")
+
+
+def _without_offer(head: Request) -> bytes:
+    """The headers once more, less the offer of another protocol.
+
+    Java offers HTTP/2 with every request, and is content with HTTP/1.1. httptools, told of an
+    offer, takes what follows the headers for that other protocol: so it is not told.
+    """
+    lines = [f"{head.method} {head.target} HTTP/{head.http_version}"]
+    lines += [f"{name}: {value}" for name, value in head.headers if name != "upgrade"]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
