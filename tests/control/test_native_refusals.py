@@ -1,6 +1,7 @@
 """Whatever goes wrong, the answer has one shape, with the field at fault."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
+from typing import Any
 
 import pytest
 
@@ -294,6 +295,29 @@ async def test_a_body_without_a_length_is_refused_once_it_is_too_large(control: 
 
     assert (status, error["code"]) == (413, "body_too_large")
     assert sent == 5
+
+
+async def test_a_caller_who_hangs_up_while_asking_is_no_fault_of_ours(control: Steering) -> None:
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/v1/events",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    await control.app(scope, receive, send)
+
+    assert sent[0]["status"] == 400
+    assert await control.get("/v1/events") == {"events": []}
 
 
 def test_the_codes_differ() -> None:
