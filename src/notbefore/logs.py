@@ -13,7 +13,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from notbefore.core.transitions import Canceled, EventTransition, ResourceTransition, Started
+from notbefore.core import transitions
+from notbefore.core.transitions import EventTransition
 from notbefore.service.ports import Commit
 
 _log = logging.getLogger("notbefore")
@@ -34,16 +35,12 @@ def log_commit(commit: Commit) -> None:
     for fact in commit.transitions:
         facts: dict[str, object] = {"scope": fact.scope_id}
         if isinstance(fact, EventTransition):
-            facts["event"] = fact.event.id
-            facts["type"] = fact.event.type
-            facts["resources"] = list(fact.event.resources)
-        if isinstance(fact, ResourceTransition):
-            facts["resource"] = fact.resource
-        if isinstance(fact, Started):
-            facts["cause"] = fact.cause
-        if isinstance(fact, Canceled):
-            facts["reason"] = fact.reason
-        _log.info(type(fact).__name__, extra=facts)
+            facts |= {"event": fact.event.id, "type": fact.event.type}
+        if names := transitions.resources(fact):
+            facts["resources"] = list(names)
+        if why := transitions.cause(fact):
+            facts["cause"] = why
+        _log.info(transitions.action(fact), extra=facts)
 
 
 def _facts(record: logging.LogRecord) -> dict[str, object]:

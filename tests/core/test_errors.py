@@ -36,6 +36,7 @@ REFUSALS = [
         {"duration": -SECOND, "longest": 365 * DAY},
         "not between zero and 365 days",
     ),
+    (errors.DescriptionTooLongError(2, 1), {"length": 2, "longest": 1}, "2 characters"),
     (errors.TooManyUserEventsError(10), {"limit": 10}, "10 open user events"),
     (errors.NotOwnResourceError(A), {"event_id": A}, A),
     (errors.AlreadyStartedError(A), {"event_id": A}, A),

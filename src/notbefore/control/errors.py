@@ -94,6 +94,7 @@ STATUS: Final[Mapping[type[RefusalError | RequestError], HTTPStatus]] = {
     core.NoticeTooLongError: HTTPStatus.BAD_REQUEST,
     core.ShortNoticeForbiddenError: HTTPStatus.BAD_REQUEST,
     core.BadDurationError: HTTPStatus.BAD_REQUEST,
+    core.DescriptionTooLongError: HTTPStatus.BAD_REQUEST,
     core.NotOwnResourceError: HTTPStatus.BAD_REQUEST,
     core.NotMaintainableError: HTTPStatus.BAD_REQUEST,
     service.HostSharedError: HTTPStatus.BAD_REQUEST,

@@ -11,7 +11,8 @@ from notbefore.control.errors import RefusedAtError
 from notbefore.control.request_wire import FleetQuery, Nothing
 from notbefore.control.routes import MIB, Asked, json_response
 from notbefore.control.services import Services
-from notbefore.core.errors import UnknownResourceError, UnknownScopeError
+from notbefore.core.errors import UnknownResourceError
+from notbefore.core.ids import ScopeId
 from notbefore.core.model import Scope
 from notbefore.service.fleet_plan import InvalidFleetError
 from notbefore.service.ports import Snapshot
@@ -42,11 +43,8 @@ async def apply_fleet(services: Services, request: Request) -> Response:
 
 
 async def show_scope(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scope:
-    wanted = asked.path["scope"]
-    for view in await services.fleet.show():
-        if view.scope.id == wanted:
-            return views.scope(view, services.rules)
-    raise UnknownScopeError(wanted)
+    view = await services.fleet.show_scope(ScopeId(asked.path["scope"]))
+    return views.scope(view, services.rules)
 
 
 async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm:

@@ -82,7 +82,7 @@ class Maintain(Ask, frozen=True):
 
 
 class Cancel(Ask, frozen=True):
-    reason: str = ""
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
 class Speed(Ask, frozen=True):

@@ -1,6 +1,5 @@
 """How each shape of `/v1` follows from the domain."""
 
-import re
 from datetime import timedelta
 from typing import Literal
 
@@ -19,17 +18,9 @@ from notbefore.control.wire import (
     Span,
     Vm,
 )
-from notbefore.core import model
-from notbefore.core.ids import ResourceName
+from notbefore.core import model, transitions
 from notbefore.core.rules import Rules
-from notbefore.core.transitions import (
-    Canceled,
-    Completed,
-    EventTransition,
-    ResourceTransition,
-    Started,
-    Transition,
-)
+from notbefore.core.transitions import Canceled, Completed, EventTransition, Transition
 from notbefore.service import ports
 from notbefore.service.explaining import Explanation
 from notbefore.service.fleet import Applied, ScopeView
@@ -160,15 +151,15 @@ def change(fact: Transition) -> Change:
             scope_id=fact.scope_id,
             event=fact.event,
             ended_at=fact.at if is_over else None,
-            end_reason=_cause(fact) if is_over else "",
+            end_reason=transitions.cause(fact) if is_over else "",
         )
     return Change(
         at=fact.at,
-        action=re.sub(r"(?<!^)(?=[A-Z])", "_", type(fact).__name__).lower(),
+        action=transitions.action(fact),
         scope=fact.scope_id,
         event=None if record is None else event(record),
-        resources=_resources(fact),
-        cause=_cause(fact),
+        resources=transitions.resources(fact),
+        cause=transitions.cause(fact),
     )
 
 
@@ -180,24 +171,6 @@ def _set_maintenance(rounds: model.SetMaintenance | None) -> SetMaintenance | No
         type=rounds.type,
         remaining_update_domains=tuple(turn.update_domain for turn in rounds.remaining),
     )
-
-
-def _resources(fact: Transition) -> tuple[ResourceName, ...]:
-    if isinstance(fact, EventTransition):
-        return fact.event.resources
-    if isinstance(fact, ResourceTransition):
-        return (fact.resource,)
-    return ()
-
-
-def _cause(fact: Transition) -> str:
-    match fact:
-        case Started():
-            return fact.cause
-        case Canceled():
-            return fact.reason
-        case _:
-            return ""
 
 
 def _span(length: timedelta | None) -> Span | None:

@@ -1,8 +1,16 @@
-"""The texts Azure is known to put into `Description`. Free text to clients, not an enum."""
+"""What an event says of itself: its text and its duration.
 
+The texts are those Azure is known to use: free text to clients, not an enum.
+"""
+
+from datetime import timedelta
 from typing import Final
 
+from notbefore.core.errors import BadDurationError, DescriptionTooLongError
 from notbefore.core.model import EventSource, EventType
+
+LONGEST_TEXT: Final = 1000
+LONGEST_DURATION: Final = timedelta(days=365)
 
 HOST_MAINTENANCE: Final = "Host server is undergoing maintenance."
 HOST_FAILURE: Final = "Virtual machine has encountered a failure."
@@ -22,3 +30,10 @@ def usual(type_: EventType, source: EventSource) -> str:
             return HOST_MAINTENANCE
         case _:
             return ""
+
+
+def refuse_unfit(description: str, duration: timedelta | None) -> None:
+    if len(description) > LONGEST_TEXT:
+        raise DescriptionTooLongError(len(description), LONGEST_TEXT)
+    if duration is not None and not timedelta(0) <= duration <= LONGEST_DURATION:
+        raise BadDurationError(duration, LONGEST_DURATION)

@@ -150,6 +150,15 @@ class BadDurationError(RefusalError):
         self.longest = longest
 
 
+class DescriptionTooLongError(RefusalError):
+    field = "description"
+
+    def __init__(self, length: int, longest: int) -> None:
+        super().__init__(f"a description of {length} characters is longer than {longest}")
+        self.length = length
+        self.longest = longest
+
+
 class TooManyUserEventsError(RefusalError):
     field = "source"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
-from notbefore.core import notice
+from notbefore.core import descriptions, notice
 from notbefore.core.change import Change, published, with_event, without_event
 from notbefore.core.errors import (
     AlreadyStartedError,
@@ -297,7 +297,7 @@ def _refuse_malformed(scope: Scope, plan: Plan, resources: tuple[Resource, ...])
     domains = {resource.update_domain for resource in resources}
     if len(domains) > 1:
         raise SeveralUpdateDomainsError(domains)
-    notice.refuse_bad_duration(plan.duration)
+    descriptions.refuse_unfit(plan.description, plan.duration)
 
 
 def _refuse_unfit(scope: Scope, plan: Plan, resources: tuple[Resource, ...], rules: Rules) -> None:

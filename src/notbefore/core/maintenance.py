@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
 
-from notbefore.core import lifecycle, notice
+from notbefore.core import descriptions, lifecycle, notice
 from notbefore.core.change import Change
 from notbefore.core.errors import (
     MaintenanceConflictError,
@@ -230,7 +230,7 @@ def _is_up(resource: Resource) -> bool:
 def _refuse_unfit(work: Work) -> None:
     if work.type not in _MAINTAINABLE:
         raise NotMaintainableError(work.type)
-    notice.refuse_bad_duration(work.duration)
+    descriptions.refuse_unfit(work.description, work.duration)
 
 
 def _refuse_conflict(scope: Scope, domain: int) -> None:

@@ -1,11 +1,10 @@
-"""Spans of an event: how much notice each type gives, and how long its impact may be."""
+"""How much notice each type of event gives, and the NotBefore that follows from it."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from notbefore.core.errors import (
-    BadDurationError,
     NoticeTooLongError,
     NoticeTooShortError,
     ShortNoticeForbiddenError,
@@ -15,7 +14,6 @@ from notbefore.core.model import EventType, Resource
 DEFAULT_TERMINATE: Final = timedelta(minutes=5)
 LONGEST_TERMINATE: Final = timedelta(minutes=15)
 LONGEST: Final = timedelta(days=90)
-LONGEST_DURATION: Final = timedelta(days=365)
 
 _SECOND: Final = timedelta(seconds=1)
 
@@ -63,8 +61,3 @@ def not_before(now: datetime, notice: timedelta) -> datetime:
     exact = now + notice
     whole = exact.replace(microsecond=0)
     return whole if whole == exact else whole + _SECOND
-
-
-def refuse_bad_duration(duration: timedelta | None) -> None:
-    if duration is not None and not timedelta(0) <= duration <= LONGEST_DURATION:
-        raise BadDurationError(duration, LONGEST_DURATION)

@@ -4,6 +4,7 @@ Each becomes one row of history in the transaction that made it true, and after 
 what metrics, actuators and publishing hear of. The `event` is as the transition left it.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -103,3 +104,30 @@ class ResourceChanged(ResourceTransition):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRemoved(ResourceTransition):
     pass
+
+
+def action(fact: Transition) -> str:
+    """What happened, as one word for records: `started`, `resource_added`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(fact).__name__).lower()
+
+
+def cause(fact: Transition) -> str:
+    """Why it happened, where the transition says so."""
+    match fact:
+        case Started():
+            return fact.cause.value
+        case Canceled():
+            return fact.reason
+        case _:
+            return ""
+
+
+def resources(fact: Transition) -> tuple[ResourceName, ...]:
+    """The VMs it happened to; none where it concerns the scope as a whole."""
+    match fact:
+        case EventTransition():
+            return fact.event.resources
+        case ResourceTransition():
+            return (fact.resource,)
+        case _:
+            return ()

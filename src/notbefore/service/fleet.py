@@ -13,7 +13,7 @@ from notbefore.core.transitions import ResourceAdded, ResourceChanged
 from notbefore.service.deciding import Decider, save
 from notbefore.service.errors import HostSharedError
 from notbefore.service.fleet_plan import FleetPlan, PlannedScope, expand
-from notbefore.service.ports import Binding, Transaction
+from notbefore.service.ports import Binding, Snapshot, Transaction
 from notbefore.service.reading import Reading
 
 _APPLIED = "fleet applied"
@@ -72,6 +72,10 @@ class Fleet:
             )
         )
         return [self._with_last_read(view) for view in views]
+
+    async def show_scope(self, scope_id: ScopeId) -> ScopeView:
+        """Raises UnknownScopeError."""
+        return self._with_last_read(await self._decider.ask(lambda s: _view(s, scope_id)))
 
     def _apply(self, tx: Transaction, plan: FleetPlan, *, by: Actor, prune: bool) -> Applied:
         kept = {str(binding.name): binding.address for binding in tx.bindings()}
@@ -136,6 +140,12 @@ def _refuse_shared_hosts(scope: Scope) -> None:
     for host, held in domains.items():
         if len(held) > 1:
             raise HostSharedError(host, scope.id, held)
+
+
+def _view(snapshot: Snapshot, scope_id: ScopeId) -> ScopeView:
+    scope = snapshot.load(scope_id)
+    bindings = (snapshot.binding(name) for name in scope.resources)
+    return ScopeView(scope=scope, bindings=tuple(b for b in bindings if b is not None))
 
 
 def _views(scopes: list[Scope], bindings: list[Binding]) -> list[ScopeView]:

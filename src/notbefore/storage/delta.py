@@ -3,21 +3,14 @@
 The rule that must stay true: an event leaves a scope only with the record of how it ended.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from notbefore.core import transitions as facts
 from notbefore.core.change import Change
 from notbefore.core.ids import EventId, ResourceName
 from notbefore.core.model import Actor, Resource, Scope
-from notbefore.core.transitions import (
-    Canceled,
-    Completed,
-    EventTransition,
-    ResourceTransition,
-    Started,
-    Transition,
-)
+from notbefore.core.transitions import Canceled, Completed, EventTransition, Transition
 from notbefore.service.errors import NameTakenError
 from notbefore.service.ports import EventRecord, HistoryRow
 from notbefore.storage.errors import VanishedEventError
@@ -86,12 +79,12 @@ def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iter
             at=fact.at,
             actor=by.name,
             address=by.address,
-            action=_action(fact),
+            action=facts.action(fact),
             scope_id=fact.scope_id,
             event_id=None if event is None else event.id,
             event_type=None if event is None else event.type,
-            resources=_resources(fact),
-            cause=_cause(fact),
+            resources=facts.resources(fact),
+            cause=facts.cause(fact),
         )
 
 
@@ -107,7 +100,7 @@ def _records(before: Scope, change: Change) -> Iterator[EventRecord]:
             raise VanishedEventError(event_id)
     for fact in ended.values():
         yield EventRecord(
-            scope_id=after.id, event=fact.event, ended_at=fact.at, end_reason=_cause(fact)
+            scope_id=after.id, event=fact.event, ended_at=fact.at, end_reason=facts.cause(fact)
         )
     for event in after.events.values():
         if event != before.events.get(event.id):
@@ -127,25 +120,3 @@ def _refuse_names_twice(scope: Scope) -> None:
         if fold(name) in folded:
             raise NameTakenError(name, scope.id)
         folded.add(fold(name))
-
-
-def _action(fact: Transition) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(fact).__name__).lower()
-
-
-def _resources(fact: Transition) -> tuple[ResourceName, ...]:
-    if isinstance(fact, EventTransition):
-        return fact.event.resources
-    if isinstance(fact, ResourceTransition):
-        return (fact.resource,)
-    return ()
-
-
-def _cause(fact: Transition) -> str:
-    match fact:
-        case Started():
-            return fact.cause.value
-        case Canceled():
-            return fact.reason
-        case _:
-            return ""
