@@ -5,8 +5,8 @@ the VM made. None of those set `Metadata: true`, or all of them add something of
 """
 
 import re
+import socket
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 from notbefore.metadata.options import Options
@@ -85,10 +85,10 @@ def _is_known_host(value: str, options: Options) -> bool:
 def _is_address(name: str) -> bool:
     try:
         if name.startswith("["):
-            IPv6Address(name[1:-1])
+            socket.inet_pton(socket.AF_INET6, name[1:-1])
         else:
-            IPv4Address(name)
-    except ValueError:
+            socket.inet_pton(socket.AF_INET, name)
+    except OSError:
         return False
     return True
 

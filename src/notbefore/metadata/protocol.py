@@ -39,6 +39,8 @@ class Surroundings:
     date_line: DateLine
     monotonic: Callable[[], float]
     options: Options
+    idle_seconds: float
+    """The options' idle timeout, as every poll needs it."""
 
 
 class Connection(asyncio.Protocol):
@@ -107,7 +109,7 @@ class Connection(asyncio.Protocol):
     @override
     def pause_writing(self) -> None:
         self._is_blocked = True
-        self._set_deadline(self._around.options.idle_timeout.total_seconds())
+        self._set_deadline(self._around.idle_seconds)
 
     @override
     def resume_writing(self) -> None:
@@ -234,7 +236,7 @@ class Connection(asyncio.Protocol):
         if not is_free:
             self.deadline, self._timed = inf, None
         elif self._parser.phase is Phase.BOUNDARY:
-            self._set_deadline(options.idle_timeout.total_seconds())
+            self._set_deadline(self._around.idle_seconds)
         elif self._timed != (part := (self._parser.begun, self._parser.phase)):
             # Set once for each part of a request: whoever sends a byte at a time gains nothing.
             is_header = self._parser.phase is Phase.HEADERS

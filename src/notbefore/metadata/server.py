@@ -79,7 +79,7 @@ class MetadataServer:
 
     def sweep(self) -> None:
         """Close the connections whose deadline has passed."""
-        now = self._now()
+        now = self._deadline_clock()()
         for connection in self._roster:
             if connection.deadline <= now:
                 connection.expire()
@@ -120,14 +120,13 @@ class MetadataServer:
             recognition=Recognition(),
             roster=self._roster,
             date_line=DateLine(self._clock),
-            monotonic=self._now,
+            monotonic=self._deadline_clock(),
             options=self._options,
+            idle_seconds=self._options.idle_timeout.total_seconds(),
         )
 
-    def _now(self) -> float:
-        if self._monotonic is not None:
-            return self._monotonic()
-        return asyncio.get_running_loop().time()
+    def _deadline_clock(self) -> Callable[[], float]:
+        return self._monotonic or asyncio.get_running_loop().time
 
     def _sweep_regularly(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_SWEEP_EVERY, self._sweep_regularly)

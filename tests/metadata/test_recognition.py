@@ -1,0 +1,55 @@
+"""Requests known by sight."""
+
+import pytest
+
+from notbefore.metadata.asks import Ask, ReadVersions
+from notbefore.metadata.recognition import Recognition
+from notbefore.metadata.responses import Persistence
+from tests.builders import an_event
+from tests.metadata.fakes import Client, FakeService, get
+
+ASK = Ask(want=ReadVersions(), persistence=Persistence.KEPT)
+
+
+def test_who_always_sends_something_new_fills_no_memory() -> None:
+    recognition = Recognition()
+
+    for number in range(10_000):
+        recognition.learn(b"%d" % number, ASK)
+
+    known = sum(recognition.find(b"%d" % number) is not None for number in range(10_000))
+    assert 0 < known <= 4096
+    assert recognition.find(b"9999") is ASK
+
+
+def test_long_requests_are_not_remembered() -> None:
+    recognition = Recognition()
+
+    recognition.learn(b"x" * 2049, ASK)
+
+    assert recognition.find(b"x" * 2049) is None
+
+
+async def test_a_request_known_by_sight_gets_what_is_true_now(
+    service: FakeService, client: Client
+) -> None:
+    answers = []
+    for incarnation in range(1, 5):
+        service.publish(an_event(), incarnation=incarnation)
+        answers.append(await client.ask(get(If_None_Match='"3"')))
+
+    assert [answer.status for answer in answers] == [200, 200, 304, 200]
+    assert [answer.headers["ETag"] for answer in answers] == ['"1"', '"2"', '"3"', '"4"']
+
+
+async def test_a_defect_on_the_way_to_the_board_is_500(
+    service: FakeService, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    del service.reader.seen_scopes
+
+    failed = await client.get()
+    service.reader.seen_scopes = []
+
+    assert failed.status == 500
+    assert "a request failed" in caplog.text
+    assert (await client.get()).status == 200
