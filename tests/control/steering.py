@@ -18,7 +18,7 @@ from notbefore.control.changes import Changes
 from notbefore.control.native import create_app
 from notbefore.control.services import Services
 from notbefore.core import lifecycle
-from notbefore.core.ids import EventId
+from notbefore.core.ids import EventId, ResourceName
 from notbefore.core.rules import Rules
 from notbefore.service.approving import Approving
 from notbefore.service.carrying import Carrying
@@ -113,10 +113,10 @@ class Steering:
     async def switch_on(self, *names: str) -> None:
         """Let these VMs read their documents, so that what befalls them is announced."""
         for name in names:
-            binding = await self.reading.binding(name)  # type: ignore[arg-type]  # any case will do
-            assert binding is not None
-            caller = Caller(name=binding.name, scope_id=binding.scope_id)
-            await self.reading.activate(caller, address=binding.address)
+            about = await self.reading.about(ResourceName(name))
+            assert about is not None
+            caller = Caller(name=about.binding.name, scope_id=about.binding.scope_id)
+            await self.reading.activate(caller, address=about.binding.address)
 
     async def refused(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """The status, and what the one shape of an error says."""

@@ -10,21 +10,26 @@ from typing import Final
 from notbefore.clock import VirtualClock
 from notbefore.core.errors import UnknownEventError
 from notbefore.core.ids import EventId, ResourceName, ScopeId
-from notbefore.core.model import Event, Scope
+from notbefore.core.model import Event, Resource, Scope
 from notbefore.metadata.options import Options
 from notbefore.metadata.responses import Rendered, render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
-from notbefore.service.ports import Binding, Caller, Profile, Saved, Timer
-from tests.builders import NOON, a_scope
+from notbefore.service.ports import About, Binding, Caller, Profile, Saved, Timer
+from tests.builders import NOON, a_resource, a_scope
 
 NEWEST: Final = "2020-07-01"
 EVENTS: Final = f"/metadata/scheduledevents?api-version={NEWEST}"
 DATE: Final = b"Mon, 05 Jan 2026 12:00:00 GMT"
 
 
-def a_binding(name: str = "vm1", address: str = "127.0.0.1", **profile: object) -> Binding:
-    about = {
+def a_vm(
+    name: str = "vm1",
+    address: str = "127.0.0.1",
+    resource: Resource | None = None,
+    **profile: object,
+) -> About:
+    usual = {
         "vm_id": "13f56399-bd52-4150-9748-7190aae1ff21",
         "subscription_id": "8d10da13-8125-4ba9-a717-bf7490507b3d",
         "resource_group": "group1",
@@ -32,12 +37,13 @@ def a_binding(name: str = "vm1", address: str = "127.0.0.1", **profile: object) 
         "size": "Standard_D2s_v5",
         "computer_name": "host-of-vm1",
     }
-    return Binding(
+    binding = Binding(
         name=ResourceName(name),
         scope_id=ScopeId("scope1"),
         address=address,
-        profile=Profile(**{**about, **profile}),  # type: ignore[arg-type]  # a test names what it likes
+        profile=Profile(**{**usual, **profile}),  # type: ignore[arg-type]  # a test names what it likes
     )
+    return About(binding=binding, resource=resource or a_resource(name))
 
 
 class FakeDirectory:
@@ -67,7 +73,7 @@ class FakeReader:
         self._service = service
         self.seen_scopes: list[str] = []
         self.activated: list[tuple[Caller, str]] = []
-        self.bindings: dict[str, Binding] = {"vm1": a_binding()}
+        self.vms: dict[str, About] = {"vm1": a_vm()}
         self.error: Exception | None = None
 
     def seen(self, scope_id: ScopeId) -> None:
@@ -80,8 +86,8 @@ class FakeReader:
         scope = self._service.scopes[caller.scope_id]
         self._service.show(replace(scope, active=True))
 
-    async def binding(self, name: ResourceName) -> Binding | None:
-        return self.bindings.get(name)
+    async def about(self, name: ResourceName) -> About | None:
+        return self.vms.get(name)
 
 
 @dataclass

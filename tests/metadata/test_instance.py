@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from notbefore.core.model import EvictionPolicy, Priority
 from notbefore.metadata.instance import document
 from notbefore.metadata.versions import INSTANCE_VERSIONS, METADATA_VERSIONS
-from tests.metadata.fakes import Client, FakeService, a_binding
+from tests.builders import a_resource
+from tests.metadata.fakes import Client, FakeService, a_vm
 
 NEWEST = "2025-04-07"
 
@@ -18,7 +20,7 @@ def target(route: str = "", version: str = NEWEST, format: str = "") -> str:
 
 
 def compute(version: str = NEWEST, **profile: object) -> Any:
-    shown: Any = document(a_binding("vm1", "127.0.0.1", **profile), version)
+    shown: Any = document(a_vm("vm1", "127.0.0.1", None, **profile), version)
     return shown["compute"]
 
 
@@ -50,9 +52,9 @@ async def test_the_document_holds_what_clients_match_events_with(client: Client)
         "osProfile": {"computerName": "host-of-vm1"},
         "osType": "Linux",
         "placementGroupId": "",
-        "platformFaultDomain": "",
-        "platformUpdateDomain": "",
-        "priority": "",
+        "platformFaultDomain": "0",
+        "platformUpdateDomain": "0",
+        "priority": "Regular",
         "provider": "Microsoft.Compute",
         "publisher": "",
         "resourceGroupName": "group1",
@@ -117,9 +119,9 @@ def test_tags_are_one_text_and_later_a_list() -> None:
 def test_a_scale_sets_vms_are_named_by_its_orchestration_mode(
     is_flexible: bool, name: str, resource: str, owner: str
 ) -> None:
-    binding = a_binding(name, scale_set="web", is_flexible=is_flexible)
+    vm = a_vm(name, scale_set="web", is_flexible=is_flexible)
 
-    about: Any = document(binding, NEWEST)
+    about: Any = document(vm, NEWEST)
 
     assert about["compute"]["vmScaleSetName"] == "web"
     assert about["compute"]["resourceId"].endswith(f"/Microsoft.Compute/{resource}")
@@ -127,8 +129,8 @@ def test_a_scale_sets_vms_are_named_by_its_orchestration_mode(
 
 
 def test_the_network_shows_the_address_in_its_family() -> None:
-    v4: Any = document(a_binding(address="10.0.0.4"), NEWEST)
-    v6: Any = document(a_binding(address="fd00::4"), NEWEST)
+    v4: Any = document(a_vm(address="10.0.0.4"), NEWEST)
+    v6: Any = document(a_vm(address="fd00::4"), NEWEST)
 
     assert v4["network"]["interface"][0]["ipv4"]["ipAddress"][0]["privateIpAddress"] == "10.0.0.4"
     assert v4["network"]["interface"][0]["ipv6"]["ipAddress"] == []
@@ -209,6 +211,23 @@ async def test_a_field_of_a_later_version_is_404(client: Client) -> None:
 async def test_a_vm_that_is_gone_from_the_store_is_503(
     service: FakeService, client: Client
 ) -> None:
-    service.reader.bindings.clear()
+    service.reader.vms.clear()
 
     assert (await client.get(target())).status == 503
+
+
+def test_a_spot_vm_is_told_its_domains_and_what_eviction_does_to_it() -> None:
+    spot = a_resource(
+        "vm1",
+        update_domain=3,
+        fault_domain=1,
+        priority=Priority.SPOT,
+        eviction_policy=EvictionPolicy.DELETE,
+    )
+
+    shown: Any = document(a_vm(resource=spot), NEWEST)
+
+    assert shown["compute"]["platformUpdateDomain"] == "3"
+    assert shown["compute"]["platformFaultDomain"] == "1"
+    assert shown["compute"]["priority"] == "Spot"
+    assert shown["compute"]["evictionPolicy"] == "Delete"

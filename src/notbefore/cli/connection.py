@@ -8,13 +8,14 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 import httpx2
 import msgspec
 
 from notbefore.cli import wire
 from notbefore.cli.failures import (
+    ADVICE,
     CommandError,
     RefusedError,
     ServerFailedError,
@@ -71,6 +72,12 @@ class Control:
             follow_redirects=False,
             verify=_trust(self.address),
         )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
 
     def get(self, path: str, query: Mapping[str, str | int | None] | None = None) -> Answer:
         wanted = {name: value for name, value in (query or {}).items() if value is not None}
@@ -142,7 +149,13 @@ class Control:
         except msgspec.MsgspecError as error:
             raise _foreign(self.address, f"it answered {response.status_code}") from error
         kind = ServerFailedError if response.is_server_error else RefusedError
-        raise kind(fault.message, code=fault.code, field=fault.field, body=response.content)
+        raise kind(
+            fault.message,
+            code=fault.code,
+            field=fault.field,
+            advice=[ADVICE[fault.code]] if fault.code in ADVICE else [],
+            body=response.content,
+        )
 
 
 def normal_address(text: str) -> str:

@@ -48,16 +48,22 @@ def events(
             raise click.UsageError("--watch shows what is open: leave out --all and --limit")
         watch_changes(session, Wanted(vm=vm, scope=scope, type=type_))
         return
-    status = "all" if all_ else "open"
-    query = {"status": status, "vm": vm, "scope": scope, "type": type_, "limit": limit}
-    with lookup.suggesting_any(session.control, vm=vm, scope=scope):
-        answer = session.control.get("/v1/events", query)
-    session.show(
-        answer,
-        lambda: pages.event_page(
-            answer.read(wire.Events).events, now=session.now(), none=f"no {status} events"
-        ),
-    )
+    query = {
+        "status": "all" if all_ else "open",
+        "vm": vm,
+        "scope": scope,
+        "type": type_,
+        "limit": limit,
+    }
+    answer = session.control.get("/v1/events", query)
+    if session.is_json:
+        click.echo(answer.as_json())
+        return
+    found = answer.read(wire.Events).events
+    none = "no events" if all_ else "no open events"
+    session.print(pages.event_page(found, now=session.now(), none=none))
+    if not found:
+        _doubt(session, vm=vm, scope=scope)
 
 
 @click.command()
@@ -112,8 +118,7 @@ def history(
         "before": before,
         "limit": limit,
     }
-    with lookup.suggesting_any(session.control, vm=vm, scope=scope):
-        answer = session.control.get("/v1/history", query)
+    answer = session.control.get("/v1/history", query)
     if session.is_json:
         click.echo(answer.as_json())
         return
@@ -121,3 +126,12 @@ def history(
     session.print([history_table(found.history) if found.history else "no history"])
     if found.next is not None:
         session.print([f"There is more: --before {found.next}"])
+    if not found.history:
+        _doubt(session, vm=vm, scope=scope)
+
+
+def _doubt(session: Session, *, vm: str | None, scope: str | None) -> None:
+    # Not an error: events of VMs that are gone can be asked for, too.
+    if vm is not None or scope is not None:
+        for line in lookup.doubts(session.control, vm=vm, scope=scope):
+            click.echo(line, err=True)

@@ -29,6 +29,18 @@ MEANINGS = {
 EPILOG = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 the server failed."
 
 
+# What to do next after a refusal of the API, where its own words don't say it in the CLI's terms.
+ADVICE = {
+    "already_started": "'notbefore explain EVENT' says what it waits for now.",
+    "closed_event": "'notbefore events' lists the open events.",
+    "not_spot": "'notbefore fleet show' shows the priority of each VM.",
+    "notice_too_short": "On an emulator, --short-notice allows it.",
+    "store_unavailable": "Nothing has changed. The server's log says more.",
+    "too_many_user_events": "'notbefore events' lists them: approve one, or cancel one.",
+    "unknown_event": "'notbefore events' lists the open events, 'notbefore events --all' all.",
+}
+
+
 class CommandError(Exception):
     """A command that came to nothing. The message says what went wrong, the advice what next."""
 

@@ -76,11 +76,13 @@ def _load(file: Path) -> FleetPlan:
 
 
 def _expand(plan: FleetPlan, file: Path) -> list[PlannedScope]:
-    from notbefore.settings import Settings
+    from notbefore.cli.serving import load_settings
 
+    # Where a server is, is no business of this command, so its form is of no interest either.
+    settings = load_settings(None, {"control": "127.0.0.1:0"}).settings
     try:
         # The server knows the addresses in use and may give others; how many fit is the same.
-        return expand(plan, address_range=Settings().address_range)
+        return expand(plan, address_range=settings.address_range)
     except RefusalError as error:
         raise _refusal(file, (f"{file}: {error}",)) from error
 

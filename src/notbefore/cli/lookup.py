@@ -3,13 +3,13 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 from urllib.parse import quote
 
 from notbefore.cli import wire
 from notbefore.cli.connection import Control
-from notbefore.cli.failures import CommandError, RefusedError
+from notbefore.cli.failures import ADVICE, CommandError, RefusedError
 from notbefore.cli.wording import listing, plain
 
 _WHOLE_ID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -44,7 +44,7 @@ def event_id(control: Control, typed: str) -> str:
         f"no event's id begins with {plain(typed)!r}",
         code="unknown_event",
         field="event_id",
-        advice=["'notbefore events' lists the open events, 'notbefore events --all' all of them."],
+        advice=[ADVICE["unknown_event"]],
     )
 
 
@@ -85,7 +85,7 @@ def suggestions(typed: Iterable[str], known: Iterable[str]) -> Iterator[str]:
     for name in typed:
         if name.casefold() in folded:
             continue
-        near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
         if near:
             yield f"Instead of {plain(name)}, did you mean {listing(folded[one] for one in near)}?"
 
@@ -118,14 +118,16 @@ def suggesting_scopes(control: Control, typed: str) -> AbstractContextManager[No
     return suggesting("unknown_scope", [typed], lambda: scope_ids(control), see)
 
 
-@contextmanager
-def suggesting_any(control: Control, *, vm: str | None, scope: str | None) -> Iterator[None]:
-    with ExitStack() as stack:
-        if vm is not None:
-            stack.enter_context(suggesting_vms(control, [vm]))
-        if scope is not None:
-            stack.enter_context(suggesting_scopes(control, scope))
-        yield
+def doubts(control: Control, *, vm: str | None, scope: str | None) -> Iterator[str]:
+    """Why a list may be empty: a name that no VM, or no scope, has now."""
+    scopes = control.get("/v1/fleet").read(wire.Fleet).scopes
+    for what, typed, known in (
+        ("VM", vm, [one.name for each in scopes for one in each.vms]),
+        ("scope", scope, [each.id for each in scopes]),
+    ):
+        if typed is not None and typed.casefold() not in {name.casefold() for name in known}:
+            yield f"No {what} is named {plain(typed)!r} now."
+            yield from suggestions([typed], known)
 
 
 def open_event_ids(control: Control) -> list[str]:

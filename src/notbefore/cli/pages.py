@@ -30,41 +30,44 @@ def event_page(events: Sequence[Event], *, now: datetime, none: str) -> Iterator
 
 
 def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableType]:
-    """For events that nobody was told of: what happened, and how to be told next time."""
+    """For events that nobody was told of: what happens, and how to be told next time."""
     unseen: dict[str, Event] = {}
     for event in events:
         if not event.announced:
             unseen.setdefault(event.scope, event)
-    for scope, event in unseen.items():
-        yield ""
-        yield Text(
-            f"Nobody reads the document of scope {plain(scope)}, so this {event.type} is carried"
-            " out without notice.",
-            "yellow",
-        )
-        yield from _activation(plain(event.resources[0]), health)
-
-
-def _activation(vm: str, health: Health) -> Iterator[RenderableType]:
-    query = f"/metadata/scheduledevents?api-version={_API_VERSION}"
+    if not unseen:
+        return
+    yield ""
+    yield Text(
+        f"Nobody reads the document of {listing(unseen)}: carried out without notice.", "yellow"
+    )
     if health.mode == "emulator":
-        yield "Its first read switches notice on:"
-        where = f"{health.metadata}/vm/{vm}{query}"
+        yield "The first read of a document switches notice on:"
     else:
-        yield f"Its first read switches notice on; on {vm}:"
-        where = f"{health.metadata}{query}"
-    # One line however long, as it is there to be copied; in a group it stays that.
-    yield Group(Text(f"  curl -H Metadata:true '{where}'", no_wrap=True, overflow="ignore"))
+        yield "The first read of a document, by its own VM, switches notice on:"
+    for event in unseen.values():
+        yield _command_line(_curl(plain(event.resources[0]), health))
+
+
+def _curl(vm: str, health: Health) -> str:
+    where = f"{health.metadata}/vm/{vm}" if health.mode == "emulator" else health.metadata
+    query = f"/metadata/scheduledevents?api-version={_API_VERSION}"
+    return f"curl -H Metadata:true '{where}{query}'"
+
+
+def _command_line(text: str) -> RenderableType:
+    """One line however long, as it is there to be copied; inside a group it stays that."""
+    return Group(Text(f"  {text}", no_wrap=True, overflow="ignore"))
 
 
 def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
     waiting = [event for event in events if event.status == "Scheduled" and not event.approval]
-    short = short_ids(event.event_id for event in waiting)
-    if waiting:
-        first = short[waiting[0].event_id]
-        yield ""
-        yield f"To start it now, ahead of its NotBefore:  notbefore approve {first}"
-        yield f"To see what it waits for:                 notbefore explain {first}"
+    if not waiting:
+        return
+    first = short_ids(event.event_id for event in waiting)[waiting[0].event_id]
+    yield ""
+    yield f"To approve it ahead of its NotBefore:  notbefore approve {first}"
+    yield f"To see what it waits for:              notbefore explain {first}"
 
 
 def explanation_page(found: Explanation) -> Iterator[RenderableType]:

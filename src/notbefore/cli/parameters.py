@@ -74,10 +74,10 @@ def _ask(context: click.Context, question: "Callable[[Control], Iterable[str]]")
     from notbefore.cli.connection import Control
 
     try:
-        control = Control(
+        with Control(
             control_address(context), timeout=httpx2.Timeout(0.5), transport=context.obj
-        )
-        return list(question(control))
+        ) as control:
+            return list(question(control))
     except CommandError:
         return []
 

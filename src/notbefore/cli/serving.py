@@ -1,6 +1,6 @@
 """Serving, and the settings it is done with. Their flags are made from the table of settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +41,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
 
     Each setting may stand in the settings file, in the environment or here; what stands here wins.
     """
-    resolved = _load(config, flags)
+    resolved = load_settings(config, flags)
     try:
         from notbefore import bootstrap
     except ModuleNotFoundError as error:
@@ -52,7 +52,10 @@ def serve(config: Path | None, **flags: str | None) -> None:
             code="not_installed",
             advice=["Install them: pip install 'notbefore[server]'"],
         ) from error
-    bootstrap.run(resolved)
+    try:
+        bootstrap.run(resolved)
+    except bootstrap.StartError as error:
+        raise RefusedError(str(error), code="cannot_start") from error
 
 
 @click.command()
@@ -73,14 +76,14 @@ def settings(
         answer = session.control.get("/v1/settings")
         session.show(answer, lambda: [setting_table(answer.read(list[wire.SettingValue]))])
         return
-    values = _listed(_load(config, flags))
+    values = _listed(load_settings(config, flags))
     if session.is_json:
         click.echo(msgspec.json.encode(values))
     else:
         session.print([setting_table(values)])
 
 
-def _load(config: Path | None, flags: dict[str, str | None]) -> Resolved:
+def load_settings(config: Path | None, flags: Mapping[str, str | None]) -> Resolved:
     try:
         return load_here(flags=flags, path=config)
     except SettingsError as error:

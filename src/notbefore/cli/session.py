@@ -89,7 +89,8 @@ class Session:
     def control(self) -> "Control":
         from notbefore.cli.connection import Control
 
-        return Control(self.address, transport=self._transport)
+        control = Control(self.address, transport=self._transport)
+        return click.get_current_context().with_resource(control)
 
     @cached_property
     def out(self) -> "Console":

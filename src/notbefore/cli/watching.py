@@ -20,6 +20,7 @@ from notbefore.cli.tables import event_table
 from notbefore.cli.wording import instant, listing, plain
 
 _RECENT: Final = 8
+_SHORT_ID: Final = 8
 _ENDS: Final = frozenset({"completed", "canceled"})
 
 Message = wire.Hello | wire.Change | wire.Farewell
@@ -86,7 +87,7 @@ class Watched:
         events = list(self.events.values())
         lines.append(event_table(events, now=now) if events else "no open events")
         if self.recent:
-            lines += ["", *map(change_line, self.recent)]
+            lines += ["", *(change_line(one, id_length=_SHORT_ID) for one in self.recent)]
         return Group(*lines)
 
 
@@ -101,12 +102,12 @@ def read_message(name: str, text: str) -> Message | None:
     return None
 
 
-def change_line(change: wire.Change) -> str:
+def change_line(change: wire.Change, *, id_length: int | None = None) -> str:
     words = [instant(change.at), plain(change.action.replace("_", " "))]
     if change.event is None:
         words.append(f"scope {plain(change.scope)}")
     else:
-        words += [change.event.type, change.event.event_id]
+        words += [change.event.type, change.event.event_id[:id_length]]
     if change.resources:
         words.append(listing(change.resources))
     if change.cause:

@@ -16,6 +16,7 @@ from notbefore.core.ids import ScopeId
 from notbefore.core.model import Scope
 from notbefore.service.fleet_plan import InvalidFleetError
 from notbefore.service.ports import Snapshot
+from notbefore.service.reading import about
 from notbefore.toml_lines import show_path
 
 LARGEST_FLEET: Final = 256 * MIB
@@ -66,10 +67,8 @@ def _first_place(refusal: InvalidFleetError) -> str:
 
 
 def _vm(snapshot: Snapshot, name: str) -> wire.Vm | None:
-    binding = snapshot.binding(name)
-    if binding is None:
-        return None
-    return views.vm(snapshot.load(binding.scope_id).resources[binding.name], binding)
+    found = about(snapshot, name)
+    return None if found is None else views.vm(found.resource, found.binding)
 
 
 def _hosts(scopes: Iterable[Scope]) -> list[wire.Host]:

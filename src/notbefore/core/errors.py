@@ -5,9 +5,11 @@ An edge turns each into a status code in one table, and a test proves that none 
 
 from collections.abc import Collection, Iterable
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, Final
 
 # The ids are annotated as plain strings here: `ids` itself refuses with an error of this module.
+
+_LONGEST_SHOWN: Final = 100
 
 
 class RefusalError(Exception):
@@ -21,7 +23,9 @@ class InvalidIdError(RefusalError):
     field = "event_id"
 
     def __init__(self, text: str) -> None:
-        super().__init__(f"{text!r} is not an event id: expected a GUID of 32 hexadecimal digits")
+        # Whoever sends a book gets a line back.
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+        super().__init__(f"{shown!r} is not an event id: expected a GUID of 32 hexadecimal digits")
         self.text = text
 
 

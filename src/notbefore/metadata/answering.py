@@ -128,11 +128,11 @@ class Answers:
         return APPROVED
 
     async def _instance(self, want: ReadInstance, caller: Caller) -> Response:
-        binding = await self._reader.binding(caller.name)
-        if binding is None:
+        about = await self._reader.about(caller.name)
+        if about is None:
             return _UNAVAILABLE
         try:
-            body = instance.answer(binding, want)
+            body = instance.answer(about, want)
         except instance.NoSuchElementError:
             return errors.refused(
                 Refusal(

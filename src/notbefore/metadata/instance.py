@@ -9,12 +9,13 @@ from typing import Final
 
 import msgspec
 
+from notbefore.core.model import Priority
 from notbefore.metadata.asks import Format, ReadInstance
 from notbefore.metadata.versions import METADATA_VERSIONS
-from notbefore.service.ports import Binding
+from notbefore.service.ports import About
 
 Node = str | list["Node"] | dict[str, "Node"]
-Field = Callable[[Binding], Node]
+Field = Callable[[About], Node]
 
 
 class NoSuchElementError(Exception):
@@ -25,39 +26,44 @@ class LeafFormatError(Exception):
     """A leaf was asked for in a format it does not have."""
 
 
-def _resource_group_id(binding: Binding) -> str:
-    profile = binding.profile
+def _resource_group_id(vm: About) -> str:
+    profile = vm.binding.profile
     return f"/subscriptions/{profile.subscription_id}/resourceGroups/{profile.resource_group}"
 
 
-def _scale_set_id(binding: Binding) -> str:
-    provider = f"{_resource_group_id(binding)}/providers/Microsoft.Compute"
-    return f"{provider}/virtualMachineScaleSets/{binding.profile.scale_set}"
+def _scale_set_id(vm: About) -> str:
+    provider = f"{_resource_group_id(vm)}/providers/Microsoft.Compute"
+    return f"{provider}/virtualMachineScaleSets/{vm.binding.profile.scale_set}"
 
 
-def _resource_id(binding: Binding) -> str:
-    profile = binding.profile
+def _resource_id(vm: About) -> str:
+    profile = vm.binding.profile
     if profile.scale_set and not profile.is_flexible:
         # Uniform instances are numbered, and named after set and number.
-        return f"{_scale_set_id(binding)}/virtualMachines/{binding.name.rpartition('_')[2]}"
-    provider = f"{_resource_group_id(binding)}/providers/Microsoft.Compute"
-    return f"{provider}/virtualMachines/{binding.name}"
+        return f"{_scale_set_id(vm)}/virtualMachines/{vm.binding.name.rpartition('_')[2]}"
+    provider = f"{_resource_group_id(vm)}/providers/Microsoft.Compute"
+    return f"{provider}/virtualMachines/{vm.binding.name}"
 
 
-def _flexible_set(binding: Binding) -> Node:
-    profile = binding.profile
-    return {"id": _scale_set_id(binding) if profile.scale_set and profile.is_flexible else ""}
+def _flexible_set(vm: About) -> Node:
+    profile = vm.binding.profile
+    return {"id": _scale_set_id(vm) if profile.scale_set and profile.is_flexible else ""}
 
 
-def _tags(binding: Binding) -> str:
-    return ";".join(f"{name}:{value}" for name, value in binding.profile.tags.items())
+def _tags(vm: About) -> str:
+    return ";".join(f"{name}:{value}" for name, value in vm.binding.profile.tags.items())
 
 
-def _tags_list(binding: Binding) -> Node:
-    return [{"name": name, "value": value} for name, value in binding.profile.tags.items()]
+def _tags_list(vm: About) -> Node:
+    return [{"name": name, "value": value} for name, value in vm.binding.profile.tags.items()]
 
 
-def _empty(_: Binding) -> str:
+def _eviction_policy(vm: About) -> str:
+    is_spot = vm.resource.priority is Priority.SPOT
+    return vm.resource.eviction_policy.value if is_spot else ""
+
+
+def _empty(_: About) -> str:
     return ""
 
 
@@ -65,50 +71,50 @@ def _empty(_: Binding) -> str:
 _COMPUTE: Final[Mapping[str, tuple[str, Field]]] = {
     "azEnvironment": ("2018-10-01", lambda _: "AzurePublicCloud"),
     "customData": ("2019-02-01", _empty),
-    "evictionPolicy": ("2020-12-01", _empty),
+    "evictionPolicy": ("2020-12-01", _eviction_policy),
     "licenseType": ("2020-09-01", _empty),
-    "location": ("2017-04-02", lambda binding: binding.profile.location),
-    "name": ("2017-04-02", lambda binding: binding.name),
+    "location": ("2017-04-02", lambda vm: vm.binding.profile.location),
+    "name": ("2017-04-02", lambda vm: vm.binding.name),
     "offer": ("2017-04-02", _empty),
-    "osProfile": ("2020-07-15", lambda b: {"computerName": b.profile.computer_name}),
-    "osType": ("2017-04-02", lambda binding: binding.profile.os_type),
-    "placementGroupId": ("2017-08-01", lambda binding: binding.profile.placement_group_id),
-    "platformFaultDomain": ("2017-04-02", _empty),
-    "platformUpdateDomain": ("2017-04-02", _empty),
-    "priority": ("2020-12-01", _empty),
+    "osProfile": ("2020-07-15", lambda vm: {"computerName": vm.binding.profile.computer_name}),
+    "osType": ("2017-04-02", lambda vm: vm.binding.profile.os_type),
+    "placementGroupId": ("2017-08-01", lambda vm: vm.binding.profile.placement_group_id),
+    "platformFaultDomain": ("2017-04-02", lambda vm: str(vm.resource.fault_domain)),
+    "platformUpdateDomain": ("2017-04-02", lambda vm: str(vm.resource.update_domain)),
+    "priority": ("2020-12-01", lambda vm: vm.resource.priority.value),
     "provider": ("2018-10-01", lambda _: "Microsoft.Compute"),
     "publisher": ("2017-04-02", _empty),
-    "resourceGroupName": ("2017-08-01", lambda binding: binding.profile.resource_group),
+    "resourceGroupName": ("2017-08-01", lambda vm: vm.binding.profile.resource_group),
     "resourceId": ("2019-03-11", _resource_id),
     "sku": ("2017-04-02", _empty),
-    "subscriptionId": ("2017-08-01", lambda binding: binding.profile.subscription_id),
+    "subscriptionId": ("2017-08-01", lambda vm: vm.binding.profile.subscription_id),
     "tags": ("2017-08-01", _tags),
     "tagsList": ("2019-06-04", _tags_list),
     "userData": ("2021-01-01", _empty),
     "version": ("2017-04-02", _empty),
     "virtualMachineScaleSet": ("2021-03-01", _flexible_set),
-    "vmId": ("2017-04-02", lambda binding: binding.profile.vm_id),
-    "vmScaleSetName": ("2017-12-01", lambda binding: binding.profile.scale_set),
-    "vmSize": ("2017-04-02", lambda binding: binding.profile.size),
-    "zone": ("2017-12-01", lambda binding: binding.profile.zone),
+    "vmId": ("2017-04-02", lambda vm: vm.binding.profile.vm_id),
+    "vmScaleSetName": ("2017-12-01", lambda vm: vm.binding.profile.scale_set),
+    "vmSize": ("2017-04-02", lambda vm: vm.binding.profile.size),
+    "zone": ("2017-12-01", lambda vm: vm.binding.profile.zone),
 }
 
 
-def document(binding: Binding, version: str) -> Node:
+def document(vm: About, version: str) -> Node:
     # Versions are dates, so they compare as text.
     return {
         "compute": {
-            name: value(binding) for name, (since, value) in _COMPUTE.items() if since <= version
+            name: value(vm) for name, (since, value) in _COMPUTE.items() if since <= version
         },
-        "network": {"interface": [_interface(binding)]},
+        "network": {"interface": [_interface(vm)]},
     }
 
 
-def _interface(binding: Binding) -> Node:
-    address: Node = {"privateIpAddress": binding.address, "publicIpAddress": ""}
-    is_ipv6 = ":" in binding.address
+def _interface(vm: About) -> Node:
+    address: Node = {"privateIpAddress": vm.binding.address, "publicIpAddress": ""}
+    is_ipv6 = ":" in vm.binding.address
     v4: list[Node] = [] if is_ipv6 else [address]
-    v6: list[Node] = [{"privateIpAddress": binding.address}] if is_ipv6 else []
+    v6: list[Node] = [{"privateIpAddress": vm.binding.address}] if is_ipv6 else []
     return {
         "ipv4": {"ipAddress": v4, "subnet": []},
         "ipv6": {"ipAddress": v6},
@@ -116,12 +122,12 @@ def _interface(binding: Binding) -> Node:
     }
 
 
-def answer(binding: Binding, want: ReadInstance) -> bytes:
+def answer(vm: About, want: ReadInstance) -> bytes:
     """The part that was asked for, as it was asked for.
 
     Raises NoSuchElementError, LeafFormatError.
     """
-    node = document(binding, want.version)
+    node = document(vm, want.version)
     for step in want.path:
         node = _child(node, step)
     if want.format is Format.TEXT:

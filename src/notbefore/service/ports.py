@@ -8,11 +8,11 @@ run again when a race is lost. Such a function must not keep state between runs.
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from notbefore.core.change import Change
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import Actor, Event, EventStatus, EventType, Scope
+from notbefore.core.model import Actor, Event, EventStatus, EventType, Resource, Scope
 from notbefore.core.transitions import Transition
 
 T = TypeVar("T")
@@ -54,6 +54,13 @@ class Binding:
     scope_id: ScopeId
     address: str
     profile: Profile
+
+
+class About(NamedTuple):
+    """All there is to know of one VM."""
+
+    binding: Binding
+    resource: Resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +265,7 @@ class Reader(Protocol):
     async def activate(self, caller: Caller, *, address: str) -> None:
         """Switch a scope on, durably, as its first read does. Raises StoreUnavailableError."""
 
-    async def binding(self, name: ResourceName) -> Binding | None: ...
+    async def about(self, name: ResourceName) -> About | None: ...
 
 
 class Approver(Protocol):

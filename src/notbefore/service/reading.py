@@ -12,7 +12,7 @@ from notbefore.core import lifecycle
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope
 from notbefore.service.deciding import Decider
-from notbefore.service.ports import Binding, Caller, Clock, Transaction
+from notbefore.service.ports import About, Caller, Clock, Snapshot, Transaction
 
 FLUSH_EVERY: Final = timedelta(minutes=5)
 _READERS: Final = Actor(name="readers")
@@ -35,8 +35,8 @@ class Reading:
 
         await self._decider.decide(work)
 
-    async def binding(self, name: ResourceName) -> Binding | None:
-        return await self._decider.ask(lambda snapshot: snapshot.binding(name))
+    async def about(self, name: ResourceName) -> About | None:
+        return await self._decider.ask(lambda snapshot: about(snapshot, name))
 
     def last_read(self, scope: Scope) -> datetime | None:
         """When a VM last read this scope's document, whether or not the store has heard of it."""
@@ -70,3 +70,12 @@ class Reading:
                 self.flush_regularly()
 
         self._clock.at(self._clock.now() + FLUSH_EVERY, flush)
+
+
+def about(snapshot: Snapshot, name: str) -> About | None:
+    """By name, in any letter case."""
+    binding = snapshot.binding(name)
+    if binding is None:
+        return None
+    scope = snapshot.load(binding.scope_id)
+    return About(binding=binding, resource=scope.resources[binding.name])
