@@ -123,7 +123,9 @@ def _bind(tx: Transaction, bindings: Sequence[Binding]) -> list[ResourceName]:
 def _prune(tx: Transaction, planned: Sequence[PlannedScope], by: Actor) -> list[ResourceName]:
     wanted = {name for plan in planned for name in plan.scope.resources}
     removed = []
-    for scope in [saved.scope for saved in tx.scopes()]:
+    for scope_id in [saved.scope.id for saved in tx.scopes()]:
+        # Loaded one by one: a VM that goes may be the last thing another scope's event waited for.
+        scope = tx.load(scope_id)
         change = Change(scope=scope)
         for name in scope.resources:
             if name not in wanted:
