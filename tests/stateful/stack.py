@@ -1,0 +1,213 @@
+"""The whole product below HTTP, on a clock that stands still, and ways to end it and begin again."""
+
+import ipaddress
+import logging
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from typing_extensions import override
+
+from notbefore.actuators.simulated import Timing
+from notbefore.application import Application
+from notbefore.clock import VirtualClock
+from notbefore.core import lifecycle
+from notbefore.core.ids import EventId
+from notbefore.core.model import EventType
+from notbefore.core.rules import Rules
+from notbefore.metadata.responses import render
+from notbefore.service.ports import Listener, Store, Timer
+from notbefore.storage import MemoryStore, SqliteStore
+from tests.builders import MINUTE, SECOND
+
+TIMINGS: Final = {
+    EventType.FREEZE: Timing(impact=9 * SECOND, span=5 * MINUTE),
+    EventType.REBOOT: Timing(impact=MINUTE, span=10 * MINUTE),
+    EventType.REDEPLOY: Timing(impact=2 * MINUTE, span=10 * MINUTE),
+    EventType.PREEMPT: Timing(impact=SECOND, span=30 * SECOND),
+    EventType.TERMINATE: Timing(impact=SECOND, span=MINUTE),
+}
+ADDRESSES: Final = ipaddress.IPv4Network("10.0.0.0/24")
+
+
+class Dial:
+    """The clock of the day, for a store that outlives the clock it was made with."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
+        return self.clock.at(instant, call)
+
+
+class Failures(logging.Handler):
+    """What the clock could only log: a timer that failed."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(self.format(record))
+
+
+class Stack(ABC):
+    """One server at a time, over a store that stays."""
+
+    def __init__(
+        self,
+        *,
+        start: datetime,
+        rules: Rules,
+        is_simulated: bool,
+        ids: Iterable[EventId],
+        listener: Listener,
+    ) -> None:
+        """The listener hears of each commit last, when everybody else has."""
+        self.rules = rules
+        self._listener = listener
+        self.dial = Dial(VirtualClock(start, speed=0))
+        self.failures = Failures()
+        self._timings = TIMINGS if is_simulated else None
+        self._ids = iter(ids)
+        self._next_ids: list[EventId] = []
+        self._prepare()
+
+    @property
+    def now(self) -> datetime:
+        return self.dial.now()
+
+    async def open(self) -> None:
+        logging.getLogger("notbefore.clock").addHandler(self.failures)
+        await self._begin(await self._open_store())
+
+    async def stop(self, *, downtime: timedelta) -> None:
+        """Stop as a server is told to, and start again later on the same store."""
+        await self.application.__aexit__()
+        await self._close_store()
+        self._wait(downtime)
+        await self._begin(await self._open_store())
+
+    async def crash(self, *, downtime: timedelta) -> None:
+        """End without a word, and start again later on what had reached the store."""
+        await self._abandon_store()
+        self._wait(downtime)
+        await self._begin(await self._open_store())
+
+    async def close(self) -> None:
+        logging.getLogger("notbefore.clock").removeHandler(self.failures)
+        await self._close_store()
+
+    async def let_due_timers_run(self) -> None:
+        await self.dial.clock.step(timedelta(0))
+
+    def give_next(self, event_id: EventId) -> None:
+        """Let the next event have this id."""
+        self._next_ids.append(event_id)
+
+    def take_back(self, event_id: EventId) -> None:
+        if event_id in self._next_ids:
+            self._next_ids.remove(event_id)
+
+    def _new_id(self) -> EventId:
+        return self._next_ids.pop() if self._next_ids else next(self._ids)
+
+    def _wait(self, downtime: timedelta) -> None:
+        # A new clock: timers die with the server that set them.
+        self.dial.clock = VirtualClock(self.now + downtime, speed=0)
+
+    async def _begin(self, store: Store) -> None:
+        self.store = store
+        self.application = Application(
+            store,
+            self.dial.clock,
+            rules=self.rules,
+            render=render,
+            new_id=self._new_id,
+            timings=self._timings,
+            address_range=ADDRESSES,
+        )
+        self.application.decider.tell(self._listener)
+        await self.application.__aenter__()
+
+    @abstractmethod
+    def _prepare(self) -> None: ...
+
+    @abstractmethod
+    async def _open_store(self) -> Store: ...
+
+    @abstractmethod
+    async def _close_store(self) -> None: ...
+
+    @abstractmethod
+    async def _abandon_store(self) -> None: ...
+
+
+class MemoryStack(Stack):
+    """The store is an object, and all of it survives: only what the services hold is lost."""
+
+    @override
+    def _prepare(self) -> None:
+        next_wake = partial(lifecycle.next_wake, rules=self.rules)
+        self._kept = MemoryStore(self.dial, next_wake=next_wake)
+
+    @override
+    async def _open_store(self) -> Store:
+        return self._kept
+
+    @override
+    async def _close_store(self) -> None:
+        pass
+
+    @override
+    async def _abandon_store(self) -> None:
+        pass
+
+
+class SqliteStack(Stack):
+    """The store is a file. A crash is a copy of the files as they are while the server runs."""
+
+    @override
+    def _prepare(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="notbefore-stateful-"))
+        self._lives = 0
+        self._opened = AsyncExitStack()
+
+    @property
+    def _file(self) -> Path:
+        return self._folder / f"life-{self._lives}" / "notbefore.db"
+
+    @override
+    async def _open_store(self) -> Store:
+        next_wake = partial(lifecycle.next_wake, rules=self.rules)
+        store = SqliteStore(self._file, self.dial, next_wake=next_wake)
+        return await self._opened.enter_async_context(store)
+
+    @override
+    async def _close_store(self) -> None:
+        await self._opened.aclose()
+
+    @override
+    async def _abandon_store(self) -> None:
+        before = self._file
+        self._lives += 1
+        self._file.parent.mkdir()
+        for left in (before, before.with_name(f"{before.name}-wal")):
+            shutil.copyfile(left, self._file.with_name(left.name))
+        # Closing writes the log back into the file, which is no longer the one that counts.
+        await self._opened.aclose()
+
+    @override
+    async def close(self) -> None:
+        await super().close()
+        shutil.rmtree(self._folder)
