@@ -33,6 +33,7 @@ from tests.core.builders_core import a_plan, fresh_ids, some_work
 Name = TypeVar("Name", bound=str)
 
 RULES: Final = Rules(short_notice_allowed=True)
+SHORT_NOTICE: Final = 5 * SECOND
 UPDATE_DOMAIN: Final = {
     "vm1": 0,
     "vm2": 0,
@@ -91,12 +92,29 @@ class Schedule(Act):
 
 
 @dataclass(frozen=True)
+class Delete(Act):
+    """A scale-in: one Terminate for each of these VMs, all in one instant."""
+
+    first: int
+    count: int
+
+    @override
+    def on(self, scope: Scope, ids: Iterator[EventId], now: datetime) -> Change:
+        change = Change(scope=scope)
+        for name in list(scope.resources)[self.first :][: self.count]:
+            plan = a_plan(next(ids), type=EventType.TERMINATE, resources=[name])
+            change = change.plus(lifecycle.schedule(change.scope, plan, rules=RULES, now=now))
+        return change
+
+
+@dataclass(frozen=True)
 class Approve(Act):
     numbers: Sequence[int]
 
     @override
     def on(self, scope: Scope, ids: Iterator[EventId], now: datetime) -> Change:
-        chosen = [an_id for number in self.numbers for an_id in _pick(list(scope.events), number)]
+        open_ones = _with_status(scope, EventStatus.SCHEDULED) or list(scope.events)
+        chosen = [an_id for number in self.numbers for an_id in _pick(open_ones, number)]
         change = lifecycle.approve(scope, chosen, by=OPERATOR, rules=RULES, now=now)
         for work in _works(change.scope):
             [begun] = maintenance.settle_work([change.scope], work, now=now)
@@ -123,8 +141,7 @@ class CarryOut(Act):
 
     @override
     def on(self, scope: Scope, ids: Iterator[EventId], now: datetime) -> Change:
-        started = [e.id for e in scope.events.values() if e.status is EventStatus.STARTED]
-        for event_id in _pick(started, self.number):
+        for event_id in _pick(_with_status(scope, EventStatus.STARTED), self.number):
             change = lifecycle.interrupt(scope, event_id, now=now)
             change = change.plus(lifecycle.restore(change.scope, event_id, now=now))
             return change.plus(lifecycle.complete(change.scope, event_id, now=now))
@@ -192,6 +209,8 @@ class Read(Act):
 
 @dataclass(frozen=True)
 class Wake(Act):
+    """At the first NotBefore, where there is one to come."""
+
     @override
     def on(self, scope: Scope, ids: Iterator[EventId], now: datetime) -> Change:
         return lifecycle.wake(scope, rules=RULES, now=now)
@@ -203,7 +222,53 @@ class Step:
     act: Act
 
 
-def steps() -> st.SearchStrategy[list[Step]]:
+@dataclass(frozen=True)
+class History:
+    """All that became of a set of eight VMs in three update domains, played when it is read."""
+
+    policy: Policy
+    is_active: bool
+    steps: Sequence[Step]
+
+    def __iter__(self) -> Iterator[Chapter]:
+        scope = self._scope()
+        now = NOON
+        ids = fresh_ids()
+        for step in self.steps:
+            now += step.after
+            if isinstance(step.act, Wake):
+                instants = [e.not_before for e in scope.events.values() if e.not_before is not None]
+                now = max(now, min(instants, default=now))
+            try:
+                change = step.act.on(scope, ids, now)
+            except RefusalError:
+                continue
+            yield Chapter(now=now, before=scope, change=change)
+            scope = change.scope
+
+    def _scope(self) -> Scope:
+        resources = [
+            a_resource(
+                name,
+                host=f"host{domain}",
+                update_domain=domain,
+                priority=Priority.SPOT if name.startswith("spot") else Priority.REGULAR,
+                eviction_policy=EvictionPolicy.DELETE if name == "spot2" else DEALLOCATE,
+                terminate_notice=15 * MINUTE if name in {"vm1", "vm2"} else None,
+            )
+            for name, domain in UPDATE_DOMAIN.items()
+        ]
+        return a_scope(
+            resources=resources, policy=self.policy, active=self.is_active, last_read_at=NOON
+        )
+
+
+def histories() -> st.SearchStrategy[History]:
+    policies = st.sampled_from([Policy(), Policy(approves_user_reboot=True)])
+    return st.builds(History, policies, st.sampled_from([True, True, True, False]), _steps())
+
+
+def _steps() -> st.SearchStrategy[list[Step]]:
     # Mostly moments: what waits for something else than time shows only while little time passes.
     spans = st.one_of(
         st.sampled_from([timedelta(0), SECOND, MINUTE]),
@@ -212,18 +277,17 @@ def steps() -> st.SearchStrategy[list[Step]]:
         st.sampled_from([10 * MINUTE, 15 * MINUTE, DAY]),
     )
     sources = st.sampled_from(EventSource)
-    short_notice = st.none() | st.timedeltas(min_value=timedelta(0), max_value=5 * SECOND)
-    terminate = st.builds(
-        Schedule, st.just(EventType.TERMINATE), sources, NUMBERS, st.just(1), st.none()
-    )
+    short_notice = st.none() | st.timedeltas(min_value=timedelta(0), max_value=SHORT_NOTICE)
+    delete = st.builds(Delete, NUMBERS, st.integers(1, 3))
     approve = st.builds(Approve, st.lists(NUMBERS, min_size=1, max_size=3))
     carry_out = st.builds(CarryOut, NUMBERS)
     # What is here more than once happens more often.
     acts: list[st.SearchStrategy[Act]] = [
-        terminate,
-        terminate,
-        terminate,
+        delete,
+        delete,
+        delete,
         st.builds(Schedule, TYPES, sources, NUMBERS, st.integers(1, 2), short_notice),
+        approve,
         approve,
         approve,
         approve,
@@ -236,48 +300,18 @@ def steps() -> st.SearchStrategy[list[Step]]:
         st.builds(FailHost, st.integers(0, 2)),
         st.builds(Read),
         st.builds(Wake),
+        st.builds(Wake),
     ]
     return st.lists(st.builds(Step, spans, st.one_of(acts)), min_size=10, max_size=20)
-
-
-@st.composite
-def histories(draw: st.DrawFn) -> list[Chapter]:
-    """All that became of a set of eight VMs in three update domains."""
-    scope = a_scope(
-        resources=[
-            a_resource(
-                name,
-                host=f"host{domain}",
-                update_domain=domain,
-                priority=Priority.SPOT if name.startswith("spot") else Priority.REGULAR,
-                eviction_policy=EvictionPolicy.DELETE if name == "spot2" else DEALLOCATE,
-                terminate_notice=15 * MINUTE if name in {"vm1", "vm2"} else None,
-            )
-            for name, domain in UPDATE_DOMAIN.items()
-        ],
-        policy=draw(st.sampled_from([Policy(), Policy(approves_user_reboot=True)])),
-        active=draw(st.sampled_from([True, True, True, False])),
-        last_read_at=NOON,
-    )
-    return list(_played(scope, draw(steps())))
-
-
-def _played(scope: Scope, taken: list[Step]) -> Iterator[Chapter]:
-    now = NOON
-    ids = fresh_ids()
-    for step in taken:
-        now += step.after
-        try:
-            change = step.act.on(scope, ids, now)
-        except RefusalError:
-            continue
-        yield Chapter(now=now, before=scope, change=change)
-        scope = change.scope
 
 
 def _pick(things: Sequence[Name], number: int) -> Sequence[Name]:
     """One of them, or none where there are none."""
     return [things[number % len(things)]] if things else []
+
+
+def _with_status(scope: Scope, status: EventStatus) -> list[EventId]:
+    return [event.id for event in scope.events.values() if event.status is status]
 
 
 def _works(scope: Scope) -> list[MaintenanceId]:

@@ -246,6 +246,22 @@ def test_a_set_with_a_host_under_work_takes_no_work_as_a_whole() -> None:
     assert refused.value.domains == {1}
 
 
+def test_work_on_a_host_waits_for_its_other_scopes_even_where_a_set_has_its_last_turn() -> None:
+    """I16."""
+    scope = a_scope(resources=[a_resource("vm1")])
+    scope = maintained(scope).scope
+    neighbour = a_scope(id="neighbour", resources=[a_resource("other")])
+    work = some_work("work on the host")
+    [change, _] = maintenance.maintain_host(
+        [scope, neighbour], HostName("host1"), work, event_ids=fresh_ids(2), rules=AZURE, now=NOON
+    )
+
+    both_approved = approved(change.scope, ONE, TWO, now=NOON + MINUTE)
+
+    assert with_status(both_approved.scope, STARTED) == {ONE}
+    assert with_status(both_approved.scope, SCHEDULED) == {TWO}
+
+
 def test_the_refusal_reads_well_even_when_the_vms_under_work_are_gone() -> None:
     scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2", update_domain=1)])
     scope = carried_out(maintained(scope).scope, ONE).scope
