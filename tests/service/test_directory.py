@@ -1,0 +1,146 @@
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.service.directory import MemoryDirectory
+from notbefore.service.ports import Caller, Commit, Saved
+from tests.builders import a_binding, a_scope
+
+VM1 = Caller(name=ResourceName("vm1"), scope_id=ScopeId("scope1"))
+VM2 = Caller(name=ResourceName("vm2"), scope_id=ScopeId("scope2"))
+
+
+def two_vms() -> MemoryDirectory:
+    directory = MemoryDirectory()
+    directory.bind(a_binding("vm1", scope_id="scope1", address="10.0.0.1"))
+    directory.bind(a_binding("vm2", scope_id="scope2", address="10.0.0.2"))
+    return directory
+
+
+def test_a_vm_is_known_by_its_address_and_by_its_name() -> None:
+    directory = two_vms()
+
+    assert directory.by_address("10.0.0.1") == VM1
+    assert directory.by_address("10.0.0.2") == VM2
+    assert directory.by_name("vm1") == VM1
+
+
+def test_a_name_is_known_in_any_letter_case_and_answered_in_its_own() -> None:
+    assert two_vms().by_name("VM2") == VM2
+
+
+def test_a_stranger_is_nobody() -> None:
+    """I9, S3."""
+    directory = two_vms()
+
+    assert directory.by_address("10.0.0.9") is None
+    assert directory.by_name("vm9") is None
+    assert directory.by_address("") is None
+
+
+def test_a_vm_without_an_address_is_known_by_name_only() -> None:
+    directory = MemoryDirectory()
+
+    directory.bind(a_binding("vm1", address=""))
+
+    assert directory.by_name("vm1") == VM1
+    assert directory.by_address("") is None
+
+
+def test_a_vm_that_moves_to_another_address_leaves_its_old_one() -> None:
+    directory = two_vms()
+
+    directory.bind(a_binding("vm1", address="10.0.0.3"))
+
+    assert directory.by_address("10.0.0.3") == VM1
+    assert directory.by_address("10.0.0.1") is None
+
+
+def test_a_vm_that_loses_its_address_is_not_known_by_it_any_more() -> None:
+    directory = two_vms()
+
+    directory.bind(a_binding("vm1", address=""))
+
+    assert directory.by_address("10.0.0.1") is None
+    assert directory.by_name("vm1") == VM1
+
+
+def test_a_removed_vm_is_forgotten() -> None:
+    """F18."""
+    directory = two_vms()
+
+    directory.hear(Commit(unbound=(VM1.name,)))
+
+    assert directory.by_name("vm1") is None
+    assert directory.by_address("10.0.0.1") is None
+    assert directory.by_address("10.0.0.2") == VM2
+
+
+def test_an_address_given_to_another_vm_in_the_same_commit_is_that_vms() -> None:
+    """I9, F18: the new VM sees nothing of the old."""
+    directory = two_vms()
+    newcomer = a_binding("vm3", scope_id="scope3", address="10.0.0.1")
+
+    directory.hear(Commit(unbound=(VM1.name,), bound=(newcomer,)))
+
+    assert directory.by_address("10.0.0.1") == Caller(
+        name=newcomer.name, scope_id=newcomer.scope_id
+    )
+    assert directory.by_name("vm1") is None
+
+
+def test_an_address_given_away_before_its_vm_was_removed_stays_with_its_new_vm() -> None:
+    """F18."""
+    directory = two_vms()
+    directory.bind(a_binding("vm2", scope_id="scope2", address="10.0.0.1"))
+
+    directory.hear(Commit(unbound=(VM1.name,)))
+
+    assert directory.by_address("10.0.0.1") == VM2
+
+
+def test_two_vms_may_change_addresses_in_one_commit() -> None:
+    """I9."""
+    directory = two_vms()
+
+    directory.hear(
+        Commit(
+            bound=(
+                a_binding("vm1", scope_id="scope1", address="10.0.0.2"),
+                a_binding("vm2", scope_id="scope2", address="10.0.0.1"),
+            )
+        )
+    )
+
+    assert directory.by_address("10.0.0.2") == VM1
+    assert directory.by_address("10.0.0.1") == VM2
+
+
+def test_forgetting_a_vm_that_is_not_known_changes_nobody_else() -> None:
+    directory = two_vms()
+
+    directory.hear(Commit(unbound=(ResourceName("vm9"),)))
+
+    assert directory.by_address("10.0.0.1") == VM1
+
+
+def test_the_generation_moves_when_somebody_may_be_somebody_else_now() -> None:
+    directory = two_vms()
+    before = directory.generation
+
+    directory.hear(Commit())
+    unmoved = directory.generation
+    directory.hear(Commit(bound=(a_binding("vm3", address="10.0.0.3"),)))
+    bound = directory.generation
+    directory.hear(Commit(unbound=(ResourceName("vm3"),)))
+    unbound = directory.generation
+
+    assert unmoved == before
+    assert before < bound < unbound
+
+
+def test_the_generation_does_not_move_for_events() -> None:
+    """I26: pollers look callers up anew only when the fleet has changed."""
+    directory = two_vms()
+    before = directory.generation
+
+    directory.hear(Commit(scopes=(Saved(scope=a_scope(), revision=2),)))
+
+    assert directory.generation == before
