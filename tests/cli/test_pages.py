@@ -15,15 +15,20 @@ EMULATOR = Health("emulator", "http://127.0.0.1:8169")
 SERVICE = Health("service", "http://169.254.169.254:80")
 
 
-def test_an_event_nobody_was_told_of_comes_with_the_way_to_be_told() -> None:
-    unseen = [an_event(announced=False), an_event(B, announced=False), an_event(scope="vm/db")]
+def test_events_nobody_was_told_of_come_with_the_way_to_be_told() -> None:
+    unseen = [
+        an_event(announced=False),
+        an_event(B, announced=False),
+        an_event(scope="vm/db", announced=False, resources=("db",)),
+        an_event(scope="vm/seen"),
+    ]
 
     assert printed(pages.notice_page(unseen, EMULATOR)) == [
         "",
-        "Nobody reads the document of scope vm/web, so this Reboot is carried out without",
-        "notice.",
-        "Its first read switches notice on:",
+        "Nobody reads the document of vm/web, vm/db: carried out without notice.",
+        "The first read of a document switches notice on:",
         "  curl -H Metadata:true 'http://127.0.0.1:8169/vm/web/metadata/scheduledevents?api-version=2020-07-01'",
+        "  curl -H Metadata:true 'http://127.0.0.1:8169/vm/db/metadata/scheduledevents?api-version=2020-07-01'",
     ]
 
 
@@ -31,7 +36,7 @@ def test_in_service_mode_only_the_vm_itself_can_read_its_document() -> None:
     lines = printed(pages.notice_page([an_event(announced=False)], SERVICE))
 
     assert lines[-2:] == [
-        "Its first read switches notice on; on web:",
+        "The first read of a document, by its own VM, switches notice on:",
         "  curl -H Metadata:true 'http://169.254.169.254:80/metadata/scheduledevents?api-version=2020-07-01'",
     ]
 
@@ -45,8 +50,8 @@ def test_a_waiting_event_comes_with_the_next_step() -> None:
 
     assert printed(pages.next_steps([started, an_event(B)])) == [
         "",
-        "To start it now, ahead of its NotBefore:  notbefore approve 0000000B",
-        "To see what it waits for:                 notbefore explain 0000000B",
+        "To approve it ahead of its NotBefore:  notbefore approve 0000000B",
+        "To see what it waits for:              notbefore explain 0000000B",
     ]
     assert printed(pages.next_steps([started])) == []
 

@@ -1,0 +1,80 @@
+"""The real control API on a loopback port, for commands to talk to."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import uvicorn
+from click.testing import CliRunner, Result
+
+from notbefore.cli import cli
+from notbefore.clock import SystemClock
+from tests.control.steering import Steering, steering
+
+T = TypeVar("T")
+
+PLAIN: Final = {"NO_COLOR": "1", "COLUMNS": "80", "LOGNAME": "ada", "NOTBEFORE_CONFIG": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    address: str
+    steered: Steering
+    loop: asyncio.AbstractEventLoop
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Let it run where the server does, beside a command."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def run(self, *words: str, **variables: str) -> Result:
+        return invoke(*words, NOTBEFORE_CONTROL=self.address, **variables)
+
+    def schedule(self, *names: str, type: str = "Reboot") -> str:
+        """An event that these VMs are told of; returns its id."""
+        self.start(self.steered.switch_on(*names)).result()
+        event = self.start(self.steered.schedule(type, *names)).result()
+        return str(event["event_id"])
+
+
+def invoke(*words: str, **variables: str) -> Result:
+    return CliRunner(env={**PLAIN, **variables}).invoke(cli, words, prog_name="notbefore")
+
+
+@contextmanager
+def serving(clock: SystemClock | None = None) -> Iterator[Served]:
+    ready: Future[Served] = Future()
+    stop: Future[asyncio.Event] = Future()
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(clock, ready, stop)))
+    thread.start()
+    try:
+        served = ready.result()
+        yield served
+    finally:
+        event = stop.result()
+        served.loop.call_soon_threadsafe(event.set)
+        thread.join()
+
+
+async def _serve(
+    clock: SystemClock | None, ready: Future[Served], stop: Future[asyncio.Event]
+) -> None:
+    stopped = asyncio.Event()
+    stop.set_result(stopped)
+    async with steering(clock=clock) as steered:
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(
+            uvicorn.Config(steered.app, lifespan="off", log_config=None, access_log=False)
+        )
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        host, port = listener.getsockname()
+        ready.set_result(Served(f"{host}:{port}", steered, asyncio.get_running_loop()))
+        await stopped.wait()
+        steered.services.changes.close()
+        server.should_exit = True
+        await task
+        listener.close()

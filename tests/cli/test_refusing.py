@@ -1,0 +1,194 @@
+"""What commands say, and how they exit, when things go wrong."""
+
+import json
+from pathlib import Path
+
+import click
+import httpx2
+import pytest
+
+from notbefore.cli import cli
+from notbefore.clock import SystemClock
+from tests.builders import event_id
+from tests.cli.served import Served, invoke, serving
+
+NOWHERE = "127.0.0.1:1"
+
+
+def test_a_refusal_exits_with_1_and_says_what_to_do(served: Served) -> None:
+    result = served.run("schedule", "reboot", "--vm", "wep", "--vm", "reports")
+
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        "error: no VM is named 'wep'",
+        "Instead of wep, did you mean web?",
+        "Instead of reports, did you mean report?",
+        "'notbefore fleet show' lists the VMs.",
+    ]
+
+
+def test_hosts_and_scopes_with_a_slip_are_suggested_as_well(served: Served) -> None:
+    host = served.run("fail", "rack9")
+    scope = served.run("maintain", "--scope", "avset/bd")
+
+    assert (host.exit_code, scope.exit_code) == (1, 1)
+    assert "did you mean rack2, rack1?" in host.stderr
+    assert "did you mean avset/db?" in scope.stderr
+
+
+def test_with_json_an_error_is_the_apis_own(served: Served) -> None:
+    result = served.run("schedule", "reboot", "--vm", "nope", "--json")
+
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert json.loads(result.stderr)["error"]["code"] == "unknown_resource"
+
+
+def test_with_json_errors_of_the_cli_have_the_same_shape(served: Served) -> None:
+    refused = served.run("approve", "ABC", "--json")
+    unreachable = invoke("events", "--json", "--control", NOWHERE)
+
+    assert json.loads(refused.stderr)["error"]["code"] == "unknown_event"
+    assert json.loads(unreachable.stderr)["error"]["code"] == "unreachable"
+
+
+def test_an_ambiguous_event_lists_the_candidates(served: Served) -> None:
+    one, two = served.schedule("web"), served.schedule("report")
+
+    result = served.run("approve", "0000")
+
+    assert result.exit_code == 1
+    assert "2 events' ids begin with '0000'" in result.stderr
+    assert f"  {one}  Reboot Scheduled of web" in result.stderr
+    assert f"  {two}  Reboot Scheduled of report" in result.stderr
+
+
+def test_an_open_event_goes_before_those_that_are_over(served: Served) -> None:
+    served.run("cancel", served.schedule("web"))
+    served.schedule("report")
+
+    assert "Reboot Started" in served.run("approve", "0000").stdout
+
+
+def test_an_event_that_is_over_is_found_when_no_open_one_fits(served: Served) -> None:
+    served.run("cancel", served.schedule("web"))
+
+    result = served.run("cancel", "0000")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: event {event_id(1)} is over\n")
+
+
+def test_a_short_notice_is_told_which_flag_allows_it(served: Served) -> None:
+    result = served.run("schedule", "reboot", "--vm", "web", "--notice", "1s")
+
+    assert result.exit_code == 1
+    assert "--short-notice" in result.stderr
+
+
+def test_a_real_clock_can_not_be_moved() -> None:
+    with serving(SystemClock()) as served:
+        result = served.run("clock", "step", "1m")
+
+    assert result.exit_code == 1
+    assert "--clock paused" in result.stderr
+
+
+def test_a_server_whose_store_is_down_has_failed(served: Served) -> None:
+    served.steered.store.is_down = True
+
+    result = served.run("events")
+
+    assert result.exit_code == 4
+    assert "the disk is full" in result.stderr
+
+
+def test_a_server_that_is_none_of_ours_has_failed() -> None:
+    other = httpx2.MockTransport(lambda _: httpx2.Response(200, text="<html>"))
+
+    for words in (["events"], ["events", "--json"]):
+        result = click.testing.CliRunner().invoke(cli, words, obj=other)
+
+        assert result.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "events",
+        "explain 0",
+        "history",
+        "fleet show",
+        "schedule reboot --vm web",
+        "fail rack1",
+        "predict rack1",
+        "maintain --host rack1",
+        "approve 0",
+        "cancel 0",
+        "complete 0",
+        "clock",
+        "clock step 1m",
+        "events --watch",
+        "settings --running",
+    ],
+)
+def test_every_command_says_that_no_server_answers(words: str) -> None:
+    result = invoke(*words.split(), NOTBEFORE_CONTROL=NOWHERE)
+
+    assert result.exit_code == 3
+    assert f"no server answers at http://{NOWHERE}" in result.stderr
+    assert "Start it with 'make run' or 'notbefore serve'." in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "schedule reboot",
+        "schedule reboot --vm web --notice soon",
+        "schedule wobble --vm web",
+        "maintain",
+        "maintain --host a --scope b",
+        "maintain --host a --type wobble",
+        "clock step",
+        "clock step 1m --to 2026-01-05T12:00:00Z",
+        "clock speed fast",
+        "events --watch --all",
+        "events --limit 0",
+        "completion tcsh",
+        "wobble",
+        "events --control ftp://x",
+        "settings --clock wobble",
+        "serve --clock wobble",
+        "serve --config /nowhere/notbefore.toml",
+    ],
+)
+def test_wrong_usage_exits_with_2_before_any_server_is_asked(words: str) -> None:
+    result = invoke(*words.split(), NOTBEFORE_CONTROL=NOWHERE)
+
+    assert result.exit_code == 2
+    assert result.stderr
+
+
+def test_the_nearest_control_option_counts(served: Served) -> None:
+    result = invoke("--control", NOWHERE, "clock", "--control", f"http://{served.address}/")
+
+    assert result.exit_code == 0
+
+
+def test_a_wrong_fleet_file_is_refused_with_file_line_and_field(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text('[[vms]]\nname = "web"\nadress = "10.0.0.1"\n')
+
+    for command in ("check", "apply"):
+        result = invoke("fleet", command, str(file), NOTBEFORE_CONTROL=NOWHERE)
+
+        assert result.exit_code == 1
+        assert result.stderr.splitlines()[1].startswith(f"{file}:3: vms[0]")
+
+
+def test_with_json_mistakes_of_a_file_are_in_the_message(tmp_path: Path) -> None:
+    result = invoke("fleet", "check", str(tmp_path / "none.toml"), "--json")
+
+    assert result.exit_code == 1
+    assert "none.toml: No such file" in json.loads(result.stderr)["error"]["message"]
