@@ -257,6 +257,27 @@ async def test_a_step_calls_no_timer_twice_when_the_clock_also_runs() -> None:
     assert diary.names == [str(minute) for minute in range(1, 30)]
 
 
+async def test_a_timer_that_falls_due_while_a_step_is_under_way_is_called_by_the_step_alone() -> (
+    None
+):
+    """I5."""
+    clock = paused()
+    diary = Diary(clock)
+
+    async def set_another_and_let_the_clock_see_it() -> None:
+        clock.at(clock.now(), diary.note("another"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async with clock:
+        clock.at(NOON + MINUTE, set_another_and_let_the_clock_see_it)
+        await clock.step(HOUR)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    assert diary.entries == [("another", NOON + MINUTE)]
+
+
 @given(st.lists(st.integers(min_value=-5, max_value=70), max_size=20))
 async def test_however_timers_are_set_they_are_called_in_order_and_time_never_goes_back(
     minutes: list[int],

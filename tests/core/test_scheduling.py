@@ -5,6 +5,7 @@ import pytest
 from notbefore.core import lifecycle
 from notbefore.core.errors import (
     BadDurationError,
+    DescriptionTooLongError,
     DuplicateEventError,
     DuplicateResourceError,
     NoResourcesError,
@@ -167,6 +168,9 @@ FLEET = a_scope(
         pytest.param(a_plan(B, duration=-SECOND), BadDurationError, id="negative duration"),
         pytest.param(
             a_plan(B, duration=365 * DAY + SECOND), BadDurationError, id="duration above a year"
+        ),
+        pytest.param(
+            a_plan(B, description="x" * 1001), DescriptionTooLongError, id="too long a description"
         ),
         pytest.param(a_plan(B, type=EventType.PREEMPT), NotSpotError, id="Preempt of a regular VM"),
         pytest.param(

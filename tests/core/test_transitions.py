@@ -1,0 +1,77 @@
+"""What happened, in the words of records."""
+
+import pytest
+
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import StartCause
+from notbefore.core.transitions import (
+    Activated,
+    Approved,
+    Canceled,
+    Completed,
+    Deactivated,
+    Interrupted,
+    MaintenancePlanned,
+    Narrowed,
+    PolicyChanged,
+    ResourceAdded,
+    ResourceChanged,
+    ResourceRemoved,
+    Restored,
+    Scheduled,
+    Started,
+    Transition,
+    action,
+    cause,
+    resources,
+)
+from tests.builders import NOON, A, an_event
+
+SCOPE = ScopeId("scope1")
+VM3 = ResourceName("vm3")
+EVENT = an_event(A, resources=["vm1", "vm2"])
+BOTH = EVENT.resources
+
+
+@pytest.mark.parametrize(
+    ("fact", "called", "because", "whom"),
+    [
+        (Scheduled(scope_id=SCOPE, at=NOON, event=EVENT), "scheduled", "", BOTH),
+        (Approved(scope_id=SCOPE, at=NOON, event=EVENT), "approved", "", BOTH),
+        (
+            Started(scope_id=SCOPE, at=NOON, event=EVENT, cause=StartCause.NOT_BEFORE),
+            "started",
+            "not_before",
+            BOTH,
+        ),
+        (Interrupted(scope_id=SCOPE, at=NOON, event=EVENT), "interrupted", "", BOTH),
+        (Restored(scope_id=SCOPE, at=NOON, event=EVENT), "restored", "", BOTH),
+        (Narrowed(scope_id=SCOPE, at=NOON, event=EVENT, resource=VM3), "narrowed", "", BOTH),
+        (Completed(scope_id=SCOPE, at=NOON, event=EVENT), "completed", "", BOTH),
+        (
+            Canceled(scope_id=SCOPE, at=NOON, event=EVENT, reason="not today"),
+            "canceled",
+            "not today",
+            BOTH,
+        ),
+        (Activated(scope_id=SCOPE, at=NOON), "activated", "", ()),
+        (Deactivated(scope_id=SCOPE, at=NOON), "deactivated", "", ()),
+        (PolicyChanged(scope_id=SCOPE, at=NOON), "policy_changed", "", ()),
+        (
+            MaintenancePlanned(scope_id=SCOPE, at=NOON, update_domains=(0,), event_ids=(A,)),
+            "maintenance_planned",
+            "",
+            (),
+        ),
+        (ResourceAdded(scope_id=SCOPE, at=NOON, resource=VM3), "resource_added", "", (VM3,)),
+        (ResourceChanged(scope_id=SCOPE, at=NOON, resource=VM3), "resource_changed", "", (VM3,)),
+        (ResourceRemoved(scope_id=SCOPE, at=NOON, resource=VM3), "resource_removed", "", (VM3,)),
+    ],
+)
+def test_a_transition_says_what_happened_to_whom_and_why(
+    fact: Transition, called: str, because: str, whom: tuple[ResourceName, ...]
+) -> None:
+    """I29."""
+    assert action(fact) == called
+    assert cause(fact) == because
+    assert resources(fact) == whom
