@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tests.builders import event_id
 from tests.cli.served import PLAIN, Served
@@ -13,49 +15,92 @@ from tests.cli.served import PLAIN, Served
 ONE, TWO = event_id(1), event_id(2)
 
 
-async def approve_while_watched(served: Served) -> None:
-    """What a watcher is to see; then the server ends the stream, so that watching ends."""
-    changes = served.steered.services.changes
-    while not changes.watchers:  # noqa: ASYNC110  # nobody tells of a new watcher
-        await asyncio.sleep(0)
-    await served.steered.post(f"/v1/events/{ONE}/approve")
-    await served.steered.schedule("Freeze", "report")
-    changes.close()
+class Watcher:
+    """The command in a process of its own, read line by line."""
+
+    def __init__(self, running: subprocess.Popen[str]) -> None:
+        self._running = running
+
+    def line(self) -> str:
+        assert self._running.stdout is not None
+        return self._running.stdout.readline().rstrip("\n")
+
+    def interrupt(self) -> None:
+        self._running.send_signal(signal.SIGINT)
+
+    def end(self) -> tuple[int, str]:
+        """The exit code, and what was said on stderr."""
+        _, errors = self._running.communicate()
+        return self._running.returncode, errors
+
+
+@contextmanager
+def watching(served: Served, *words: str) -> Iterator[Watcher]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "notbefore", "events", "--watch", *words],
+        env={**PLAIN, "NOTBEFORE_CONTROL": served.address},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            yield Watcher(running)
+        finally:
+            running.kill()
+
+
+def stop(served: Served) -> None:
+    served.loop.call_soon_threadsafe(served.steered.services.changes.close)
 
 
 def test_lines_tell_what_is_open_and_then_each_change(served: Served) -> None:
     served.schedule("web")
-    served.start(served.steered.switch_on("report")).result()
-    script = served.start(approve_while_watched(served))
 
-    result = served.run("events", "--watch")
+    with watching(served) as watcher:
+        first = watcher.line()
+        served.run("approve", ONE)
+        served.schedule("report", type="Freeze")
+        lines = [watcher.line() for _ in range(4)]
+        stop(served)
+        exit_code, errors = watcher.end()
 
-    script.result()
-    assert result.stdout.splitlines() == [
-        f"2026-01-05 12:00:00 scheduled Reboot {ONE} web",
+    assert first == f"2026-01-05 12:00:00 scheduled Reboot {ONE} web"
+    assert lines == [
         f"2026-01-05 12:00:00 approved Reboot {ONE} web",
         f"2026-01-05 12:00:00 started Reboot {ONE} web (approved)",
+        "2026-01-05 12:00:00 activated scope vm/report",
         f"2026-01-05 12:00:00 scheduled Freeze {TWO} report",
     ]
-    assert result.exit_code == 3
-    assert "the server is stopping" in result.stderr
+    assert exit_code == 3
+    assert "the server is stopping" in errors
 
 
 def test_json_lines_are_the_messages_of_the_stream(served: Served) -> None:
     served.schedule("web")
-    script = served.start(approve_while_watched(served))
 
-    result = served.run("events", "--watch", "--json", "--vm", "web")
+    with watching(served, "--json", "--vm", "web") as watcher:
+        hello = json.loads(watcher.line())
+        served.schedule("report")
+        served.run("approve", ONE)
+        changes = [json.loads(watcher.line()) for _ in range(2)]
 
-    script.result()
-    hello, *changes = map(json.loads, result.stdout.splitlines())
     assert [event["event_id"] for event in hello["events"]] == [ONE]
     assert [change["action"] for change in changes] == ["approved", "started"]
 
 
+def test_ctrl_c_is_how_watching_is_meant_to_end(served: Served) -> None:
+    served.schedule("web")
+
+    with watching(served) as watcher:
+        watcher.line()
+        watcher.interrupt()
+
+        assert watcher.end() == (0, "")
+
+
 def test_a_terminal_shows_a_table_that_follows(served: Served) -> None:
     served.schedule("web")
-    script = served.start(approve_while_watched(served))
+    script = served.start(_approve_while_watched(served))
 
     result = served.run("events", "--watch", FORCE_COLOR="1", TERM="xterm")
 
@@ -66,21 +111,12 @@ def test_a_terminal_shows_a_table_that_follows(served: Served) -> None:
     assert f"started Reboot {ONE[:8]} web (approved)" in shown
 
 
-def test_ctrl_c_is_how_watching_is_meant_to_end(served: Served) -> None:
-    served.schedule("web")
-    command = [sys.executable, "-m", "notbefore", "events", "--watch"]
-
-    with subprocess.Popen(
-        command,
-        env={**PLAIN, "NOTBEFORE_CONTROL": served.address, "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as watching:
-        assert watching.stdout is not None
-        first = watching.stdout.readline()
-        watching.send_signal(signal.SIGINT)
-        _, errors = watching.communicate()
-
-    assert ONE in first
-    assert (watching.returncode, errors) == (0, "")
+async def _approve_while_watched(served: Served) -> None:
+    changes = served.steered.services.changes
+    while not changes.watchers:  # noqa: ASYNC110  # nobody tells of a new watcher
+        await asyncio.sleep(0)
+    try:
+        await served.steered.post(f"/v1/events/{ONE}/approve")
+    finally:
+        # Watching ends when the server ends it, and the test with it, come what may.
+        changes.close()

@@ -22,52 +22,39 @@ def schedule() -> None:
     """Schedule an event for one or more VMs."""
 
 
+_vms_option = click.option(
+    "--vm",
+    "vms",
+    metavar="NAME",
+    multiple=True,
+    required=True,
+    help="A VM it interrupts; give it again for each further one.",
+    shell_complete=complete_vm,
+)
+_source_option = click.option(
+    "--source",
+    type=click.Choice(["platform", "user"], case_sensitive=False),
+    help="Who causes it [default: user for a reboot, redeploy and terminate, else platform].",
+)
+
+
 def _schedule_command(type_: str) -> click.Command:
-    @click.command(name=type_)
-    @click.option(
-        "--vm",
-        "vms",
-        metavar="NAME",
-        multiple=True,
-        required=True,
-        help="A VM it interrupts; give it again for each further one.",
-        shell_complete=complete_vm,
-    )
+    each = "each VM" if type_ == "terminate" else "each scope"
+
+    @click.command(name=type_, help=f"Schedule a {type_.capitalize()}: one event for {each}.")
+    @_vms_option
     @plan_options
-    @click.option(
-        "--source",
-        type=click.Choice(["platform", "user"], case_sensitive=False),
-        help="Who causes it [default: user for a reboot, redeploy and terminate, else platform].",
-    )
+    @_source_option
     @with_session
     def command(
-        session: Session,
-        *,
-        vms: tuple[str, ...],
-        notice: str | None,
-        short_notice: bool,
-        duration: str | None,
-        description: str | None,
-        source: str | None,
+        session: Session, *, vms: tuple[str, ...], source: str | None, **plan: object
     ) -> None:
-        body = given(
-            type=type_.capitalize(),
-            resources=vms,
-            source=None if source is None else source.capitalize(),
-            notice=notice,
-            short_notice=short_notice,
-            duration=duration,
-            description=description,
-        )
+        source = None if source is None else source.capitalize()
+        body = given(type=type_.capitalize(), resources=vms, source=source, **plan)
         with lookup.suggesting_vms(session.control, vms):
             answer = session.control.post("/v1/events", body)
         _show(session, answer)
 
-    command.help = (
-        f"Schedule a {type_.capitalize()}.\n\n"
-        "VMs of several scopes get an event in each."
-        + (" Each VM gets an event of its own." if type_ == "terminate" else "")
-    )
     return command
 
 
@@ -98,28 +85,14 @@ def predict(session: Session, host: str) -> None:
 @plan_options
 @with_session
 def maintain(
-    session: Session,
-    *,
-    host: str | None,
-    scope: str | None,
-    type_: str,
-    notice: str | None,
-    short_notice: bool,
-    duration: str | None,
-    description: str | None,
+    session: Session, *, host: str | None, scope: str | None, type_: str, **plan: object
 ) -> None:
     """Do maintenance on a host, or on a whole set.
 
     A host's VMs are interrupted together, when every scope on it is ready; those of a set one
     update domain after another.
     """
-    body = given(
-        type=type_,
-        notice=notice,
-        short_notice=short_notice,
-        duration=duration,
-        description=description,
-    )
+    body = given(type=type_, **plan)
     if host is not None and scope is None:
         with lookup.suggesting_hosts(session.control, host):
             answer = session.control.post(f"{lookup.host_path(host)}/maintain", body)

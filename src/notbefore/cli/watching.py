@@ -14,13 +14,14 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 
 from notbefore.cli import wire
-from notbefore.cli.failures import UnreachableError
+from notbefore.cli.failures import CommandError, UnreachableError
 from notbefore.cli.session import Session
 from notbefore.cli.tables import event_table
 from notbefore.cli.wording import instant, listing, plain
 
 _RECENT: Final = 8
 _SHORT_ID: Final = 8
+_LOOK_AGAIN: Final = timedelta(seconds=5)
 _ENDS: Final = frozenset({"completed", "canceled"})
 
 Message = wire.Hello | wire.Change | wire.Farewell
@@ -84,10 +85,11 @@ class Watched:
 
     def page(self, now: datetime) -> RenderableType:
         lines: list[RenderableType] = [f"{instant(now)} UTC"]
-        events = list(self.events.values())
+        # Copies: the thread that draws runs beside the one that takes messages.
+        events, recent = list(self.events.values()), list(self.recent)
         lines.append(event_table(events, now=now) if events else "no open events")
-        if self.recent:
-            lines += ["", *(change_line(one, id_length=_SHORT_ID) for one in self.recent)]
+        if recent:
+            lines += ["", *(change_line(one, id_length=_SHORT_ID) for one in recent)]
         return Group(*lines)
 
 
@@ -176,5 +178,11 @@ class _Reckoning:
         self._since = time.monotonic()
 
     def now(self) -> datetime:
-        elapsed = timedelta(seconds=time.monotonic() - self._since)
-        return self._seen.now + elapsed * self._seen.speed
+        if self._elapsed() > _LOOK_AGAIN:
+            # Somebody may have moved the clock, which is no change of any event.
+            with suppress(CommandError):
+                self.look()
+        return self._seen.now + self._elapsed() * self._seen.speed
+
+    def _elapsed(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self._since)
