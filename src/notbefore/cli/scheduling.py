@@ -47,7 +47,7 @@ def _schedule_command(type_: str) -> click.Command:
     @_source_option
     @with_session
     def command(
-        session: Session, *, vms: tuple[str, ...], source: str | None, **plan: object
+        session: Session, /, *, vms: tuple[str, ...], source: str | None, **plan: object
     ) -> None:
         source = None if source is None else source.capitalize()
         body = given(type=type_.capitalize(), resources=vms, source=source, **plan)
@@ -85,7 +85,7 @@ def predict(session: Session, host: str) -> None:
 @plan_options
 @with_session
 def maintain(
-    session: Session, *, host: str | None, scope: str | None, type_: str, **plan: object
+    session: Session, /, *, host: str | None, scope: str | None, type_: str, **plan: object
 ) -> None:
     """Do maintenance on a host, or on a whole set.
 
