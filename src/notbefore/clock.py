@@ -14,13 +14,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Final, Self
 
 from typing_extensions import override
 
 _log = logging.getLogger(__name__)
 
 Call = Callable[[], Awaitable[None]]
+
+_LONGEST_WAIT: Final = 2.0
 
 
 def wall_clock() -> datetime:
@@ -161,7 +163,9 @@ class SystemClock(_Timekeeper):
 
     @override
     def _real_time_until(self, instant: datetime) -> float | None:
-        return max((instant - self.now()).total_seconds(), 0)
+        # The event loop's own time stands still while the machine sleeps, so look again now and
+        # then.
+        return min(max((instant - self.now()).total_seconds(), 0), _LONGEST_WAIT)
 
 
 class VirtualClock(_Timekeeper):
@@ -201,7 +205,7 @@ class VirtualClock(_Timekeeper):
     async def step(self, by: timedelta) -> None:
         """Move forward, calling every timer on the way, in order, at its own instant."""
         async with self._turn:
-            target = _whole_second(self.now() + by)
+            target = _whole_second(max(self.now() + by, self.now()))
             self._set(self.now(), 0)
             try:
                 while (instant := self._agenda.next_at()) is not None and instant <= target:

@@ -32,14 +32,18 @@ def test_a_vm_whose_model_differs_is_brought_to_the_plan() -> None:
     assert change.transitions == (ResourceChanged(scope_id=scope.id, at=NOON, resource=VM1),)
 
 
-def test_a_vm_keeps_the_host_and_the_state_that_things_have_come_to() -> None:
-    here = a_resource("vm1", host="spare-01", state=ResourceState.INTERRUPTED)
+def test_a_vm_keeps_the_place_and_the_state_that_things_have_come_to() -> None:
+    """I9: an open event that names it must not come to span two update domains."""
+    here = a_resource("vm1", host="spare-01", update_domain=1, state=ResourceState.INTERRUPTED)
     scope = a_scope(resources=[here])
-    planned = a_scope(resources=[a_resource("vm1", host="host1", fault_domain=2)])
+    wanted = a_resource(
+        "vm1", host="host1", update_domain=3, fault_domain=2, terminate_notice=6 * MINUTE
+    )
+    planned = a_scope(resources=[wanted])
 
     change = membership.enroll(scope, planned, now=NOON)
 
-    assert change.scope.resources[VM1] == replace(here, fault_domain=2)
+    assert change.scope.resources[VM1] == replace(here, terminate_notice=6 * MINUTE)
 
 
 def test_a_scope_that_is_as_planned_does_not_change() -> None:

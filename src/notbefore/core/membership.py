@@ -12,8 +12,8 @@ from notbefore.core.transitions import PolicyChanged, ResourceAdded, ResourceCha
 def enroll(scope: Scope, planned: Scope, *, now: datetime) -> Change:
     """Bring the scope's VMs and policy to what is planned. VMs that are not planned stay.
 
-    A VM that is here keeps its host and its state: those are what happened to it, not what somebody
-    planned.
+    A VM that is here keeps its state and its place (host and domains): those are what happened to
+    it, not what somebody planned, and open events rest on them.
     """
     resources: dict[ResourceName, Resource] = dict(scope.resources)
     facts: list[Transition] = []
@@ -23,7 +23,13 @@ def enroll(scope: Scope, planned: Scope, *, now: datetime) -> Change:
             resources[name] = wanted
             facts.append(ResourceAdded(scope_id=scope.id, at=now, resource=name))
             continue
-        changed = replace(wanted, host=here.host, state=here.state)
+        changed = replace(
+            wanted,
+            host=here.host,
+            update_domain=here.update_domain,
+            fault_domain=here.fault_domain,
+            state=here.state,
+        )
         if changed != here:
             resources[name] = changed
             facts.append(ResourceChanged(scope_id=scope.id, at=now, resource=name))
