@@ -53,7 +53,7 @@ class Reader:
         incarnation = int(head.removeprefix(b'{"DocumentIncarnation":'))
         assert shown.tag == str(incarnation), "the ETag is another incarnation's"
 
-        self._i7_incarnation_never_falls(scope_id, version, incarnation)
+        self.i7_incarnation_never_falls(scope_id, version, incarnation)
         is_known = self._i6_i8_same_incarnation_same_events(scope_id, version, incarnation, events)
         if is_known and version != NEWEST:
             return
@@ -68,9 +68,7 @@ class Reader:
                 lives = oracle.shown_in(scope_id)
                 self.read(scope_id, version, moment.shown[scope_id, version], lives)
 
-    def _i7_incarnation_never_falls(
-        self, scope_id: ScopeId, version: str, incarnation: int
-    ) -> None:
+    def i7_incarnation_never_falls(self, scope_id: ScopeId, version: str, incarnation: int) -> None:
         last = self._last.get((scope_id, version), 0)
         assert last <= incarnation < 2**31, f"I7: {scope_id} fell from {last} to {incarnation}"
         self._last[scope_id, version] = incarnation

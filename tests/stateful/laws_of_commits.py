@@ -4,7 +4,7 @@ A law gets the oracle as it is after the commit, and the commit with the scopes 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -220,10 +220,7 @@ def i29_every_change_has_one_fact(oracle: Oracle, moment: Moment) -> None:
         assert not (expected - found), f"I29: no fact tells of {expected - found}"
         for (name, what), times in surplus.items():
             assert times == 1, f"I29: {name} of {what} is told {times} times too often"
-            # An event may be born and start, or lose a VM and end, in one commit.
-            is_on_the_way = (
-                name == Scheduled.__name__ and (Started.__name__, what) in expected
-            ) or (name == Narrowed.__name__ and ("end", what.partition(" ")[0]) in expected)
+            is_on_the_way = _is_on_the_way(name, what, expected, surplus)
             assert is_on_the_way, f"I29: {name} of {what} did not happen"
 
 
@@ -277,6 +274,21 @@ def _assert_statuses_fit(facts: list[EventTransition]) -> None:
                 assert status is EventStatus.COMPLETED
             case _:
                 assert status is EventStatus.CANCELED
+
+
+def _is_on_the_way(
+    name: str,
+    what: str,
+    expected: Mapping[tuple[str, str], int],
+    surplus: Mapping[tuple[str, str], int],
+) -> bool:
+    """In one commit an event may be born and start, be born and end, or lose a VM and end."""
+    event_id = what.partition(" ")[0]
+    if name == Scheduled.__name__:
+        return (Started.__name__, event_id) in expected or ("end", event_id) in surplus
+    if name == "end":
+        return (Scheduled.__name__, event_id) in surplus
+    return name == Narrowed.__name__ and (("end", event_id) in {*expected, *surplus})
 
 
 def _changes(before: Scope, after: Scope) -> Iterable[tuple[str, str]]:

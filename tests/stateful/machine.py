@@ -6,6 +6,7 @@ laws.
 
 from collections.abc import Collection
 from datetime import timedelta
+from random import Random
 from typing import ClassVar, Final, TypeVar
 
 import hypothesis.strategies as st
@@ -341,6 +342,10 @@ class ScheduledEvents(RuleBasedStateMachine):
         """I8: every VM of a scope reads the same, in each api-version."""
         for name in self.oracle.vms(scope_id):
             self.observer.poll(name, *SHAPES)
+
+    @rule(chance=st.randoms(use_true_random=False))
+    def hear_out_of_order(self, chance: Random) -> None:
+        self.observer.check_board_in_any_order(chance)
 
     @rule(by=steps)
     def let_time_pass(self, by: timedelta) -> None:

@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any, TypeVar
 
 from notbefore.core.errors import RefusalError, UnknownEventError
 from notbefore.core.ids import EventId, ScopeId
+from notbefore.core.model import Document
 from notbefore.core.rules import Rules
-from notbefore.metadata.responses import Persistence, Rendered
+from notbefore.metadata.responses import Persistence, Rendered, render
+from notbefore.service.board import Board
 from notbefore.service.ports import Caller, Commit, EventRecord, Saved
 from tests.builders import event_id
 from tests.stateful import laws_of_commits, laws_of_state
-from tests.stateful.documents import SHAPES, Reader
+from tests.stateful.documents import NEWEST, SHAPES, Reader
 from tests.stateful.fleet import VMS
 from tests.stateful.laws_of_state import State, stored
 from tests.stateful.oracle import Moment, Oracle, Shown
@@ -190,6 +193,20 @@ class Observer:
             law(self.oracle, state)
         self._rows_seen = len(self.oracle.facts)
 
+    def check_board_in_any_order(self, chance: Random) -> None:
+        """I7, I25: a Board that hears late of a commit goes on showing what it knows better."""
+        commits = [moment.commit for moment in self._moments]
+        chance.shuffle(commits)
+        board, reader = Board(render), Reader()
+        for commit in commits:
+            board.hear(commit)
+            for saved in commit.scopes:
+                shown = _document(board, saved.scope.id).incarnation
+                reader.i7_incarnation_never_falls(saved.scope.id, NEWEST, shown)
+        for scope_id in self.oracle.scopes:
+            latest = _document(self.stack.application.board, scope_id)
+            assert _document(board, scope_id) == latest, f"I25: {scope_id}"
+
     def _hear(self, commit: Commit) -> None:
         # An assertion here would end up with whoever asked, or in a timer: only take it down.
         touched = [saved.scope.id for saved in commit.scopes]
@@ -245,6 +262,12 @@ class Observer:
                 self.oracle.short_events.add(record.event.id)
                 if record.event.maintenance is not None:
                     self.oracle.short_work.add(record.event.maintenance)
+
+
+def _document(board: Board[Rendered], scope_id: ScopeId) -> Document:
+    page = board.page(scope_id)
+    assert page is not None, "I24: no document"
+    return page.document
 
 
 def changed_nothing(moments: Iterable[Moment]) -> bool:

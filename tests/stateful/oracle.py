@@ -196,7 +196,7 @@ class Oracle:
     def holders(self, life: Life, at: datetime) -> list[Life]:
         """The events that must be approved, or due, before this one starts early."""
         held_by = [part for part in self.parts_of_same_work(life) if not part.is_ready(at)]
-        if life.event.type is EventType.TERMINATE:
+        if life.event.type is EventType.TERMINATE and life.event.announced:
             held_by += [
                 other
                 for other in self.of_scope(life.scope_id)

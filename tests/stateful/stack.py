@@ -36,10 +36,31 @@ TIMINGS: Final = {
 ADDRESSES: Final = ipaddress.IPv4Network("10.0.0.0/24")
 
 
+class SplitSecondClock(VirtualClock):
+    """Stands anywhere, not on whole seconds only: a clock that runs may be asked at any instant."""
+
+    def __init__(self, start: datetime) -> None:
+        super().__init__(start, speed=0)
+        self._set(start, 0)
+
+    @override
+    def catch_up(self, instant: datetime) -> None:
+        self._set(max(instant, self.now()), 0)
+
+    @override
+    async def step(self, by: timedelta) -> None:
+        async with self._turn:
+            target = self.now() + by
+            while (instant := self._agenda.next_at()) is not None and instant <= target:
+                self._set(max(self.now(), instant), 0)
+                await self._call_next(target)
+            self._set(target, 0)
+
+
 class Dial:
     """The clock of the day, for a store that outlives the clock it was made with."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: SplitSecondClock) -> None:
         self.clock = clock
 
     def now(self) -> datetime:
@@ -76,7 +97,7 @@ class Stack(ABC):
         """The listener hears of each commit last, when everybody else has."""
         self.rules = rules
         self._listener = listener
-        self.dial = Dial(VirtualClock(start, speed=0))
+        self.dial = Dial(SplitSecondClock(start))
         self.failures = Failures()
         self._timings = TIMINGS if is_simulated else None
         self._ids = iter(ids)
@@ -124,7 +145,7 @@ class Stack(ABC):
 
     def _wait(self, downtime: timedelta) -> None:
         # A new clock: timers die with the server that set them.
-        self.dial.clock = VirtualClock(self.now + downtime, speed=0)
+        self.dial.clock = SplitSecondClock(self.now + downtime)
 
     async def _begin(self, store: Store) -> None:
         self.store = store

@@ -10,8 +10,8 @@ STEPS = 40
 
 
 def _scaled() -> settings:
-    """Short, unless somebody asked for the long look."""
-    if settings.get_current_profile_name() == "thorough":
+    """Short, unless the profile says how long to look."""
+    if settings.get_current_profile_name() in {"thorough", "mutants"}:
         return settings()
     return settings(
         max_examples=EXAMPLES,

@@ -1,0 +1,24 @@
+"""The list of mutants can't rot: each of them still applies, and says what it breaks."""
+
+import pytest
+
+from tools.mutants.catalog import MUTANTS, Mutant
+from tools.mutants.trial import ROOT, occurrences
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_text_a_mutant_replaces_is_once_in_its_file(mutant: Mutant) -> None:
+    assert occurrences(mutant) == 1
+    assert mutant.new != mutant.old
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_names_the_promise_it_breaks_and_tests_that_exist(mutant: Mutant) -> None:
+    assert mutant.breaks.startswith("I")
+    assert all((ROOT / tests).exists() for tests in mutant.tests)
+
+
+def test_no_two_mutants_have_one_name() -> None:
+    names = [mutant.name for mutant in MUTANTS]
+
+    assert sorted(set(names)) == sorted(names)

@@ -1,0 +1,340 @@
+"""The wrong edits. Each breaks one promise, and looks like something a person might write."""
+
+from dataclasses import dataclass
+from typing import Final
+
+CORE: Final = "tests/core"
+STORAGE: Final = "tests/storage"
+MACHINE: Final = "tests/stateful/test_machine.py"
+FOUND: Final = "tests/stateful/test_found.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    name: str
+    file: str
+    """Below `src/notbefore`."""
+    old: str
+    """Found exactly once in the file."""
+    new: str
+    breaks: str
+    """The promise, by its number, and how."""
+    tests: tuple[str, ...]
+
+
+_RULES: Final = (
+    Mutant(
+        name="notice-rounded-down",
+        file="core/notice.py",
+        old="return whole if whole == exact else whole + _SECOND",
+        new="return whole",
+        breaks="I1, I2: NotBefore is up to a second before the notice is over",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="notice-too-short",
+        file="core/notice.py",
+        old="return timedelta(minutes=10)",
+        new="return timedelta(minutes=9, seconds=59)",
+        breaks="I2: a Redeploy gives a second too little notice",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="due-too-late",
+        file="core/starting.py",
+        old="event.not_before is not None and event.not_before <= now",
+        new="event.not_before is not None and event.not_before < now",
+        breaks="I20: at its NotBefore an event does not start yet",
+        # Below the core this is a wake that falls due for ever: not a test to wait for.
+        tests=(CORE,),
+    ),
+    Mutant(
+        name="due-too-early",
+        file="core/starting.py",
+        old="event.not_before is not None and event.not_before <= now",
+        new="event.not_before is not None and (event.not_before - now).total_seconds() <= 1",
+        breaks="I1: whoever is woken within the last second starts the event",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="not-before-kept",
+        file="core/starting.py",
+        old="event, status=EventStatus.STARTED, not_before=None, started_at=now, start_cause=why",
+        new="event, status=EventStatus.STARTED, started_at=now, start_cause=why",
+        breaks="I3: NotBefore is not blank once the event has started",
+        tests=(CORE,),
+    ),
+    Mutant(
+        name="bump-for-nothing",
+        file="core/change.py",
+        old="if _shown(before) == _shown(change.scope):",
+        new="if before is change.scope:",
+        breaks="I6: the incarnation moves for an approval that VMs can't see",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="no-bump-on-start",
+        file="core/change.py",
+        old="if _shown(before) == _shown(change.scope):",
+        new="if [e.id for e in _shown(before)] == [e.id for e in _shown(change.scope)]:",
+        breaks="I6: an event starts and the incarnation stays",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="incarnation-starts-again",
+        file="core/lifecycle.py",
+        old="incarnation = 1 if rules.resets_incarnation else change.scope.incarnation",
+        new="incarnation = change.scope.incarnation if rules.resets_incarnation else 1",
+        breaks="I7: after a day of silence the incarnation falls",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="several-update-domains",
+        file="core/lifecycle.py",
+        old="if len(domains) > 1:",
+        new="if len(domains) > 2:",
+        breaks="I9: one event names VMs of two update domains",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="unknown-id-overlooked",
+        file="core/lifecycle.py",
+        old="[_open_event(scope, event_id, closed) for event_id in dict.fromkeys(event_ids)]",
+        new="[_open_event(scope, i, closed) for i in [*event_ids][:1]]"
+        " + [scope.events.get(i) for i in [*event_ids][1:]]",
+        breaks="I15: the first id is approved though a later one is unknown",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="approved-again",
+        file="core/lifecycle.py",
+        old="event.status is EventStatus.SCHEDULED and event.approval is None",
+        new="event.status is EventStatus.SCHEDULED",
+        breaks="I12: a second approval is a change of its own",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="started-and-approved",
+        file="core/lifecycle.py",
+        old="event.status is EventStatus.SCHEDULED and event.approval is None",
+        new="event.approval is None",
+        breaks="I13: an event that has started is approved",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="announced-to-nobody",
+        file="core/lifecycle.py",
+        old="announced=scope.active,\n        approval=",
+        new="announced=True,\n        approval=",
+        breaks="I28: a scope that nobody reads gets notice all the same",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="terminate-batch-ignored",
+        file="core/starting.py",
+        old="if event.type is not EventType.TERMINATE or not event.announced",
+        new="if event.type is EventType.TERMINATE or not event.announced",
+        breaks="I17: an approved Terminate waits for nobody",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="terminate-batch-earlier-only",
+        file="core/starting.py",
+        old="and other.not_before <= event.not_before",
+        new="and other.not_before < event.not_before",
+        breaks="I17: an approved Terminate does not wait for simultaneous ones",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="maintenance-does-not-wait",
+        file="core/starting.py",
+        old="return scope.rounds is None or scope.rounds.id != work",
+        new="return False",
+        breaks="I16: a host's maintenance begins before every scope is ready",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="next-round-at-start",
+        file="core/starting.py",
+        old="any(event.maintenance == work.id for event in scope.events.values()):",
+        new="any(e.maintenance == work.id and e.not_before for e in scope.events.values()):",
+        breaks="I21: a set's next update domain does not wait for the one before to be over",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="two-update-domains",
+        file="core/maintenance.py",
+        old="busy = _domains_under_work(scope) - {domain}",
+        new="busy = _domains_under_work(scope) & {domain}",
+        breaks="I21: maintenance of two hosts takes two update domains of a set",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="silence-forgets-events",
+        file="core/lifecycle.py",
+        old="asleep = replace(change.scope, active=False, incarnation=incarnation)",
+        new="asleep = replace(change.scope, active=False, incarnation=incarnation, events={})",
+        breaks="I19, I28: switching a scope off takes its events along",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="completed-without-a-word",
+        file="core/lifecycle.py",
+        old="Change(scope=without_event(scope, event_id), transitions=(fact,))\n    for",
+        new="Change(scope=without_event(scope, event_id))\n    for",
+        breaks="I19, I29: an event leaves the document and no record says why",
+        tests=(MACHINE,),
+    ),
+)
+
+_SERVICE: Final = (
+    Mutant(
+        name="foreign-scope-approved",
+        file="service/approving.py",
+        old="self._approve(tx, caller.scope_id, event_ids, by)",
+        new="self._approve(tx, (tx.event([*event_ids][0]) or caller).scope_id, event_ids, by)",
+        breaks="I9, I12: a VM approves an event of another scope",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="closed-ids-unknown",
+        file="service/approving.py",
+        old="closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),",
+        new="closed=(),",
+        breaks="I12, I13: approving an event that is over is refused",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="told-of-facts-only",
+        file="service/deciding.py",
+        old="self._publish(commit)\n        return result",
+        new="_ = self._publish(commit) if commit.transitions else None\n        return result",
+        breaks="I10, I25: a commit without a fact never reaches the Board",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="last-approval-not-noticed",
+        file="service/deciding.py",
+        old="if isinstance(fact, Approved | Canceled)",
+        new="if isinstance(fact, Canceled)",
+        breaks="I16: maintenance does not begin when the last scope approves",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="waker-keeps-its-timer",
+        file="service/waking.py",
+        old="if instant == self._set_for:",
+        new="if self._set_for is not None:",
+        breaks="I20: an event that falls due before the wake already set is late",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="board-goes-back",
+        file="service/board.py",
+        old="if shown is None or shown.revision < saved.revision:",
+        new="if shown is None or shown.revision != saved.revision:",
+        breaks="I7, I25: a commit heard late puts an older document back",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="pruning-from-memory",
+        file="service/fleet.py",
+        old="""    for scope_id in [saved.scope.id for saved in tx.scopes()]:
+        # Loaded one by one: a VM that goes may be the last thing another scope's event waited for.
+        scope = tx.load(scope_id)
+""",
+        new="    for scope in [saved.scope for saved in tx.scopes()]:\n",
+        breaks="I18: a scope loaded before another was saved undoes a start",
+        tests=(FOUND,),
+    ),
+)
+
+_STORAGE: Final = (
+    Mutant(
+        name="rolled-back",
+        file="storage/lane.py",
+        old='connection.execute("COMMIT")',
+        new='connection.execute("ROLLBACK")',
+        breaks="I14: answered, and gone",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="answered-before-commit",
+        file="storage/lane.py",
+        old="""        _roll_back(connection)
+        connection.execute(self._begin)
+        try:
+            result = work(connection)
+            connection.execute("COMMIT")
+""",
+        new="""        if connection.in_transaction:
+            connection.execute("COMMIT")
+        connection.execute(self._begin)
+        try:
+            result = work(connection)
+""",
+        breaks="I14: told and answered first, committed with the next transaction",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="history-row-missing",
+        file="storage/sqlite_transaction.py",
+        old="delta.history(change.transitions, by=by",
+        new="delta.history(change.transitions[-1:], by=by",
+        breaks="I29: of several facts of one change only the last is recorded",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="event-row-lost",
+        file="storage/sqlite_transaction.py",
+        old="for record in difference.records:",
+        new="for record in difference.records[:1]:",
+        breaks="I14, I19: of several events of one change only the first is kept",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="approval-forgotten",
+        file="storage/rows.py",
+        old='"approved_at": None if approval is None else micros(approval.at),',
+        new='"approved_at": None,',
+        breaks="I14, I23: an approval does not survive",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="closed-in-any-scope",
+        file="storage/sqlite_snapshot.py",
+        old="AND scope_id = ? AND ended_at IS NOT NULL",
+        new="AND (scope_id = ? OR TRUE) AND ended_at IS NOT NULL",
+        breaks="I9, I12: an event of another scope that is over is known here",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="id-used-again",
+        file="storage/sqlite_transaction.py",
+        old="if self.event(event_id) is not None:",
+        new="if self._one('SELECT 1 FROM events WHERE id = ? AND ended_at IS NULL', event_id):",
+        breaks="I18: an event takes the id, and the record, of one that is over",
+        tests=(MACHINE,),
+    ),
+    Mutant(
+        name="half-a-transaction",
+        file="storage/memory.py",
+        old="contents = self._contents.copy()",
+        new="contents = self._contents",
+        breaks="I10, I15: what a refused transaction has written stays",
+        tests=(STORAGE,),
+    ),
+)
+
+_METADATA: Final = (
+    Mutant(
+        name="field-too-early",
+        file="metadata/wire.py",
+        old="if version.has_source:",
+        new="if version.has_description:",
+        breaks="I11: EventSource is shown in an api-version that has none",
+        tests=(MACHINE,),
+    ),
+)
+
+MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *_METADATA)
