@@ -44,7 +44,9 @@ class Address:
     @classmethod
     def parse(cls, value: object) -> "Address":
         allowed = "expected HOST:PORT, like 127.0.0.1:8169 or [::1]:8169"
-        found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+        # NOTBEFORE_CONTROL is read by clients too, and those take it for an address on the web.
+        text = value.removeprefix("http://").removesuffix("/") if isinstance(value, str) else ""
+        found = _ADDRESS.fullmatch(text)
         if found is None or int(found["port"]) > 65535:
             raise ValueError(allowed)
         if found["ipv6"] is None:

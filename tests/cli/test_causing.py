@@ -144,3 +144,11 @@ def test_a_fleet_file_is_applied_and_what_it_does_not_name_is_pruned(
     assert "removed   0" in applied.stdout
     assert json.loads(pruned.stdout)["unchanged"] == 2
     assert "report" in json.loads(pruned.stdout)["removed"]
+
+
+def test_the_one_event_that_is_open_need_not_be_named(served: Served) -> None:
+    served.schedule("web")
+
+    result = served.run("approve")
+
+    assert "Reboot Started" in " ".join(result.stdout.split())

@@ -64,6 +64,18 @@ def test_an_ambiguous_event_lists_the_candidates(served: Served) -> None:
     assert f"  {two}  Reboot Scheduled of report" in result.stderr
 
 
+def test_an_event_must_be_named_unless_just_one_is_open(served: Served) -> None:
+    none = served.run("approve")
+    one, two = served.schedule("web"), served.schedule("report")
+    several = served.run("approve")
+
+    assert (none.exit_code, several.exit_code) == (1, 1)
+    assert none.stderr.startswith("error: there is no open event\n")
+    assert several.stderr.startswith("error: there are 2 open events\nSay which:\n")
+    assert one in several.stderr
+    assert two in several.stderr
+
+
 def test_an_open_event_goes_before_those_that_are_over(served: Served) -> None:
     served.run("cancel", served.schedule("web"))
     served.schedule("report")

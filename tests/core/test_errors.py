@@ -23,12 +23,12 @@ REFUSALS = [
     (
         errors.NoticeTooShortError(MINUTE, 15 * MINUTE),
         {"notice": MINUTE, "minimum": 15 * MINUTE},
-        "0:01:00 is below the minimum of 0:15:00",
+        "1m is below the minimum of 15m",
     ),
     (
         errors.NoticeTooLongError(16 * MINUTE, 15 * MINUTE),
         {"notice": 16 * MINUTE, "maximum": 15 * MINUTE},
-        "0:16:00 is above the maximum of 0:15:00",
+        "16m is above the maximum of 15m",
     ),
     (errors.ShortNoticeForbiddenError(), {}, "keeps the minimum notice"),
     (

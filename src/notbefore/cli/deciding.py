@@ -16,7 +16,7 @@ from notbefore.cli.session import Session, with_session
 def approve(session: Session, event: str) -> None:
     """Let EVENT start now, ahead of its NotBefore.
 
-    EVENT is an id, or the first characters of one.
+    EVENT is an id, or the first characters of one; none is needed if one event is open.
     """
     answer = session.control.post(f"{lookup.event_path(session.control, event)}/approve")
     session.show(answer, lambda: _page(session, (answer.read(wire.Event),)))
@@ -29,7 +29,8 @@ def approve(session: Session, event: str) -> None:
 def cancel(session: Session, event: str, reason: str) -> None:
     """Call EVENT off, with all of the maintenance it is a part of.
 
-    EVENT is an id, or the first characters of one. What has started can't be called off.
+    EVENT is an id, or the first characters of one; none is needed if one event is open. What has
+    started can't be called off.
     """
     path = f"{lookup.event_path(session.control, event)}/cancel"
     answer = session.control.post(path, {"reason": reason})
@@ -42,8 +43,8 @@ def cancel(session: Session, event: str, reason: str) -> None:
 def complete(session: Session, event: str) -> None:
     """Say that the work of EVENT, which has started, is done.
 
-    EVENT is an id, or the first characters of one. The simulated actuator says so by itself after
-    a while.
+    EVENT is an id, or the first characters of one; none is needed if one event is open. The
+    simulated actuator says so by itself after a while.
     """
     answer = session.control.post(f"{lookup.event_path(session.control, event)}/complete")
     session.show(answer, lambda: _page(session, (answer.read(wire.Event),)))

@@ -74,7 +74,7 @@ def explain(session: Session, event: str) -> None:
 
     Who has approved it, why it is where it is, and its history.
 
-    EVENT is an id, or the first characters of one.
+    EVENT is an id, or the first characters of one; none is needed if one event is open.
     """
     answer = session.control.get(f"{lookup.event_path(session.control, event)}/explain")
     session.show(answer, lambda: pages.explanation_page(answer.read(wire.Explanation)))

@@ -30,10 +30,13 @@ def scope_path(scope: str) -> str:
 
 
 def event_id(control: Control, typed: str) -> str:
-    """The id that begins as typed: an open event's, and only if there is none, a past one's."""
+    """The id that begins as typed: an open event's, and only if there is none, a past one's.
+
+    Nothing typed means the open event, where there is just one.
+    """
     if _WHOLE_ID.fullmatch(typed):
         return typed
-    for status in ("open", "all"):
+    for status in ("open", "all") if typed else ("open",):
         answer = control.get("/v1/events", {"status": status, "limit": _MOST_ASKED})
         found = matching(answer.read(wire.Events).events, typed)
         if len(found) == 1:
@@ -41,7 +44,7 @@ def event_id(control: Control, typed: str) -> str:
         if found:
             raise _ambiguous(typed, found)
     raise RefusedError(
-        f"no event's id begins with {plain(typed)!r}",
+        f"no event's id begins with {plain(typed)!r}" if typed else "there is no open event",
         code="unknown_event",
         field="event_id",
         advice=[ADVICE["unknown_event"]],
@@ -60,10 +63,12 @@ def _ambiguous(typed: str, found: list[wire.Event]) -> CommandError:
     if len(found) > _MOST_SHOWN:
         shown.append(f"  and {len(found) - _MOST_SHOWN} more")
     return RefusedError(
-        f"{len(found)} events' ids begin with {plain(typed)!r}",
+        f"{len(found)} events' ids begin with {plain(typed)!r}"
+        if typed
+        else f"there are {len(found)} open events",
         code="ambiguous_event",
         field="event_id",
-        advice=["Type more of the one you mean:", *shown],
+        advice=["Type more of the one you mean:" if typed else "Say which:", *shown],
     )
 
 

@@ -119,7 +119,9 @@ def complete_event(
     return _items(_ask(context, open_event_ids), incomplete)
 
 
-event_argument = click.argument("event", metavar="EVENT", shell_complete=complete_event)
+event_argument = click.argument(
+    "event", metavar="[EVENT]", default="", shell_complete=complete_event
+)
 host_argument = click.argument("host", metavar="HOST", shell_complete=complete_host)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import ClassVar, Final
 
+from notbefore.durations import format_duration
+
 # The ids are annotated as plain strings here: `ids` itself refuses with an error of this module.
 
 _LONGEST_SHOWN: Final = 100
@@ -119,7 +121,8 @@ class NoticeTooShortError(RefusalError):
 
     def __init__(self, notice: timedelta, minimum: timedelta) -> None:
         super().__init__(
-            f"a notice of {notice} is below the minimum of {minimum} for this type of event;"
+            f"a notice of {format_duration(notice)} is below the minimum of"
+            f" {format_duration(minimum)} for this type of event;"
             " an emulator allows it with short_notice"
         )
         self.notice = notice
@@ -130,7 +133,10 @@ class NoticeTooLongError(RefusalError):
     field = "notice"
 
     def __init__(self, notice: timedelta, maximum: timedelta) -> None:
-        super().__init__(f"a notice of {notice} is above the maximum of {maximum}")
+        super().__init__(
+            f"a notice of {format_duration(notice)} is above"
+            f" the maximum of {format_duration(maximum)}"
+        )
         self.notice = notice
         self.maximum = maximum
 
@@ -147,8 +153,8 @@ class BadDurationError(RefusalError):
 
     def __init__(self, duration: timedelta, longest: timedelta) -> None:
         super().__init__(
-            f"a duration of {duration} is not between zero and {longest.days} days;"
-            " leave it out where it is unknown"
+            f"a duration of {format_duration(duration)} is not between zero and"
+            f" {longest.days} days; leave it out where it is unknown"
         )
         self.duration = duration
         self.longest = longest

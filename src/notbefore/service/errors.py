@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from notbefore.core.errors import RefusalError
+from notbefore.durations import format_duration
 
 
 class NameTakenError(RefusalError):
@@ -64,5 +65,7 @@ class BadStepError(RefusalError):
     field = "by"
 
     def __init__(self, by: timedelta, longest: timedelta) -> None:
-        super().__init__(f"a step of {by} is not above zero and up to {longest.days} days")
+        super().__init__(
+            f"a step of {format_duration(by)} is not above zero and up to {longest.days} days"
+        )
         self.by = by
