@@ -37,6 +37,7 @@ class Board(Generic[Rendered]):
     def __init__(self, render: Callable[[Document, str], Rendered]) -> None:
         self._render = render
         self._pages: dict[ScopeId, Page[Rendered]] = {}
+        self._watchers: list[Callable[[ScopeId], None]] = []
 
     def page(self, scope_id: ScopeId) -> Page[Rendered] | None:
         """None where the Board has no document: answer 503 then, never an empty one."""
@@ -44,8 +45,16 @@ class Board(Generic[Rendered]):
 
     def put(self, saved: Saved) -> None:
         shown = self._pages.get(saved.scope.id)
-        if shown is None or shown.revision < saved.revision:
-            self._pages[saved.scope.id] = Page(saved, self._render)
+        if shown is not None and shown.revision >= saved.revision:
+            return
+        page = self._pages[saved.scope.id] = Page(saved, self._render)
+        if shown is not None and shown.document.incarnation != page.document.incarnation:
+            for watcher in self._watchers:
+                watcher(saved.scope.id)
+
+    def watch(self, watcher: Callable[[ScopeId], None]) -> None:
+        """Call the watcher whenever a scope's VMs would read something else than before."""
+        self._watchers.append(watcher)
 
     def hear(self, commit: Commit) -> None:
         for saved in commit.scopes:
