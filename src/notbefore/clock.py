@@ -74,6 +74,7 @@ class _Timekeeper(ABC):
 
     def __init__(self) -> None:
         self._agenda = Agenda()
+        self._watchers: list[Callable[[], None]] = []
         self._moved = asyncio.Event()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -93,6 +94,10 @@ class _Timekeeper(ABC):
         timer = self._agenda.add(instant, call)
         self._moved.set()
         return timer
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call the watcher whenever time has been moved rather than passed."""
+        self._watchers.append(watcher)
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._run(), name="clock")
@@ -219,6 +224,8 @@ class VirtualClock(_Timekeeper):
     def _set(self, instant: datetime, speed: float) -> None:
         self._pace = _Pace(instant, speed)
         self._moved.set()
+        for watcher in self._watchers:
+            watcher()
 
     @override
     def _real_time_until(self, instant: datetime) -> float | None:

@@ -225,6 +225,9 @@ class Clock(Protocol):
     def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
         """Call once, as soon as `now()` has reached the instant. Calls come in order of instant."""
 
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call the watcher whenever time has been moved rather than passed."""
+
 
 class Actuator(Protocol):
     """Carries Started events out, and says so to `Reports`."""
