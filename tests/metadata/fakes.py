@@ -123,6 +123,9 @@ class FakeClock:
     def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
         raise NotImplementedError
 
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """It is never moved, only set."""
+
 
 class Stopwatch:
     """Time by which deadlines and rates are measured, moved by hand."""

@@ -131,7 +131,8 @@ def answer_with(body: str, incarnation: int) -> bytes:
         b"Server: IMDS/notbefore\r\n"
         b"Date: " + DATE + b"\r\n"
         b"Content-Type: application/json; charset=utf-8\r\n"
-        b'ETag: "%d"\r\n' % incarnation + b"Content-Length: %d\r\n\r\n" % len(body)
+        b'ETag: "%d"\r\n' % incarnation + b"NotBefore-Wait: 5m\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body)
     ) + body.encode()
 
 
@@ -197,7 +198,10 @@ def test_a_date_is_formatted_once_for_each_second() -> None:
     clock = FakeClock(NOON)
     line = DateLine(clock)
 
-    texts = [line.text() for clock.instant in (NOON, NOON + 0.999 * SECOND, NOON + SECOND)]
+    texts = []
+    for clock.instant in (NOON, NOON + 0.999 * SECOND, NOON + SECOND):
+        line.refresh()
+        texts.append(line.text)
 
     assert texts[0] is texts[1]
     assert texts[1:] == [b"Mon, 05 Jan 2026 12:00:00 GMT", b"Mon, 05 Jan 2026 12:00:01 GMT"]

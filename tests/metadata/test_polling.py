@@ -31,7 +31,7 @@ async def test_a_known_incarnation_is_answered_304(
         b"HTTP/1.1 304 Not Modified\r\n"
         b"Server: IMDS/notbefore\r\n"
         b"Date: " + DATE + b"\r\n"
-        b'ETag: "7"\r\n\r\n'
+        b'ETag: "7"\r\nNotBefore-Wait: 5m\r\n\r\n'
     )
     assert (await client.get()).status == 200
 

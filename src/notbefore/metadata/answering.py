@@ -10,15 +10,20 @@ from http import HTTPStatus
 from typing import Final
 
 from notbefore.core.errors import RefusalError
-from notbefore.metadata import errors, instance, wire
+from notbefore.core.model import Document
+from notbefore.metadata import asks, errors, instance, wire
 from notbefore.metadata.asks import Approve, Ask, Format, ReadEvents, ReadInstance, ReadVersions
 from notbefore.metadata.limits import RateLimit
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.refusals import Reason, Refusal
 from notbefore.metadata.responses import APPROVED, JSON, TEXT, Rendered, Response
-from notbefore.service.board import Board
+from notbefore.metadata.waiting import Wait
+from notbefore.service.board import Board, Page
 from notbefore.service.ports import Approver, Caller, Clock, Reader, StoreUnavailableError
+
+HELD: Final = Response(HTTPStatus.ACCEPTED, None)
+"""Stands for no answer yet: the poll waits for a change. Never sent."""
 
 _VERSIONS: Final = Response(HTTPStatus.OK, instance.VERSIONS, {"Content-Type": JSON})
 # Made once: when there is no document, there are none for anybody, and all of them ask.
@@ -72,11 +77,34 @@ class Answers:
         if not page.is_active:
             return None
         self._reader.seen(caller.scope_id)
+        if want.wait is not None and not _is_news(want.wait, page.document):
+            return HELD
+        return self._shown(want, page)
+
+    def _shown(self, want: ReadEvents, page: Page[Rendered]) -> Response:
         rendered = page.rendered(want.version)
         tags = want.known_tags
         if tags and (rendered.tag in tags or "*" in tags):
             return rendered.unmodified
         return rendered.document
+
+    def wait_of(self, ask: Ask, peer: Peer, now: float) -> Wait:
+        """What a held poll waits for, and how long."""
+        caller = self._identity.caller(peer, ask.vm)
+        if caller is None or not isinstance(ask.want, ReadEvents) or ask.want.wait is None:
+            raise AssertionError("only polls that wait are held")
+        return Wait(caller.scope_id, now + ask.want.wait.seconds)
+
+    def after_wait(self, ask: Ask, peer: Peer) -> Response:
+        """The document as it is now, changed or not: the wait is over."""
+        caller = self._identity.caller(peer, ask.vm)
+        if caller is None or not isinstance(ask.want, ReadEvents):
+            return errors.refused(self._identity.refusal(peer, ask.vm))
+        page = self._board.page(caller.scope_id)
+        if page is None:
+            return _UNAVAILABLE
+        self._reader.seen(caller.scope_id)
+        return self._shown(ask.want, page)
 
     async def later(self, ask: Ask, peer: Peer) -> Response:
         caller = self._identity.caller(peer, ask.vm)
@@ -149,6 +177,10 @@ class Answers:
             )
         kind = TEXT if want.format is Format.TEXT else JSON
         return Response(HTTPStatus.OK, body, {"Content-Type": kind})
+
+
+def _is_news(wait: asks.Wait, document: Document) -> bool:
+    return wait.last_incarnation is not None and wait.last_incarnation != document.incarnation
 
 
 def _too_many(wait: float, ask: Ask) -> Response:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from notbefore.durations import InvalidDurationError, parse_duration
 from notbefore.metadata import guards
 from notbefore.metadata.options import Options
 from notbefore.metadata.refusals import Reason, Refusal
 from notbefore.metadata.requests import Request
-from notbefore.metadata.responses import Persistence
+from notbefore.metadata.responses import LONGEST_WAIT, Persistence
 from notbefore.metadata.versions import (
     EVENT_VERSIONS,
     INSTANCE_VERSIONS,
@@ -31,10 +32,19 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    seconds: float
+    last_incarnation: int | None
+    """The incarnation that is no change to the caller; None for the one there is."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadEvents:
     version: str
     known_tags: frozenset[str]
     """The incarnations the caller has already, or `*` for whichever it is."""
+    wait: Wait | None = None
+    """For how long the caller would wait for a change; None where it would not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,8 @@ class Ask:
 _EVENTS: Final = "/metadata/scheduledevents"
 _INSTANCE: Final = "/metadata/instance"
 _VERSIONS: Final = "/metadata/versions"
+
+_INCARNATION: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 _OF_A_VM: Final = re.compile(r"/vm/(?P<vm>[\w.-]+)(?P<path>/.*)", re.IGNORECASE | re.ASCII)
 # The previews of 2016 had the version in the path.
@@ -126,7 +138,10 @@ def _for_events(request: Request, query: str) -> Want:
         return _wrong_version(NEWEST_EVENT_VERSIONS)
     if request.method == "POST":
         return Approve(request.body)
-    return ReadEvents(version.name, _known_tags(request))
+    wait = _wait(parameters)
+    if isinstance(wait, Refusal):
+        return wait
+    return ReadEvents(version.name, _known_tags(request), wait)
 
 
 def _for_instance(request: Request, query: str, path: str) -> Want:
@@ -171,6 +186,25 @@ def _parameters(query: str) -> Mapping[str, str] | Refusal:
             )
         parameters[name.lower()] = value
     return parameters
+
+
+def _wait(parameters: Mapping[str, str]) -> Wait | Refusal | None:
+    """The long poll, which is ours: `wait` and `last-incarnation`."""
+    wait, last = parameters.get("wait"), parameters.get("last-incarnation")
+    if wait is None and last is None:
+        return None
+    try:
+        length = parse_duration(wait or "")
+    except InvalidDurationError:
+        return _bad_wait("wait must be a duration, like 60s")
+    if last is not None and not _INCARNATION.fullmatch(last):
+        return _bad_wait("last-incarnation must be a whole number below 2147483648")
+    seconds = min(length, LONGEST_WAIT).total_seconds()
+    return Wait(seconds, None if last is None else int(last))
+
+
+def _bad_wait(what: str) -> Refusal:
+    return Refusal(reason=Reason.BAD_QUERY, message=f"Bad request. {what}.")
 
 
 def _known_tags(request: Request) -> frozenset[str]:

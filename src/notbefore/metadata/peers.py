@@ -1,8 +1,7 @@
 """Who is at the other end of a connection: the socket's address, and the VM bound to it."""
 
 import asyncio
-from ipaddress import IPv6Address, ip_address
-from typing import Any
+from ipaddress import IPv6Address
 
 from notbefore.metadata.options import Options
 from notbefore.metadata.refusals import Reason, Refusal
@@ -10,21 +9,27 @@ from notbefore.service.ports import Caller, Directory
 
 
 class Peer:
-    __slots__ = ("address", "caller", "delay", "generation", "is_loopback")
+    __slots__ = ("address", "caller", "delay", "generation")
 
-    def __init__(self, peername: Any) -> None:  # what sockets give: its shape is the family's
-        # A socket whose other end has gone already has no name, and so no VM.
-        ip = ip_address(peername[0].partition("%")[0] if peername else "::")
-        # A listener for both families sees IPv4 callers so; the fleet knows them by IPv4.
-        if isinstance(ip, IPv6Address) and ip.ipv4_mapped:
-            ip = ip.ipv4_mapped
-        self.address = str(ip)
-        self.is_loopback = ip.is_loopback
+    def __init__(self, address: str) -> None:
+        self.address = address
         self.caller: Caller | None = None
-        self.generation: int | None = None
-        """The Directory's when the caller was looked up; None for not yet."""
+        self.generation = -1
+        """The Directory's when the caller was looked up."""
         self.delay: asyncio.Future[None] | None = None
         """The first-call delay this connection sits out, while it does."""
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.address.startswith("127.") or self.address == "::1"
+
+
+def plain_address(address: str) -> str:
+    """As the fleet knows it: a listener for both families sees IPv4 callers as IPv6 ones."""
+    if ":" not in address:
+        return address
+    ip = IPv6Address(address.partition("%")[0])
+    return str(ip.ipv4_mapped or ip)
 
 
 class Identity:
@@ -41,6 +46,7 @@ class Identity:
     def caller(self, peer: Peer, vm: str | None) -> Caller | None:
         if vm is not None:
             return self._directory.by_name(vm) if peer.is_loopback else None
+        # Looked up once for each connection, and again when the fleet has changed.
         generation = self._directory.generation
         if peer.generation != generation:
             peer.caller = self._by_address(peer)

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Final
 
 from notbefore.core.model import Document
+from notbefore.durations import format_duration
 from notbefore.metadata import wire
 from notbefore.metadata.versions import EVENT_VERSIONS
 from notbefore.service.ports import Clock
@@ -20,6 +21,13 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 # Some clients refuse answers whose Server does not begin like Azure's.
 _SERVER: Final = "IMDS/notbefore"
+
+
+LONGEST_WAIT: Final = timedelta(minutes=5)
+"""Long enough that an idle VM costs nothing, short enough for the patience of what lies between."""
+
+# Offered, so that clients wait only where they may: Azure would not know what to make of it.
+_LONG_POLL: Final = {"NotBefore-Wait": format_duration(LONGEST_WAIT)}
 
 
 class Persistence(IntEnum):
@@ -75,9 +83,9 @@ class Rendered:
 
     def __init__(self, incarnation: int, body: bytes) -> None:
         self.tag = str(incarnation)
-        etag = {"ETag": f'"{incarnation}"'}
-        self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **etag})
-        self.unmodified = Response(HTTPStatus.NOT_MODIFIED, None, etag)
+        headers = {"ETag": f'"{incarnation}"', **_LONG_POLL}
+        self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **headers})
+        self.unmodified = Response(HTTPStatus.NOT_MODIFIED, None, headers)
 
 
 def render(document: Document, version: str) -> Rendered:
@@ -88,18 +96,19 @@ APPROVED: Final = Response(HTTPStatus.OK, b"")
 
 
 class DateLine:
-    """The server's clock as a Date header shows it, formatted once for each second."""
+    """The server's clock as a Date header shows it. Whoever serves refreshes it as time passes."""
 
-    __slots__ = ("_clock", "_text", "_until")
+    __slots__ = ("_clock", "_second", "text")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._until: datetime | None = None
-        self._text = b""
+        self._second: datetime | None = None
+        self.text = b""
+        self.refresh()
+        clock.watch(self.refresh)
 
-    def text(self) -> bytes:
-        now = self._clock.now()
-        if self._until is None or now >= self._until:
-            self._until = now.replace(microsecond=0) + timedelta(seconds=1)
-            self._text = wire.rfc1123(now).encode()
-        return self._text
+    def refresh(self) -> None:
+        second = self._clock.now().replace(microsecond=0)
+        if second != self._second:
+            self._second = second
+            self.text = wire.rfc1123(second).encode()

@@ -3,23 +3,31 @@
 import asyncio
 import contextlib
 import logging
+import socket
+import sys
 from collections.abc import Callable
 from typing import Final, Self
 
+from notbefore.metadata import errors
 from notbefore.metadata.answering import Answers
+from notbefore.metadata.conversation import Conversation
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
-from notbefore.metadata.peers import Identity
-from notbefore.metadata.protocol import Connection, Surroundings
+from notbefore.metadata.peers import Identity, Peer, plain_address
 from notbefore.metadata.recognition import Recognition
-from notbefore.metadata.responses import DateLine, Rendered
+from notbefore.metadata.responses import DateLine, Persistence, Rendered
+from notbefore.metadata.stream import Stream, Surroundings
+from notbefore.metadata.waiting import Waiting
 from notbefore.service.board import Board
 from notbefore.service.ports import Approver, Clock, Directory, Reader
 
 _log = logging.getLogger(__name__)
 
 _SWEEP_EVERY: Final = 1.0
-_BACKLOG: Final = 1024
+_DATE_EVERY: Final = 0.1
+_BACKLOG: Final = 4096
+_ACCEPTS_AT_ONCE: Final = 64
+_DEFER_SECONDS: Final = 2
 
 
 class MetadataServer:
@@ -34,31 +42,37 @@ class MetadataServer:
         approver: Approver,
         clock: Clock,
         options: Options,
+        listener: socket.socket | None = None,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
-        """`monotonic` measures deadlines and rates, in seconds; the event loop's own if None."""
+        """`listener` is a socket that listens already, instead of the options' address.
+
+        `monotonic` measures deadlines and rates, in seconds; the event loop's own if None.
+        """
         self._board = board
         self._directory = directory
         self._reader = reader
         self._approver = approver
         self._clock = clock
         self._options = options
+        self._listener = listener
         self._monotonic = monotonic
         self._rate_limit = RateLimit(options.rate_limit) if options.rate_limit else None
-        self._roster: Roster[Connection] = Roster(
+        self._roster: Roster[Stream] = Roster(
             most=options.max_connections, most_per_vm=options.max_connections_per_vm
         )
-        self._server: asyncio.Server | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._date_line = DateLine(clock)
+        self._around: Surroundings | None = None
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        around = self._surroundings()
-        options = self._options
-        self._server = await loop.create_server(
-            lambda: Connection(around), options.host, options.port, backlog=_BACKLOG
-        )
-        self._timer = loop.call_later(_SWEEP_EVERY, self._sweep_regularly)
+        if self._listener is None:
+            self._listener = listen(self._options.host, self._options.port)
+        self._listener.setblocking(False)
+        self._around = self._surroundings()
+        self._around.loop.add_reader(self._listener, self._accept)
+        self._sweep_regularly()
+        self._refresh_date_regularly()
         _log.info("metadata listener open", extra={"address": self.address})
         return self
 
@@ -68,9 +82,9 @@ class MetadataServer:
     @property
     def address(self) -> tuple[str, int]:
         """Where it listens: the port too, where any was asked for."""
-        if self._server is None or not self._server.sockets:
+        if self._listener is None or self._listener.fileno() < 0:
             raise RuntimeError("the metadata listener is not open")
-        host, port, *_ = self._server.sockets[0].getsockname()
+        host, port, *_ = self._listener.getsockname()
         return host, port
 
     @property
@@ -78,35 +92,78 @@ class MetadataServer:
         return len(self._roster)
 
     def sweep(self) -> None:
-        """Close the connections whose deadline has passed."""
-        now = self._deadline_clock()()
-        for connection in self._roster:
-            if connection.deadline <= now:
-                connection.expire()
+        """Close the connections whose deadline has passed, and answer polls that waited enough."""
+        if self._around is None:
+            return
+        now = self._around.monotonic()
+        for stream in self._roster:
+            if stream.deadline <= now:
+                stream.expire()
+        self._around.waiting.sweep(now)
         if self._rate_limit is not None:
             self._rate_limit.prune(now)
 
     async def stop(self) -> None:
         """Take no more connections, give the answers under way, and close."""
-        if self._server is None:
+        if self._listener is None or self._around is None:
             return
-        server, self._server = self._server, None
-        if self._timer is not None:
-            self._timer.cancel()
-        server.close()
-        for connection in self._roster:
-            connection.stop()
+        self._around.loop.remove_reader(self._listener)
+        self._listener.close()
+        for timer in self._timers.values():
+            timer.cancel()
+        for stream in self._roster:
+            stream.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._options.stop_grace.total_seconds()):
                 await self._roster.emptied()
-        for connection in self._roster:
-            connection.abort()
-        await server.wait_closed()
+        for stream in self._roster:
+            stream.abort()
+        self._around = None
         _log.info("metadata listener closed")
 
+    def _accept(self) -> None:
+        """Called by the event loop. The first request is there already, as a rule."""
+        if self._listener is None or self._around is None:
+            return
+        for _ in range(_ACCEPTS_AT_ONCE):
+            try:
+                connected, peername = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                self._rest_from_accepting()
+                return
+            connected.setblocking(False)
+            self._admit(connected, Peer(plain_address(peername[0])), self._around)
+
+    def _admit(self, connected: socket.socket, peer: Peer, around: Surroundings) -> None:
+        stream = Stream(around, connected, peer)
+        refusal = self._roster.admit(stream, around.identity.key(peer))
+        if refusal is not None:
+            stream.answer(errors.refused(refusal), Persistence.CLOSED)
+            return
+        stream.deadline = around.monotonic() + around.options.header_deadline.total_seconds()
+        stream.listen()
+
+    def _rest_from_accepting(self) -> None:
+        """There are no more sockets to be had: let some go before the next is taken."""
+        if self._listener is None or self._around is None:
+            return
+        _log.error("no more connections can be accepted for now")
+        self._around.loop.remove_reader(self._listener)
+        self._after(1, self._accept_again)
+
+    def _accept_again(self) -> None:
+        if self._listener is not None and self._around is not None:
+            self._around.loop.add_reader(self._listener, self._accept)
+
     def _surroundings(self) -> Surroundings:
+        loop = asyncio.get_running_loop()
         identity = Identity(self._directory, self._options)
-        return Surroundings(
+        waiting: Waiting[Stream] = Waiting(loop)
+        self._board.watch(waiting.changed)
+        around = Surroundings(
+            loop=loop,
             answers=Answers(
                 board=self._board,
                 identity=identity,
@@ -118,16 +175,37 @@ class MetadataServer:
             ),
             identity=identity,
             recognition=Recognition(),
+            waiting=waiting,
             roster=self._roster,
-            date_line=DateLine(self._clock),
-            monotonic=self._deadline_clock(),
+            date_line=self._date_line,
+            monotonic=self._monotonic or loop.time,
             options=self._options,
-            idle_seconds=self._options.idle_timeout.total_seconds(),
+            idle_timeout=self._options.idle_timeout.total_seconds(),
+            converse=lambda stream: Conversation(around, stream),
         )
-
-    def _deadline_clock(self) -> Callable[[], float]:
-        return self._monotonic or asyncio.get_running_loop().time
+        return around
 
     def _sweep_regularly(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_SWEEP_EVERY, self._sweep_regularly)
+        self._after(_SWEEP_EVERY, self._sweep_regularly)
         self.sweep()
+
+    def _refresh_date_regularly(self) -> None:
+        self._after(_DATE_EVERY, self._refresh_date_regularly)
+        self._date_line.refresh()
+
+    def _after(self, seconds: float, call: Callable[[], None]) -> None:
+        self._timers[call] = asyncio.get_running_loop().call_later(seconds, call)
+
+
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A listening socket. `shared` lets others listen at the same address beside it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server(
+        (host, port), family=family, backlog=_BACKLOG, reuse_port=shared
+    )
+    # Accepted sockets inherit this, which spares each a call.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if sys.platform == "linux":
+        # A connection is handed over once its first request is there, or after a while.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_SECONDS)
+    return listener
