@@ -1,0 +1,272 @@
+"""A VM's connection, and the way of a poll through it.
+
+Every VM polls every second, with the same bytes. So a poll that was read before is answered in one
+turn of the event loop: receive, recognise, look up, send. Whatever is not such a poll goes to a
+`Conversation`, which takes all the care that HTTP asks for, and leaves when it is through.
+
+The rule that must stay true: both ways end in `Answers.at_once`, so no way can give an answer that
+the other would not.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from notbefore.metadata.answering import HELD, Answers
+from notbefore.metadata.asks import Ask
+from notbefore.metadata.limits import Roster
+from notbefore.metadata.options import Options
+from notbefore.metadata.peers import Identity, Peer
+from notbefore.metadata.recognition import Recognition
+from notbefore.metadata.responses import DateLine, Persistence, Response
+from notbefore.metadata.waiting import Waiting
+
+if TYPE_CHECKING:
+    from notbefore.metadata.conversation import Conversation
+
+_CHUNK: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all connections of a listener share."""
+
+    loop: asyncio.AbstractEventLoop
+    answers: Answers
+    identity: Identity
+    recognition: Recognition
+    waiting: "Waiting[Stream]"
+    roster: "Roster[Stream]"
+    date_line: DateLine
+    monotonic: Callable[[], float]
+    options: Options
+    idle_timeout: float
+    converse: "Callable[[Stream], Conversation]"
+
+
+class Stream:
+    __slots__ = (
+        "_around",
+        "_conversation",
+        "_is_closing",
+        "_is_paused",
+        "_is_registered",
+        "_receive",
+        "_send",
+        "_socket",
+        "_unsent",
+        "deadline",
+        "held",
+        "peer",
+    )
+
+    def __init__(self, around: Surroundings, connected: socket.socket, peer: Peer) -> None:
+        self._around = around
+        self._socket = connected
+        self._receive = connected.recv
+        self._send = connected.send
+        self._conversation: Conversation | None = None
+        self._unsent = b""
+        self._is_registered = False
+        """Whether the event loop tells of what arrives."""
+        self._is_paused = False
+        self._is_closing = False
+        self.peer = peer
+        self.held: Ask | None = None
+        """The poll that waits for a change, while one does."""
+        self.deadline = 0.0
+        """By `monotonic`. The sweep asks for it, so no connection needs a timer."""
+
+    # --- the way of a poll -------------------------------------------------------------------
+
+    def readable(self) -> None:
+        """Called by the event loop."""
+        try:
+            chunk = self._receive(_CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.abort()
+            return
+        around = self._around
+        if self._conversation is None and self.held is None:
+            ask = around.recognition.find(chunk)
+            if ask is not None:
+                now = around.monotonic()
+                self.deadline = now + around.idle_timeout
+                response = around.answers.at_once(ask, self.peer, now)
+                if response is None or response is HELD:
+                    self._take_time(ask, response)
+                else:
+                    self.answer(response, ask.persistence)
+                return
+        if chunk:
+            self._in_conversation().receive(chunk)
+        else:
+            self._ended()
+
+    def answer(self, response: Response, persistence: Persistence) -> None:
+        self.write(response.spliced(self._around.date_line.text, persistence))
+        if persistence is Persistence.CLOSED:
+            self.close()
+
+    def write(self, chunk: bytes) -> None:
+        if self._unsent:
+            self._unsent += chunk
+            return
+        try:
+            sent = self._send(chunk)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self.abort()
+            return
+        if sent < len(chunk):
+            self._block(chunk[sent:])
+
+    # --- polls that wait, and all that is no poll --------------------------------------------
+
+    def _take_time(self, ask: Ask, response: Response | None) -> None:
+        if response is None:
+            self._in_conversation().answer_later(ask)
+        else:
+            self.hold(ask)
+
+    def hold(self, ask: Ask) -> None:
+        """Keep a poll until its document changes or its time is up."""
+        self.held = ask
+        wait = self._around.answers.wait_of(ask, self.peer, self._around.monotonic())
+        self._around.waiting.add(self, wait)
+
+    def release(self) -> None:
+        """Answer the poll that was kept, with the document as it is now."""
+        ask, self.held = self.held, None
+        if ask is None or self._is_closing:
+            return
+        now = self._around.monotonic()
+        self.deadline = now + self._around.idle_timeout
+        self.answer(self._around.answers.after_wait(ask, self.peer), ask.persistence)
+        if self._conversation is not None:
+            self._conversation.go_on()
+
+    def _in_conversation(self) -> "Conversation":
+        if self._conversation is None:
+            self._conversation = self._around.converse(self)
+        return self._conversation
+
+    def leave_conversation(self) -> None:
+        self._conversation = None
+
+    def _ended(self) -> None:
+        """The other end will send no more. What it was promised and has not got yet, it gets."""
+        if self._conversation is not None:
+            self._conversation.ended()
+        else:
+            self.close()
+
+    # --- reading and writing as the other end is able to -------------------------------------
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the other end does not read what it is sent."""
+        return bool(self._unsent)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def listen(self) -> None:
+        """Have the event loop tell of what arrives, from the first byte that is there already."""
+        self.readable()
+        self._register()
+
+    def read_on(self, *, wanted: bool) -> None:
+        self._is_paused = not wanted
+        self._register()
+
+    def _register(self) -> None:
+        is_wanted = not (self._is_paused or self._unsent or self._socket.fileno() < 0)
+        if is_wanted is self._is_registered:
+            return
+        self._is_registered = is_wanted
+        if is_wanted:
+            self._around.loop.add_reader(self._socket, self.readable)
+        else:
+            self._around.loop.remove_reader(self._socket)
+
+    def _block(self, rest: bytes) -> None:
+        self._unsent = rest
+        self.deadline = self._around.monotonic() + self._around.idle_timeout
+        self._around.loop.add_writer(self._socket, self._writable)
+        self._register()
+
+    def _writable(self) -> None:
+        try:
+            sent = self._send(self._unsent)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.abort()
+            return
+        self._unsent = self._unsent[sent:]
+        if self._unsent:
+            return
+        self._around.loop.remove_writer(self._socket)
+        if self._is_closing:
+            self.abort()
+            return
+        self._register()
+        if self._conversation is not None:
+            self._conversation.go_on()
+
+    # --- endings -----------------------------------------------------------------------------
+
+    def end_sending(self) -> None:
+        """Closing with bytes unread would make the system throw the answer away unsent."""
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.abort()
+
+    def close(self) -> None:
+        """Close as soon as all that was written is sent."""
+        self._is_closing = True
+        if not self._unsent:
+            self.abort()
+
+    def abort(self) -> None:
+        if self._socket.fileno() < 0:
+            return
+        self._is_closing = True
+        if self._unsent:
+            self._unsent = b""
+            self._around.loop.remove_writer(self._socket)
+        self._is_paused = True
+        self._register()
+        self._socket.close()
+        self._around.roster.leave(self)
+        if self.held is not None:
+            self._around.waiting.leave(self)
+            self.held = None
+        if self._conversation is not None:
+            self._conversation.lost()
+
+    def expire(self) -> None:
+        """The deadline has passed."""
+        if self.held is not None:
+            return
+        if self._conversation is None or self._unsent:
+            self.abort()
+        else:
+            self._conversation.expire()
+
+    def stop(self) -> None:
+        """Close as soon as the answer under way is given."""
+        if self.held is not None:
+            self.release()
+        if self._conversation is None:
+            self.close()
+        else:
+            self._conversation.stop()
