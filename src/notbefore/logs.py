@@ -19,7 +19,13 @@ from notbefore.service.ports import Commit
 
 _log = logging.getLogger("notbefore")
 
-_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# The last is uvicorn's: its message again, with the codes of a terminal's colours.
+_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "color_message",
+}
 
 
 def configure(*, level: str, as_json: bool, stamp: Callable[[], datetime]) -> None:
