@@ -123,10 +123,12 @@ class Settings:
         "where VMs read their scheduled events; port 0 takes any free one",
     )
     control: Address = _setting(
-        Address("127.0.0.1", 8170), Address.parse, "where the CLI and the console reach the server"
+        Address("127.0.0.1", 8170), Address.parse, "where the CLI reaches the server"
     )
     arm: Address = _setting(
-        Address("127.0.0.1", 8171), Address.parse, "where az and the Azure SDKs reach the server"
+        Address("127.0.0.1", 8171),
+        Address.parse,
+        "where az and the Azure SDKs will reach the server; not served yet",
     )
     fleet: Path | None = _setting(
         None, optional(file_path), "fleet file; none: the built-in demo fleet, in emulator mode"

@@ -66,6 +66,16 @@ def test_settings_as_json_have_the_shape_of_the_api(tmp_path: Path) -> None:
     assert found["clock"] == {"name": "clock", "value": "paused", "origin": f"file {file}:1"}
 
 
+def test_help_shows_what_a_setting_may_be_and_its_default_in_either_mode() -> None:
+    shown = " ".join(invoke("serve", "--help").stdout.split())
+
+    assert "--log-level debug|info|warning|error" in shown
+    assert "--rate-limit on|off" in shown
+    assert "--metadata HOST:PORT" in shown
+    assert "default: 1x; real in service mode]" in shown
+    assert "default: (empty)]" in shown
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_is_taught_to_complete(shell: str) -> None:
     result = invoke("completion", shell)

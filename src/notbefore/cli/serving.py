@@ -1,6 +1,8 @@
 """Serving, and the settings it is done with. Their flags are made from the table of settings."""
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,8 +13,8 @@ from notbefore.cli import wire
 from notbefore.cli.failures import RefusedError, UsageError
 from notbefore.cli.session import Session, control_address, json_option, wants_json
 from notbefore.cli.tables import setting_table
-from notbefore.setting_values import show
-from notbefore.settings import SETTINGS, Resolved, SettingsError, load_here
+from notbefore.setting_values import Address, show
+from notbefore.settings import SETTINGS, Resolved, Setting, SettingsError, load_here
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,8 +25,8 @@ def setting_options(function: F) -> F:
         function = click.option(
             setting.flag,
             setting.name,
-            metavar="VALUE",
-            help=f"{setting.help} [env: {setting.variable}; default: {show(setting.default)}].",
+            metavar=_form(setting),
+            help=f"{setting.help} [env: {setting.variable}; default: {_default(setting)}].",
         )(function)
     return click.option(
         "--config",
@@ -32,6 +34,32 @@ def setting_options(function: F) -> F:
         metavar="FILE",
         help="Settings file [env: NOTBEFORE_CONFIG; default: notbefore.toml, if there is one].",
     )(function)
+
+
+def _form(setting: Setting) -> str:
+    """What the flag takes, as far as the default's type tells."""
+    match setting.default:
+        case StrEnum():
+            return "|".join(type(setting.default))
+        case bool():
+            return "on|off"
+        case int() | float():
+            return "N"
+        case timedelta():
+            return "SPAN"
+        case Path():
+            return "PATH"
+        case Address():
+            return "HOST:PORT"
+        case _:
+            return "VALUE"
+
+
+def _default(setting: Setting) -> str:
+    usual, in_service = show(setting.default) or "(empty)", show(setting.service_default)
+    if setting.service_default == setting.default:
+        return usual
+    return f"{usual}; {in_service} in service mode"
 
 
 @click.command()
