@@ -235,6 +235,35 @@ class VirtualClock(_Timekeeper):
         return left / self._pace.speed if self._pace.speed else None
 
 
+class FollowingClock(_Timekeeper):
+    """Another process's clock, carried on from what was last heard of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pace = _Pace(wall_clock(), 1)
+
+    def follow(self, instant: datetime, speed: float) -> None:
+        self._pace = _Pace(instant, speed)
+        self._moved.set()
+        for watcher in self._watchers:
+            watcher()
+
+    @override
+    def now(self) -> datetime:
+        return self._pace.now()
+
+    @override
+    def catch_up(self, instant: datetime) -> None:
+        self.follow(max(instant, self.now()), self._pace.speed)
+
+    @override
+    def _real_time_until(self, instant: datetime) -> float | None:
+        left = (instant - self.now()).total_seconds()
+        if left <= 0:
+            return 0
+        return min(left / self._pace.speed, _LONGEST_WAIT) if self._pace.speed else None
+
+
 def _whole_second(instant: datetime) -> datetime:
     """The instant, or the first whole second after it."""
     part = timedelta(microseconds=instant.microsecond)

@@ -1,5 +1,5 @@
 from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.service.directory import MemoryDirectory
+from notbefore.service.directory import MemoryDirectory, Place
 from notbefore.service.ports import Caller, Commit, Saved
 from tests.builders import a_binding, a_scope
 
@@ -144,3 +144,16 @@ def test_the_generation_does_not_move_for_events() -> None:
     directory.hear(Commit(scopes=(Saved(scope=a_scope(), revision=2),)))
 
     assert directory.generation == before
+
+
+def test_a_directory_that_takes_another_over_knows_what_that_one_knew_and_nothing_else() -> None:
+    directory, other = two_vms(), MemoryDirectory()
+    other.move([Place(VM2.name, VM2.scope_id, "10.0.0.1")])
+    before = directory.generation
+
+    directory.take_over(other)
+
+    assert directory.by_address("10.0.0.1") == VM2
+    assert directory.by_address("10.0.0.2") is None
+    assert directory.by_name("vm1") is None
+    assert directory.generation != before

@@ -5,6 +5,7 @@ documents only, and for one scope never an older one after a newer one.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from notbefore.core.ids import ScopeId
@@ -14,15 +15,34 @@ from notbefore.service.ports import Commit, Saved
 Rendered = TypeVar("Rendered")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageContent:
+    """All that a page shows of a scope, and so all that a Board has to be told."""
+
+    scope_id: ScopeId
+    revision: int
+    is_active: bool
+    document: Document
+
+
+def page_content(saved: Saved) -> PageContent:
+    return PageContent(
+        scope_id=saved.scope.id,
+        revision=saved.revision,
+        is_active=saved.scope.active,
+        document=document(saved.scope),
+    )
+
+
 class Page(Generic[Rendered]):
     """One scope's document, with its renderings kept as they are asked for."""
 
     __slots__ = ("_render", "_rendered", "document", "is_active", "revision")
 
-    def __init__(self, saved: Saved, render: Callable[[Document, str], Rendered]) -> None:
-        self.document = document(saved.scope)
-        self.is_active = saved.scope.active
-        self.revision = saved.revision
+    def __init__(self, content: PageContent, render: Callable[[Document, str], Rendered]) -> None:
+        self.document = content.document
+        self.is_active = content.is_active
+        self.revision = content.revision
         self._render = render
         self._rendered: dict[str, Rendered] = {}
 
@@ -44,13 +64,16 @@ class Board(Generic[Rendered]):
         return self._pages.get(scope_id)
 
     def put(self, saved: Saved) -> None:
-        shown = self._pages.get(saved.scope.id)
-        if shown is not None and shown.revision >= saved.revision:
+        self.show(page_content(saved))
+
+    def show(self, content: PageContent) -> None:
+        shown = self._pages.get(content.scope_id)
+        if shown is not None and shown.revision >= content.revision:
             return
-        page = self._pages[saved.scope.id] = Page(saved, self._render)
+        page = self._pages[content.scope_id] = Page(content, self._render)
         if shown is not None and shown.document.incarnation != page.document.incarnation:
             for watcher in self._watchers:
-                watcher(saved.scope.id)
+                watcher(content.scope_id)
 
     def watch(self, watcher: Callable[[ScopeId], None]) -> None:
         """Call the watcher whenever a scope's VMs would read something else than before."""

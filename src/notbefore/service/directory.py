@@ -1,7 +1,22 @@
 """Who is calling: VMs by address and by name, in memory."""
 
-from notbefore.core.ids import ResourceName
+from collections.abc import Iterable
+from typing import NamedTuple, Self
+
+from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.service.ports import Binding, Caller, Commit
+
+
+class Place(NamedTuple):
+    """As much of a Binding as it takes to know a caller."""
+
+    name: ResourceName
+    scope_id: ScopeId
+    address: str
+
+    @classmethod
+    def of(cls, binding: Binding) -> Self:
+        return cls(binding.name, binding.scope_id, binding.address)
 
 
 class MemoryDirectory:
@@ -22,22 +37,36 @@ class MemoryDirectory:
         return self._by_name.get(name.casefold())
 
     def bind(self, binding: Binding) -> None:
-        self._forget(binding.name)
-        caller = Caller(name=binding.name, scope_id=binding.scope_id)
-        self._by_name[binding.name.casefold()] = caller
-        # A VM without an address can be reached by name only.
-        if binding.address:
-            self._by_address[binding.address] = caller
-            self._addresses[binding.name] = binding.address
+        self._put(Place.of(binding))
 
     def hear(self, commit: Commit) -> None:
-        if not commit.bound and not commit.unbound:
-            return
-        for name in commit.unbound:
+        if commit.bound or commit.unbound:
+            self.move(map(Place.of, commit.bound), gone=commit.unbound)
+
+    def move(self, places: Iterable[Place], *, gone: Iterable[ResourceName] = ()) -> None:
+        """Know VMs by these places from now on, and those that are gone no more."""
+        for name in gone:
             self._forget(name)
-        for binding in commit.bound:
-            self.bind(binding)
+        for place in places:
+            self._put(place)
         self._generation += 1
+
+    def take_over(self, other: "MemoryDirectory") -> None:
+        """Know at once what the other knows, and nothing else; the other is not to be used more."""
+        self._by_address = other._by_address  # noqa: SLF001  # one of the same class
+        self._by_name = other._by_name  # noqa: SLF001
+        self._addresses = other._addresses  # noqa: SLF001
+        self._generation += 1
+
+    def _put(self, place: Place) -> None:
+        name, scope_id, address = place
+        self._forget(name)
+        caller = Caller(name=name, scope_id=scope_id)
+        self._by_name[name.casefold()] = caller
+        # A VM without an address can be reached by name only.
+        if address:
+            self._by_address[address] = caller
+            self._addresses[name] = address
 
     def _forget(self, name: ResourceName) -> None:
         # The address may have been given to another VM since: that one keeps it.
