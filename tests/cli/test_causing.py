@@ -91,6 +91,16 @@ def test_an_event_is_approved_and_completed_by_the_first_characters_of_its_id(
     assert "Reboot Completed" in completed.stdout
 
 
+def test_approving_what_is_over_says_that_nothing_has_changed(served: Served) -> None:
+    event = served.schedule("web")
+    served.run("cancel", event)
+
+    result = served.run("approve", event)
+
+    assert result.exit_code == 0
+    assert result.stdout.endswith("It was over before: nothing has changed.\n")
+
+
 def test_canceling_shows_every_event_that_is_called_off(served: Served) -> None:
     served.start(served.steered.switch_on("web", "report")).result()
     served.run("maintain", "--host", "rack1")

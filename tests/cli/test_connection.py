@@ -49,7 +49,8 @@ def test_a_control_listener_is_named_by_host_and_port_or_by_url(typed: str, url:
 
 
 @pytest.mark.parametrize(
-    "typed", ["", "http://", "ftp://host:1", "http://host/v1", "http://me:it@host", "host:many"]
+    "typed",
+    ["", "http://", "ftp://host:1", "http://host/v1", "http://me:it@host", "host:many", "host"],
 )
 def test_what_is_no_address_is_wrong_usage(typed: str) -> None:
     with pytest.raises(UsageError) as caught:

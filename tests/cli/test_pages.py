@@ -8,7 +8,7 @@ from notbefore.cli.wire import (
     Health,
     Maintenance,
 )
-from tests.cli.answers import MINUTE, NOON, B, a_row, a_scope, a_vm, an_event
+from tests.cli.answers import MINUTE, NOON, A, B, a_row, a_scope, a_vm, an_event
 from tests.cli.printing import printed
 
 EMULATOR = Health("emulator", "http://127.0.0.1:8169")
@@ -41,8 +41,20 @@ def test_in_service_mode_only_the_vm_itself_can_read_its_document() -> None:
     ]
 
 
+def test_one_command_line_does_for_all_scopes_in_service_mode() -> None:
+    unseen = [an_event(announced=False), an_event(B, scope="vm/db", announced=False)]
+
+    assert sum("curl" in line for line in printed(pages.notice_page(unseen, SERVICE))) == 1
+
+
 def test_announced_events_need_no_such_words() -> None:
     assert printed(pages.notice_page([an_event()], EMULATOR)) == []
+
+
+def test_a_failed_host_gives_no_notice_to_anybody_so_there_is_none_to_switch_on() -> None:
+    failed = an_event(announced=False, start_cause="host_failure")
+
+    assert printed(pages.notice_page([failed], EMULATOR)) == []
 
 
 def test_a_waiting_event_comes_with_the_next_step() -> None:
@@ -54,6 +66,24 @@ def test_a_waiting_event_comes_with_the_next_step() -> None:
         "To see what it waits for:              notbefore explain 0000000B",
     ]
     assert printed(pages.next_steps([started])) == []
+
+
+def test_of_several_waiting_events_the_next_step_is_shown_for_the_first() -> None:
+    assert printed(pages.next_steps([an_event(A), an_event(B)])) == [
+        "",
+        "To approve the first ahead of its NotBefore:  notbefore approve 0000000A",
+        "To see what the first waits for:              notbefore explain 0000000A",
+    ]
+
+
+def test_a_canceled_event_has_no_time_left() -> None:
+    canceled = an_event(status="Canceled", ended_at=NOON - 10 * MINUTE)
+    found = Explanation(event=canceled, now=NOON - 5 * MINUTE, why="called off", next_step="none")
+
+    lines = printed(pages.explanation_page(found))
+
+    assert "  NotBefore    2026-01-05 12:00:00 UTC" in lines
+    assert "  ended        2026-01-05 11:50:00 UTC (5m ago)" in lines
 
 
 def test_an_explanation_tells_all_there_is_to_know() -> None:
@@ -121,6 +151,18 @@ def test_an_empty_fleet_says_how_to_fill_it() -> None:
     assert printed(pages.fleet_page(Fleet(()), now=NOON)) == [
         "The fleet is empty. 'notbefore fleet apply FILE' fills it."
     ]
+
+
+def test_scopes_whose_vms_are_all_gone_are_left_out_once_their_events_are_over() -> None:
+    gone, busy = a_scope("vm/gone"), a_scope("vm/busy", open_events=1)
+
+    shown = printed(pages.fleet_page(Fleet((a_scope("vm/web", a_vm()), gone, busy)), now=NOON))
+    empty = printed(pages.fleet_page(Fleet((gone,)), now=NOON))
+
+    assert not any("vm/gone" in line for line in shown)
+    assert any("vm/busy" in line for line in shown)
+    assert shown[-1] == "1 VM in 2 scopes"
+    assert empty == ["The fleet is empty. 'notbefore fleet apply FILE' fills it."]
 
 
 def test_what_was_applied_is_counted_and_named() -> None:

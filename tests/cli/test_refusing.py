@@ -164,6 +164,8 @@ def test_every_command_says_that_no_server_answers(words: str) -> None:
         "maintain --host a --type wobble",
         "clock step",
         "clock step 1m --to 2026-01-05T12:00:00Z",
+        "clock step --to tomorrow",
+        "clock step --to 2026-01-05T12:00:00",
         "clock speed fast",
         "events --watch --all",
         "events --limit 0",
@@ -180,6 +182,18 @@ def test_wrong_usage_exits_with_2_before_any_server_is_asked(words: str) -> None
 
     assert result.exit_code == 2
     assert result.stderr
+
+
+def test_a_command_with_a_slip_is_suggested() -> None:
+    assert "Did you mean 'events'?" in invoke("event").stderr
+    assert "Did you mean 'reboot'?" in invoke("schedule", "rebot").stderr
+
+
+def test_the_clock_is_told_to_go_back_in_vain(served: Served) -> None:
+    result = served.run("clock", "step", "--to", "2026-01-05T11:00:00Z")
+
+    assert result.exit_code == 1
+    assert "Time only goes forward" in result.stderr
 
 
 def test_the_nearest_control_option_counts(served: Served) -> None:

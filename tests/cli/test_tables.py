@@ -27,7 +27,7 @@ def test_events_stand_in_a_table_with_the_time_left() -> None:
             resources=("api_0", "api_1"),
         ),
         an_event("0000000C-0", approval=Approval("cli:ada", NOW)),
-        an_event("0000000D-0", status="Canceled", not_before=None, ended_at=NOW - DAY),
+        an_event("0000000D-0", status="Canceled", ended_at=NOW - DAY),
     ]
 
     assert printed([event_table(events, now=NOW)]) == [
@@ -50,6 +50,17 @@ def test_history_says_when_what_to_whom_by_whom_and_why() -> None:
         "2026-01-05 12:00:00 Reboot started 0000000A web cli:ada: approved",
         "2026-01-05 12:00:00 resource added          web boot",
     ]
+
+
+def test_what_happened_is_never_broken_in_two() -> None:
+    row = a_row(
+        action="interrupted",
+        event_type="Terminate",
+        resources=("FrontEnd_IN_0", "FrontEnd_IN_1"),
+        cause="VM FrontEnd_IN_0 is gone",
+    )
+
+    assert "Terminate interrupted" in printed([history_table([row])])[1]
 
 
 def test_a_vm_is_shown_with_its_place() -> None:

@@ -1,5 +1,6 @@
 """The root of the command line. Each command's module is imported when that command is wanted."""
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -48,6 +49,17 @@ class _Root(click.Group):
             return None
         found: click.Command = getattr(importlib.import_module(f"notbefore.cli.{module}"), cmd_name)
         return _with_epilog(found)
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        # click suggests from the commands it was given, and here it was given none.
+        name = args[0]
+        near = [] if name in COMMANDS else difflib.get_close_matches(name, COMMANDS, n=1)
+        if near and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     @override
     def invoke(self, ctx: click.Context) -> Any:

@@ -1,13 +1,14 @@
 """The server's clock, as people move it."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import click
 from rich.console import RenderableType
 
 from notbefore.cli import pages, wire
 from notbefore.cli.connection import ENDLESS, Answer
-from notbefore.cli.parameters import Span, Speed
+from notbefore.cli.parameters import AN_INSTANT, Instant, Span, Speed
 from notbefore.cli.session import Session, with_session
 from notbefore.cli.tables import history_table
 
@@ -52,17 +53,22 @@ def speed(session: Session, speed: float) -> None:
 
 
 @clock.command()
-@click.argument("span", type=Span(), metavar="SPAN", required=False)
-@click.option("--to", metavar="INSTANT", help="Go to an instant, like 2026-11-15T22:00:00Z.")
+@click.argument("span", type=Span(), metavar="[SPAN]", required=False)
+@click.option(
+    "--to",
+    type=Instant(),
+    metavar="INSTANT",
+    help=f"Instead of SPAN: the instant to go to, like {AN_INSTANT}.",
+)
 @with_session
-def step(session: Session, span: str | None, to: str | None) -> None:
+def step(session: Session, span: str | None, to: datetime | None) -> None:
     """Move the clock forward by SPAN, like 15m.
 
     All that falls due on the way happens, in order and at its own time, before this returns.
     """
     if (span is None) == (to is None):
         raise click.UsageError("say how far: SPAN or --to INSTANT, one of them")
-    body = {"by": span} if to is None else {"to": to}
+    body = {"by": span} if to is None else {"to": to.isoformat()}
     if session.is_json:
         click.echo(session.control.post("/v1/clock/step", body, timeout=ENDLESS).as_json())
         return

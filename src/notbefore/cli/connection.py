@@ -4,6 +4,7 @@ Never through a proxy and never after a redirect: what is asked here can take ma
 """
 
 import getpass
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ WATCHING: Final = httpx2.Timeout(30, connect=5, read=60)
 """The stream of changes says something every 15 s, so a minute of silence is a dead server."""
 _LONGEST_CHANGE: Final = 256 * 1024 * 1024
 _LONGEST_ACTOR: Final = 64
+_PORT: Final = re.compile(r":[0-9]+/?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,10 @@ def normal_address(text: str) -> str:
         url = httpx2.URL(text if "://" in text else f"http://{text}")
     except httpx2.InvalidURL as error:
         raise _not_an_address(text) from error
+    # Without a port it would be 80, where nobody who leaves it out has a server.
+    has_port = "://" in text or _PORT.search(text) is not None
     is_plain = url.path in {"", "/"} and not url.query and not url.fragment and not url.userinfo
-    if url.scheme not in {"http", "https"} or not url.host or not is_plain:
+    if url.scheme not in {"http", "https"} or not url.host or not is_plain or not has_port:
         raise _not_an_address(text)
     return str(url).rstrip("/")
 

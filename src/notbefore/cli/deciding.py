@@ -19,7 +19,13 @@ def approve(session: Session, event: str) -> None:
     EVENT is an id, or the first characters of one; none is needed if one event is open.
     """
     answer = session.control.post(f"{lookup.event_path(session.control, event)}/approve")
-    session.show(answer, lambda: _page(session, (answer.read(wire.Event),)))
+    session.show(answer, lambda: _approved(session, answer.read(wire.Event)))
+
+
+def _approved(session: Session, event: wire.Event) -> Iterator[RenderableType]:
+    yield from _page(session, (event,))
+    if event.ended_at is not None:
+        yield "It was over before: nothing has changed."
 
 
 @click.command()

@@ -1,5 +1,8 @@
 """Looking: events, why one is where it is, and what happened before."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
 
 from notbefore.cli import lookup, pages, wire
@@ -13,17 +16,21 @@ from notbefore.cli.parameters import (
 from notbefore.cli.session import Session, with_session
 from notbefore.cli.tables import history_table
 
-_vm_option = click.option(
-    "--vm", metavar="NAME", help="Only those of this VM.", shell_complete=complete_vm
-)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _vm_option(help: str) -> Callable[[F], F]:
+    return click.option("--vm", metavar="NAME", help=help, shell_complete=complete_vm)
 
 
 @click.command()
 @click.option("--all", "all_", is_flag=True, help="Those that are over, too.")
-@_vm_option
+@_vm_option("Only those of this VM.")
 @scope_option("Only those of this scope.")
 @type_option("Only those of this type.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, the newest."
+)
 @click.option("--watch", is_flag=True, help="Go on showing changes as they happen; Ctrl-C ends.")
 @with_session
 def events(
@@ -81,18 +88,23 @@ def explain(session: Session, event: str) -> None:
 
 
 @click.command()
-@_vm_option
+@_vm_option("Only what concerns this VM.")
 @click.option(
     "--event",
     metavar="EVENT",
     help="Only what happened to this event.",
     shell_complete=complete_event,
 )
-@scope_option("Only those of this scope.")
-@type_option("Only those of events of this type.")
-@click.option("--actor", metavar="NAME", help="Only what this one did.")
+@scope_option("Only what happened in this scope.")
+@type_option("Only what happened to events of this type.")
+@click.option("--actor", metavar="NAME", help="Only what this one did, like cli:ada.")
 @click.option("--before", type=int, metavar="N", help="Only what is older than line N.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many lines.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most so many lines [default: 100].",
+)
 @with_session
 def history(
     session: Session,

@@ -32,6 +32,7 @@ EPILOG = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 the serve
 # What to do next after a refusal of the API, where its own words don't say it in the CLI's terms.
 ADVICE = {
     "already_started": "'notbefore explain EVENT' says what it waits for now.",
+    "bad_step": "Time only goes forward: 'notbefore clock' tells where it stands.",
     "closed_event": "'notbefore events' lists the open events.",
     "not_spot": "'notbefore fleet show' shows the priority of each VM.",
     "notice_too_short": "On an emulator, --short-notice allows it.",

@@ -33,7 +33,8 @@ def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableT
     """For events that nobody was told of: what happens, and how to be told next time."""
     unseen: dict[str, Event] = {}
     for event in events:
-        if not event.announced:
+        # A host that fails gives no notice to those who read, either.
+        if not event.announced and event.start_cause != "host_failure":
             unseen.setdefault(event.scope, event)
     if not unseen:
         return
@@ -45,8 +46,9 @@ def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableT
         yield "The first read of a document switches notice on:"
     else:
         yield "The first read of a document, by its own VM, switches notice on:"
-    for event in unseen.values():
-        yield _command_line(_curl(plain(event.resources[0]), health))
+    # In service mode they are all the same: who asks is told by the address.
+    for curl in dict.fromkeys(_curl(plain(e.resources[0]), health) for e in unseen.values()):
+        yield _command_line(curl)
 
 
 def _curl(vm: str, health: Health) -> str:
@@ -66,8 +68,10 @@ def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
         return
     first = short_ids(event.event_id for event in waiting)[waiting[0].event_id]
     yield ""
-    yield f"To approve it ahead of its NotBefore:  notbefore approve {first}"
-    yield f"To see what it waits for:              notbefore explain {first}"
+    it = "it" if len(waiting) == 1 else "the first"
+    approve, explain = f"To approve {it} ahead of its NotBefore:", f"To see what {it} waits for:"
+    yield f"{approve}  notbefore approve {first}"
+    yield f"{explain:<{len(approve)}}  notbefore explain {first}"
 
 
 def explanation_page(found: Explanation) -> Iterator[RenderableType]:
@@ -112,7 +116,8 @@ def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
     yield "duration", event.duration or "unknown"
     yield "created", f"{instant(event.created_at)} UTC ({ago(event.created_at, now)})"
     if event.not_before is not None:
-        yield "NotBefore", f"{instant(event.not_before)} UTC ({ahead(event.not_before, now)})"
+        left = "" if event.ended_at is not None else f" ({ahead(event.not_before, now)})"
+        yield "NotBefore", f"{instant(event.not_before)} UTC{left}"
     if event.approval is not None:
         by = "the scope's policy" if event.approval.by_policy else plain(event.approval.by)
         yield "approved", f"{instant(event.approval.at)} UTC by {by}"
@@ -130,15 +135,17 @@ def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
 
 
 def fleet_page(fleet: Fleet, *, now: datetime) -> Iterator[RenderableType]:
-    if not fleet.scopes:
+    # A scope outlives its VMs, which may come back; until then there is nothing to see in it.
+    shown = [scope for scope in fleet.scopes if scope.vms or scope.open_events]
+    if not shown:
         yield "The fleet is empty. 'notbefore fleet apply FILE' fills it."
         return
-    for scope in fleet.scopes:
+    for scope in shown:
         yield _scope_heading(scope, now)
         yield vm_table(scope.vms) if scope.vms else "no VMs"
         yield ""
-    vms = sum(len(scope.vms) for scope in fleet.scopes)
-    yield f"{count(vms, 'VM')} in {count(len(fleet.scopes), 'scope')}"
+    vms = sum(len(scope.vms) for scope in shown)
+    yield f"{count(vms, 'VM')} in {count(len(shown), 'scope')}"
 
 
 def _scope_heading(scope: Scope, now: datetime) -> Text:

@@ -1,6 +1,7 @@
 """What commands take, beyond plain text; and how a shell completes it from the running server."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+AN_INSTANT: Final = "2026-11-15T22:00:00Z"
 EVENT_TYPES: Final = tuple(type_.lower() for type_ in EventType)
 
 
@@ -32,6 +34,24 @@ class Span(click.ParamType[str]):
         except InvalidDurationError as error:
             self.fail(str(error), param, ctx)
         return value
+
+
+class Instant(click.ParamType[datetime]):
+    """A point in time with its offset, which only then means the same everywhere."""
+
+    name = "instant"
+
+    @override
+    def convert(
+        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        try:
+            found = datetime.fromisoformat(str(value))
+        except ValueError:
+            found = None
+        if found is None or found.tzinfo is None:
+            self.fail(f"{value!r} is not an instant: write it like {AN_INSTANT}", param, ctx)
+        return found
 
 
 class Speed(click.ParamType[float]):

@@ -31,11 +31,18 @@ def event_table(events: Sequence[Event], *, now: datetime) -> Table:
             short[event.event_id],
             Text(event.type, TYPE_STYLES.get(event.type, "")),
             Text(event.status, STATUS_STYLES.get(event.status, "")),
-            "" if event.not_before is None else instant(event.not_before),
+            _still_to_come(event),
             stand(event, now),
             listing(event.resources),
         )
     return table
+
+
+def _still_to_come(event: Event) -> str:
+    # Beside how long ago an event was canceled, its NotBefore would read as the time of that.
+    if event.not_before is None or event.ended_at is not None:
+        return ""
+    return instant(event.not_before)
 
 
 def history_table(rows: Sequence[Row]) -> Table:
@@ -110,7 +117,7 @@ def _table(*columns: str) -> Table:
 
 
 _NEVER_FOLDED: Final = frozenset(
-    {"Event", "Type", "Status", "NotBefore (UTC)", "", "At (UTC)", "UD", "FD", "Setting"}
+    {"Event", "Type", "Status", "NotBefore (UTC)", "", "At (UTC)", "What", "UD", "FD", "Setting"}
 )
 
 
