@@ -169,6 +169,63 @@ async def test_an_address_that_another_vm_has_is_a_conflict(control: Steering) -
     assert (status, error["code"], error["field"]) == (409, "address_taken", "address")
 
 
+async def test_two_vms_may_swap_their_addresses(control: Steering) -> None:
+    web, report, *others = FLEET["vms"]
+    swapped = [
+        {**web, "address": report["address"]},
+        {**report, "address": web["address"]},
+        *others,
+    ]
+
+    applied = await control.put_fleet({**FLEET, "vms": swapped})
+
+    assert applied["changed"] == ["web", "report"]
+    assert (await control.get("/v1/vms/web"))["address"] == "10.0.0.2"
+    assert (await control.get("/v1/vms/report"))["address"] == "10.0.0.1"
+
+
+async def test_a_vm_gives_way_to_the_one_that_its_address_is_declared_for(
+    control: Steering,
+) -> None:
+    fleet = {"vms": [{"name": "web", "address": "10.0.0.2"}, {"name": "report"}]}
+
+    await control.put_fleet(fleet)
+
+    assert (await control.get("/v1/vms/web"))["address"] == "10.0.0.2"
+    assert (await control.get("/v1/vms/report"))["address"].startswith("10.1.0.")
+
+
+async def test_pruning_takes_a_vm_out_of_a_scope_that_it_is_not_planned_in(
+    control: Steering,
+) -> None:
+    joined = {"availability_sets": [{"name": "front", "vms": ["web", "report"]}]}
+
+    applied = await control.put_fleet(joined, prune="true")
+
+    assert {"web", "report"} <= set(applied["removed"])
+    assert applied["added"] == ["web", "report"]
+    vm = await control.get("/v1/vms/web")
+    assert (vm["scope"], vm["address"]) == ("avset/front", "10.0.0.1")
+    assert (await control.get("/v1/scopes/vm/web"))["vms"] == []
+
+
+async def test_a_vm_that_is_made_anew_has_nothing_to_fear_from_what_the_old_one_was_in_for(
+    control: Steering,
+) -> None:
+    """I9, F18: nor does it read of it."""
+    await control.switch_on("web")
+    event = await control.schedule("Terminate", "web")
+    await control.post(f"/v1/events/{event['event_id']}/approve")
+    await control.put_fleet({**FLEET, "vms": FLEET["vms"][1:]}, prune="true")
+
+    await control.put_fleet(FLEET)
+
+    ended = await control.get(f"/v1/events/{event['event_id']}")
+    assert (ended["status"], ended["ended_at"]) == ("Completed", later())
+    scope = await control.get("/v1/scopes/vm/web")
+    assert (scope["open_events"], [vm["name"] for vm in scope["vms"]]) == (0, ["web"])
+
+
 async def test_unknown_things_are_not_found(control: Steering) -> None:
     assert await control.refused("GET", "/v1/vms/nobody") == (
         404,

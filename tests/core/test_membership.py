@@ -2,9 +2,10 @@ from dataclasses import replace
 
 from notbefore.core import membership
 from notbefore.core.ids import ResourceName
-from notbefore.core.model import Policy, Priority, ResourceState, document
+from notbefore.core.model import EventStatus, Policy, Priority, ResourceState, document
 from notbefore.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged
-from tests.builders import MINUTE, NOON, A, a_resource, a_scope, an_event
+from tests.builders import MINUTE, NOON, A, B, a_resource, a_scope, an_event
+from tests.core.builders_core import names_of_facts
 
 VM1, VM2 = ResourceName("vm1"), ResourceName("vm2")
 
@@ -85,3 +86,20 @@ def test_enrolling_touches_neither_events_nor_incarnation_nor_activation() -> No
     assert document(change.scope) == document(scope)
     assert change.scope.active
     assert change.scope.last_read_at == NOON
+
+
+def test_a_vm_that_is_made_anew_is_not_in_the_events_of_the_one_that_is_gone() -> None:
+    """I9, F18: what has started goes on for the others, and is done where there are none."""
+    scope = a_scope(
+        an_event(A, status=EventStatus.STARTED, resources=["vm1"]),
+        an_event(B, status=EventStatus.STARTED, resources=["vm1", "vm2"]),
+        resources=[a_resource("vm2")],
+    )
+
+    change = membership.enroll(scope, a_scope(resources=[a_resource("vm1")]), now=NOON)
+
+    assert document(change.scope).events == (
+        an_event(B, status=EventStatus.STARTED, resources=["vm2"]),
+    )
+    assert change.scope.incarnation == scope.incarnation + 1
+    assert names_of_facts(change) == ["ResourceAdded", "Completed", "Narrowed"]

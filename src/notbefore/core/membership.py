@@ -3,10 +3,18 @@
 from dataclasses import replace
 from datetime import datetime
 
-from notbefore.core.change import Change
+from notbefore.core.change import Change, with_event, without_event
 from notbefore.core.ids import ResourceName
-from notbefore.core.model import Resource, Scope
-from notbefore.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged, Transition
+from notbefore.core.model import EventStatus, Resource, Scope
+from notbefore.core.starting import settle
+from notbefore.core.transitions import (
+    Completed,
+    Narrowed,
+    PolicyChanged,
+    ResourceAdded,
+    ResourceChanged,
+    Transition,
+)
 
 
 def enroll(scope: Scope, planned: Scope, *, now: datetime) -> Change:
@@ -36,4 +44,30 @@ def enroll(scope: Scope, planned: Scope, *, now: datetime) -> Change:
     if planned.policy != scope.policy:
         facts.append(PolicyChanged(scope_id=scope.id, at=now))
     after = replace(scope, resources=resources, policy=planned.policy)
-    return Change(scope=after, transitions=tuple(facts))
+    change = Change(scope=after, transitions=tuple(facts))
+    for name in planned.resources:
+        if name not in scope.resources:
+            change = change.plus(_left_behind(change.scope, name, now=now))
+    return change if change.scope.events == scope.events else settle(scope, change, now=now)
+
+
+def _left_behind(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
+    """Take a new VM's name out of events that began for one of that name which is gone.
+
+    Or the new one would read of them, and a delete that was under way would delete it.
+    """
+    change = Change(scope=scope)
+    for event in scope.events.values():
+        if name not in event.resources:
+            continue
+        others = tuple(other for other in event.resources if other != name)
+        if others:
+            narrowed = replace(event, resources=others)
+            less = Narrowed(scope_id=scope.id, at=now, event=narrowed, resource=name)
+            step = Change(scope=with_event(change.scope, narrowed), transitions=(less,))
+        else:
+            over = replace(event, status=EventStatus.COMPLETED)
+            done = Completed(scope_id=scope.id, at=now, event=over)
+            step = Change(scope=without_event(change.scope, event.id), transitions=(done,))
+        change = change.plus(step)
+    return change

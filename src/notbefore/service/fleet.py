@@ -2,7 +2,7 @@
 
 import hashlib
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from notbefore.core import lifecycle, membership
@@ -80,15 +80,16 @@ class Fleet:
     def _apply(self, tx: Transaction, plan: FleetPlan, *, by: Actor, prune: bool) -> Applied:
         kept = {str(binding.name): binding.address for binding in tx.bindings()}
         planned = expand(plan, address_range=self._address_range, kept=kept)
-        return _apply(tx, planned, by=by, prune=prune)
+        removed = _prune(tx, planned, by) if prune else []
+        _release(tx, planned, kept)
+        return replace(_enroll(tx, planned, by=by), removed=tuple(removed))
 
     def _with_last_read(self, view: ScopeView) -> ScopeView:
         last = self._reading.last_read(view.scope)
         return replace(view, scope=replace(view.scope, last_read_at=last))
 
 
-def _apply(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor, prune: bool) -> Applied:
-    removed = _prune(tx, planned, by) if prune else []
+def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> Applied:
     added: list[ResourceName] = []
     changed: list[ResourceName] = []
     unchanged = 0
@@ -105,9 +106,7 @@ def _apply(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor, prune
         added += new
         changed += touched
         unchanged += len(plan.scope.resources) - len(new) - len(touched)
-    return Applied(
-        added=tuple(added), changed=tuple(changed), removed=tuple(removed), unchanged=unchanged
-    )
+    return Applied(added=tuple(added), changed=tuple(changed), unchanged=unchanged)
 
 
 def _bind(tx: Transaction, bindings: Sequence[Binding]) -> list[ResourceName]:
@@ -120,15 +119,24 @@ def _bind(tx: Transaction, bindings: Sequence[Binding]) -> list[ResourceName]:
     return moved
 
 
+def _release(tx: Transaction, planned: Sequence[PlannedScope], kept: Mapping[str, str]) -> None:
+    """Take the addresses back that are to change hands: two VMs may swap theirs."""
+    for binding in (binding for plan in planned for binding in plan.bindings):
+        if kept.get(binding.name, binding.address) == binding.address:
+            continue
+        if (former := tx.binding(binding.name)) is not None:
+            tx.bind(replace(former, address=""))
+
+
 def _prune(tx: Transaction, planned: Sequence[PlannedScope], by: Actor) -> list[ResourceName]:
-    wanted = {name for plan in planned for name in plan.scope.resources}
+    wanted = {(plan.scope.id, name) for plan in planned for name in plan.scope.resources}
     removed = []
     for scope_id in [saved.scope.id for saved in tx.scopes()]:
         # Loaded one by one: a VM that goes may be the last thing another scope's event waited for.
         scope = tx.load(scope_id)
         change = Change(scope=scope)
         for name in scope.resources:
-            if name not in wanted:
+            if (scope_id, name) not in wanted:
                 change = change.plus(lifecycle.remove(change.scope, name, now=tx.now))
                 removed.append(name)
         save(tx, change, by=by)
