@@ -12,10 +12,11 @@ from notbefore.core.ids import EventId, HostName, ResourceName, ScopeId
 from notbefore.core.model import Actor, Event, EventStatus, EventType, Scope
 from notbefore.core.transitions import Started
 from notbefore.service.deciding import Decider, save
-from notbefore.service.ports import Actuator, Commit, EventRecord, Transaction
+from notbefore.service.ports import Actuator, Commit, EventRecord, HistoryFilter, Transaction
 
 _ACTUATOR = Actor(name="actuator")
 _SPARE_HOSTS = "spare hosts used"
+_INTERRUPTED = "interrupted"
 
 
 class Carrying:
@@ -23,9 +24,7 @@ class Carrying:
         self._decider = decider
 
     async def interrupted(self, scope_id: ScopeId, event_id: EventId) -> None:
-        await self._report(
-            scope_id, event_id, lambda s, tx: lifecycle.interrupt(s, event_id, now=tx.now)
-        )
+        await self._report(scope_id, event_id, lambda s, tx: _interrupt(s, event_id, tx))
 
     async def restored(self, scope_id: ScopeId, event_id: EventId) -> None:
         await self._report(
@@ -74,6 +73,15 @@ def hand_over(commit: Commit, actuator: Actuator) -> None:
     for fact in commit.transitions:
         if isinstance(fact, Started):
             actuator.begin(fact.scope_id, fact.event)
+
+
+def _interrupt(scope: Scope, event_id: EventId, tx: Transaction) -> Change:
+    # After a restart an actuator takes a Started event up from its beginning; VMs that have been
+    # through its impact by then must not go through it again.
+    rows = tx.history(HistoryFilter(event_id=event_id, limit=1000))
+    if any(row.action == _INTERRUPTED for row in rows):
+        return Change(scope=scope)
+    return lifecycle.interrupt(scope, event_id, now=tx.now)
 
 
 def _complete(scope: Scope, event_id: EventId, tx: Transaction) -> Change:

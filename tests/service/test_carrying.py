@@ -1,0 +1,29 @@
+"""What an actuator reports, in the order and as often as a restart makes it report."""
+
+from notbefore.core.ids import EventId, ScopeId
+from tests.builders import MINUTE
+from tests.control.steering import Steering, steering
+
+
+async def actions(control: Steering, event_id: str) -> list[str]:
+    rows = (await control.get("/v1/history", event=event_id))["history"]
+    return [row["action"] for row in reversed(rows)]
+
+
+async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up(
+    anyio_backend: object,
+) -> None:
+    """I22, I23: after a restart the actuator takes up what has started from its beginning."""
+    async with steering() as control:
+        carrying = control.services.carrying
+        event = await control.schedule("Reboot", "web")
+        what = (ScopeId("vm/web"), EventId(event["event_id"]))
+        await carrying.interrupted(*what)
+        await control.services.timekeeping.step(MINUTE)
+        await carrying.restored(*what)
+
+        await carrying.interrupted(*what)
+        await carrying.restored(*what)
+
+        assert await actions(control, event["event_id"]) == ["started", "interrupted", "restored"]
+        assert (await control.get("/v1/vms/web"))["state"] == "running"
