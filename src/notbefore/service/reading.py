@@ -23,9 +23,13 @@ class Reading:
         self._decider = decider
         self._clock = clock
         self._seen: dict[ScopeId, datetime] = {}
+        self._lacks_flush = False
+        """Whether the next mark is to be followed by a flush that is not set yet."""
 
     def seen(self, scope_id: ScopeId) -> None:
-        self._seen[scope_id] = self._clock.now()
+        now = self._seen[scope_id] = self._clock.now()
+        if self._lacks_flush:
+            self._set_flush(now)
 
     async def activate(self, caller: Caller, *, address: str) -> None:
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
@@ -63,13 +67,24 @@ class Reading:
                 del self._seen[scope_id]
 
     def flush_regularly(self) -> None:
+        """From now on, a few minutes after there is something to write down.
+
+        Never else: whoever moves the clock by years must not wait for a million idle calls.
+        """
+        if self._seen:
+            self._set_flush(self._clock.now())
+        else:
+            self._lacks_flush = True
+
+    def _set_flush(self, now: datetime) -> None:
         async def flush() -> None:
             try:
                 await self.flush()
             finally:
                 self.flush_regularly()
 
-        self._clock.at(self._clock.now() + FLUSH_EVERY, flush)
+        self._lacks_flush = False
+        self._clock.at(now + FLUSH_EVERY, flush)
 
 
 def about(snapshot: Snapshot, name: str) -> About | None:

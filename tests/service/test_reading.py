@@ -1,0 +1,79 @@
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+import pytest
+from typing_extensions import override
+
+from notbefore.clock import Call, Timer, VirtualClock
+from notbefore.core import lifecycle
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.rules import Rules
+from notbefore.service.deciding import Decider
+from notbefore.service.ports import Caller, Transaction
+from notbefore.service.reading import FLUSH_EVERY, Reading
+from notbefore.storage.memory import MemoryStore
+from tests.builders import HOUR, NOON, a_scope
+
+SCOPE = ScopeId("scope1")
+CALLER = Caller(name=ResourceName("vm1"), scope_id=SCOPE)
+
+
+class CountingClock(VirtualClock):
+    timers = 0
+
+    @override
+    def at(self, instant: datetime, call: Call) -> Timer:
+        self.timers += 1
+        return super().at(instant, call)
+
+
+class Read:
+    """An active scope, and what takes note of its readers."""
+
+    def __init__(self) -> None:
+        self.clock = CountingClock(NOON, speed=0)
+        self.store = MemoryStore(self.clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
+        self.decider = Decider(self.store)
+        self.reading = Reading(self.decider, self.clock)
+
+    async def last_read_on_record(self) -> datetime | None:
+        return await self.decider.ask(lambda snapshot: snapshot.load(SCOPE).last_read_at)
+
+
+@pytest.fixture
+async def read(anyio_backend: object) -> Read:
+    made = Read()
+    create: Callable[[Transaction], None] = lambda tx: tx.create(  # noqa: E731
+        a_scope(id=SCOPE, resources=[], active=False)
+    )
+    await made.decider.decide(create)
+    await made.reading.activate(CALLER, address="")
+    made.reading.flush_regularly()
+    return made
+
+
+async def test_a_poll_is_on_record_a_few_minutes_later(read: Read) -> None:
+    await read.clock.step(HOUR)
+    read.reading.seen(SCOPE)
+
+    await read.clock.step(FLUSH_EVERY)
+
+    assert await read.last_read_on_record() == NOON + HOUR
+
+
+async def test_polls_go_on_reaching_the_store(read: Read) -> None:
+    for _ in range(3):
+        read.reading.seen(SCOPE)
+        await read.clock.step(FLUSH_EVERY)
+
+    assert await read.last_read_on_record() == NOON + 2 * FLUSH_EVERY
+
+
+async def test_while_nobody_reads_there_is_nothing_to_do(read: Read) -> None:
+    """Moving the clock by years takes no longer than what happens in them."""
+    read.reading.seen(SCOPE)
+
+    await read.clock.step(1000 * HOUR)
+
+    assert read.clock.timers == 1
