@@ -194,6 +194,7 @@ async def test_another_format_is_refused(client: Client) -> None:
         "/network/interface/-1",
         "/network/interface/x",
         "/network/interface/1e0",
+        pytest.param(f"/network/interface/{'9' * 5000}", id="a number of 5000 digits"),
     ],
 )
 async def test_a_route_to_nothing_is_404(client: Client, route: str) -> None:

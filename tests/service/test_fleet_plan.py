@@ -317,10 +317,18 @@ def test_a_range_without_enough_addresses_is_refused() -> None:
         expand(FleetPlan(vms=vms("a", "b", "c")), address_range=small)
 
 
-def test_an_address_is_bound_as_a_socket_shows_it() -> None:
-    vm = VirtualMachine(name="web", address="FD00:0:0::1")
+@pytest.mark.parametrize(
+    ("declared", "bound"),
+    [
+        ("FD00:0:0::1", "fd00::1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80::1"),
+    ],
+)
+def test_an_address_is_bound_as_its_callers_are_known_by(declared: str, bound: str) -> None:
+    vm = VirtualMachine(name="web", address=declared)
 
-    assert addresses(FleetPlan(vms=(vm,))) == {"web": "fd00::1"}
+    assert addresses(FleetPlan(vms=(vm,))) == {"web": bound}
 
 
 def test_two_vms_may_not_have_one_address_in_any_spelling() -> None:

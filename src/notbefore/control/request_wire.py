@@ -18,6 +18,8 @@ from notbefore.service.scheduling import Request, WorkRequest
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 
+# The largest number that a store gives a row.
+_LAST_ROW: Final = (1 << 63) - 1
 _OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
 # What people do to their own VMs; the rest only ever happens to them.
 _BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
@@ -139,7 +141,10 @@ class HistoryQuery(Ask, frozen=True):
     event: Text | None = None
     type: EventType | None = None
     actor: Text | None = None
-    before: Annotated[int, msgspec.Meta(ge=1, description="rows older than this one")] | None = None
+    before: (
+        Annotated[int, msgspec.Meta(ge=1, le=_LAST_ROW, description="rows older than this one")]
+        | None
+    ) = None
     limit: Limit = 100
 
     def filter(self, event_id: EventId | None) -> HistoryFilter:

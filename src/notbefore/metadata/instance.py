@@ -144,8 +144,13 @@ def _child(node: Node, step: str) -> Node:
             for name, value in node.items():
                 if name.lower() == step:
                     return value
-        case list() if step.isascii() and step.isdecimal() and int(step) < len(node):
-            return node[int(step)]
+        case list():
+            # By their text: a number of thousands of digits is more than `int` reads.
+            for index, value in enumerate(node):
+                if str(index) == step:
+                    return value
+        case str():
+            pass
     raise NoSuchElementError
 
 

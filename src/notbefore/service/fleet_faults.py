@@ -106,8 +106,12 @@ def seat_faults(planned: Iterable[Group]) -> Iterator[Fault]:
 
 
 def canonical(address: str) -> str:
-    """As a socket shows it: IPv6 has many spellings. Raises ValueError."""
-    return str(ipaddress.ip_address(address))
+    """As callers are known by: IPv6 has many spellings, and one for IPv4. Raises ValueError."""
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        # The link that an address is on is a matter of the machine that names it.
+        found = found.ipv4_mapped or ipaddress.IPv6Address(int(found))
+    return str(found)
 
 
 def _host_faults(group: Group) -> Iterator[Fault]:
