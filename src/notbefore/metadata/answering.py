@@ -17,10 +17,17 @@ from notbefore.metadata.limits import RateLimit
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.refusals import Reason, Refusal
-from notbefore.metadata.responses import APPROVED, JSON, TEXT, Rendered, Response
+from notbefore.metadata.responses import APPROVED, JSON, TEXT, DateLine, Rendered, Response
 from notbefore.metadata.waiting import Wait
 from notbefore.service.board import Board, Page
-from notbefore.service.ports import Approver, Caller, Clock, Reader, StoreUnavailableError
+from notbefore.service.ports import (
+    Approver,
+    Caller,
+    Clock,
+    Directory,
+    Reader,
+    StoreUnavailableError,
+)
 
 HELD: Final = Response(HTTPStatus.ACCEPTED, None)
 """Stands for no answer yet: the poll waits for a change. Never sent."""
@@ -35,24 +42,32 @@ class Answers:
         self,
         *,
         board: Board[Rendered],
+        directory: Directory,
         identity: Identity,
         reader: Reader,
         approver: Approver,
         clock: Clock,
+        date_line: DateLine,
         rate_limit: RateLimit | None,
         options: Options,
     ) -> None:
         self._board = board
         self._identity = identity
+        self._directory = directory
         self._reader = reader
         self._approver = approver
         self._clock = clock
+        self._date_line = date_line
         self._rate_limit = rate_limit
         self._first_call_delay = options.first_call_delay
 
     def at_once(self, ask: Ask, peer: Peer, now: float) -> Response | None:
-        """None where the answer needs the store: `later` gives it then."""
-        caller = self._identity.caller(peer, ask.vm)
+        """None where the answer needs the store: `later` gives it then; HELD where it must wait."""
+        # Who calls is looked up once for each connection, and again when the fleet has changed.
+        if ask.vm is None and peer.generation == self._directory.generation:
+            caller = peer.caller
+        else:
+            caller = self._identity.caller(peer, ask.vm)
         # Whatever a VM sends counts, refused requests too.
         if caller is not None and self._rate_limit is not None:
             wait = self._rate_limit.take(caller.name, now)
@@ -76,17 +91,19 @@ class Answers:
             return _UNAVAILABLE
         if not page.is_active:
             return None
-        self._reader.seen(caller.scope_id)
+        # Of several readings in the same second, and so at the same Date, one is noted.
+        if page.last_read is not self._date_line.text:
+            self._note(page, caller)
         if want.wait is not None and not _is_news(want.wait, page.document):
             return HELD
-        return self._shown(want, page)
-
-    def _shown(self, want: ReadEvents, page: Page[Rendered]) -> Response:
         rendered = page.rendered(want.version)
-        tags = want.known_tags
-        if tags and (rendered.tag in tags or "*" in tags):
+        if want.known_tags and rendered.matches(want.known_tags):
             return rendered.unmodified
         return rendered.document
+
+    def _note(self, page: Page[Rendered], caller: Caller) -> None:
+        page.last_read = self._date_line.text
+        self._reader.seen(caller.scope_id)
 
     def wait_of(self, ask: Ask, peer: Peer, now: float) -> Wait:
         """What a held poll waits for, and how long."""
@@ -103,8 +120,9 @@ class Answers:
         page = self._board.page(caller.scope_id)
         if page is None:
             return _UNAVAILABLE
-        self._reader.seen(caller.scope_id)
-        return self._shown(ask.want, page)
+        self._note(page, caller)
+        # A wait always ends in a document, so that whoever waited knows where things stand.
+        return page.rendered(ask.want.version).document
 
     async def later(self, ask: Ask, peer: Peer) -> Response:
         caller = self._identity.caller(peer, ask.vm)

@@ -18,18 +18,22 @@ class RateLimit:
 
     def __init__(self, per_second: float) -> None:
         self._cost = 1 / per_second
+        # A bucket holds one second's worth, and never less than one request. Sums of floats are a
+        # little off, and that must not cost anyone a request.
+        self._room = max(1.0, self._cost) + 1e-9
         self._full_at: dict[ResourceName, float] = {}
         self._prune_at = _FEW
 
     def take(self, name: ResourceName, now: float) -> float:
         """0 for a request within the rate, or the seconds until the next one would be."""
-        full_at = max(self._full_at.get(name, now), now)
-        # A bucket holds one second's worth, and never less than one request.
-        room = max(1.0, self._cost)
-        wait = full_at + self._cost - now - room
-        if wait > 1e-9:  # sums of floats are a little off, and that must not cost anyone a request
+        full_at = self._full_at.get(name, now)
+        if full_at < now:  # noqa: PLR1730  # max() would cost as much as all the rest
+            full_at = now
+        full_at += self._cost
+        wait = full_at - now - self._room
+        if wait > 0:
             return wait
-        self._full_at[name] = full_at + self._cost
+        self._full_at[name] = full_at
         return 0
 
     def prune(self, now: float) -> None:

@@ -58,7 +58,7 @@ _HEADS: Final = {status: _heads(status) for status in HTTPStatus}
 
 
 class Response:
-    __slots__ = ("_heads", "_tail", "status")
+    __slots__ = ("_date", "_heads", "_tail", "_whole", "status")
 
     def __init__(
         self, status: HTTPStatus, body: bytes | None, headers: Mapping[str, str] | None = None
@@ -69,11 +69,19 @@ class Response:
             fields["Content-Length"] = str(len(body))
         lines = "".join(f"\r\n{name}: {value}" for name, value in fields.items())
         self.status = status
+        self._date = b""
         self._heads = _HEADS[status]
         self._tail = f"{lines}\r\n\r\n".encode("latin-1") + (body or b"")
+        self._whole = b""
 
     def spliced(self, date: bytes, persistence: Persistence) -> bytes:
-        return b"".join((self._heads[persistence], date, self._tail))
+        if persistence is not Persistence.KEPT:
+            return b"".join((self._heads[persistence], date, self._tail))
+        # The usual case, put together once for each second.
+        if date is not self._date:
+            self._whole = b"".join((self._heads[Persistence.KEPT], date, self._tail))
+            self._date = date
+        return self._whole
 
 
 class Rendered:
@@ -86,6 +94,9 @@ class Rendered:
         headers = {"ETag": f'"{incarnation}"', **_LONG_POLL}
         self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **headers})
         self.unmodified = Response(HTTPStatus.NOT_MODIFIED, None, headers)
+
+    def matches(self, tags: frozenset[str]) -> bool:
+        return self.tag in tags or "*" in tags
 
 
 def render(document: Document, version: str) -> Rendered:

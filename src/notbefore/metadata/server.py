@@ -166,10 +166,12 @@ class MetadataServer:
             loop=loop,
             answers=Answers(
                 board=self._board,
+                directory=self._directory,
                 identity=identity,
                 reader=self._reader,
                 approver=self._approver,
                 clock=self._clock,
+                date_line=self._date_line,
                 rate_limit=self._rate_limit,
                 options=self._options,
             ),

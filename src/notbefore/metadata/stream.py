@@ -99,8 +99,10 @@ class Stream:
                 response = around.answers.at_once(ask, self.peer, now)
                 if response is None or response is HELD:
                     self._take_time(ask, response)
-                else:
-                    self.answer(response, ask.persistence)
+                    return
+                self.write(response.spliced(around.date_line.text, ask.persistence))
+                if ask.persistence is Persistence.CLOSED:
+                    self.close()
                 return
         if chunk:
             self._in_conversation().receive(chunk)

@@ -37,12 +37,14 @@ def page_content(saved: Saved) -> PageContent:
 class Page(Generic[Rendered]):
     """One scope's document, with its renderings kept as they are asked for."""
 
-    __slots__ = ("_render", "_rendered", "document", "is_active", "revision")
+    __slots__ = ("_render", "_rendered", "document", "is_active", "last_read", "revision")
 
     def __init__(self, content: PageContent, render: Callable[[Document, str], Rendered]) -> None:
         self.document = content.document
         self.is_active = content.is_active
         self.revision = content.revision
+        self.last_read: object = None
+        """Whatever its readers put here to tell one reading from the next."""
         self._render = render
         self._rendered: dict[str, Rendered] = {}
 
@@ -58,10 +60,8 @@ class Board(Generic[Rendered]):
         self._render = render
         self._pages: dict[ScopeId, Page[Rendered]] = {}
         self._watchers: list[Callable[[ScopeId], None]] = []
-
-    def page(self, scope_id: ScopeId) -> Page[Rendered] | None:
+        self.page: Callable[[ScopeId], Page[Rendered] | None] = self._pages.get
         """None where the Board has no document: answer 503 then, never an empty one."""
-        return self._pages.get(scope_id)
 
     def put(self, saved: Saved) -> None:
         self.show(page_content(saved))

@@ -24,11 +24,7 @@ class MemoryDirectory:
         self._by_address: dict[str, Caller] = {}
         self._by_name: dict[str, Caller] = {}
         self._addresses: dict[ResourceName, str] = {}
-        self._generation = 0
-
-    @property
-    def generation(self) -> int:
-        return self._generation
+        self.generation = 0
 
     def by_address(self, address: str) -> Caller | None:
         return self._by_address.get(address)
@@ -49,14 +45,14 @@ class MemoryDirectory:
             self._forget(name)
         for place in places:
             self._put(place)
-        self._generation += 1
+        self.generation += 1
 
     def take_over(self, other: "MemoryDirectory") -> None:
         """Know at once what the other knows, and nothing else; the other is not to be used more."""
         self._by_address = other._by_address  # noqa: SLF001  # one of the same class
         self._by_name = other._by_name  # noqa: SLF001
         self._addresses = other._addresses  # noqa: SLF001
-        self._generation += 1
+        self.generation += 1
 
     def _put(self, place: Place) -> None:
         name, scope_id, address = place
