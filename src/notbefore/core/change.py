@@ -1,10 +1,16 @@
 """What a decision returns: the scope it leaves behind, and the facts it made true."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Final
 
 from notbefore.core.ids import EventId
 from notbefore.core.model import Event, Scope, visible
 from notbefore.core.transitions import Transition
+
+_HIDDEN: Final = frozenset({"approval", "maintenance", "started_at", "start_cause"})
+"""What no api-version shows of an event."""
+_face: Final = attrgetter(*(f.name for f in fields(Event) if f.name not in _HIDDEN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +44,5 @@ def without_event(scope: Scope, event_id: EventId) -> Scope:
     return replace(scope, events=events)
 
 
-def _shown(scope: Scope) -> list[Event]:
-    """The visible events, with what no api-version shows set aside."""
-    return [
-        replace(event, approval=None, maintenance=None, started_at=None, start_cause=None)
-        for event in visible(scope.events)
-    ]
+def _shown(scope: Scope) -> list[object]:
+    return [_face(event) for event in visible(scope.events)]

@@ -7,6 +7,7 @@ what metrics, actuators and publishing hear of. The `event` is as the transition
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import Event, StartCause
@@ -108,7 +109,7 @@ class ResourceRemoved(ResourceTransition):
 
 def action(fact: Transition) -> str:
     """What happened, as one word for records: `started`, `resource_added`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(fact).__name__).lower()
+    return _word(type(fact).__name__)
 
 
 def cause(fact: Transition) -> str:
@@ -131,3 +132,8 @@ def resources(fact: Transition) -> tuple[ResourceName, ...]:
             return (fact.resource,)
         case _:
             return ()
+
+
+@cache
+def _word(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
