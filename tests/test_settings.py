@@ -137,6 +137,15 @@ def test_a_file_that_is_no_toml_is_refused_with_its_line() -> None:
     assert problems("rate = x\n") == "file notbefore.toml: Invalid value (at line 1, column 8)"
 
 
+def test_a_file_that_is_beyond_all_measure_is_refused() -> None:
+    assert problems(f"rate = {'9' * 5000}") == "file notbefore.toml: a number has too many digits"
+    assert problems(f"rate = {'[' * 5000}") == "file notbefore.toml: the nesting is too deep"
+
+
+def test_the_mark_that_editors_put_before_a_text_is_passed_over() -> None:
+    assert resolve("\ufeffrate = 7").settings.rate == 7
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [

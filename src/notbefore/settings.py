@@ -8,7 +8,6 @@ Defaults give way to the settings file, that to the environment, that to flags. 
 
 import difflib
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
@@ -35,7 +34,7 @@ from notbefore.setting_values import (
     text,
     whole,
 )
-from notbefore.toml_lines import key_lines
+from notbefore.toml_lines import key_lines, load_toml
 
 DEFAULT_FILE: Final = Path("notbefore.toml")
 CONFIG_VARIABLE: Final = "NOTBEFORE_CONFIG"
@@ -344,9 +343,9 @@ def _from_file(file: Path | None, problems: list[str]) -> Iterator[_Given]:
     if file is None:
         return
     try:
-        content = file.read_text(encoding="utf-8")
-        table = tomllib.loads(content)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        content = file.read_text(encoding="utf-8-sig")
+        table = load_toml(content)
+    except (OSError, ValueError) as wrong:
         raise SettingsError([f"file {file}: {wrong}"]) from wrong
     lines = key_lines(content)
     for name, value in table.items():

@@ -1,4 +1,4 @@
-"""Which line of a TOML text each key stands on, so that an error can point at it.
+"""TOML, and which line of it each key stands on, so that an error can point at it.
 
 `tomllib` keeps no lines. This reads texts that `tomllib` has accepted, so it looks only at as much
 of the grammar as it takes to know where keys, tables and elements of arrays begin.
@@ -7,7 +7,7 @@ of the grammar as it takes to know where keys, tables and elements of arrays beg
 import re
 import tomllib
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 KeyPath = tuple[str | int, ...]
 """Keys and, for elements of arrays, their indexes: `("scale_sets", 0, "capacity")`."""
@@ -24,6 +24,18 @@ _STRING: Final = re.compile(
     re.DOTALL,
 )
 _SCALAR: Final = re.compile(r"[^,\]}\n#]+")
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """Raises ValueError: tomllib's own, or one for what tomllib does not see coming."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:
+        raise ValueError("a number has too many digits") from error
+    except RecursionError as error:
+        raise ValueError("the nesting is too deep") from error
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:

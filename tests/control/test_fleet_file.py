@@ -311,6 +311,8 @@ vms = [
         ("vms = 1979-05-27\n", 'fleet.toml:1: vms: expected array, got "1979-05-27"'),
         ("vms = [3]\n", "fleet.toml:1: vms[0]: expected object, got 3"),
         ("\na = \n", "fleet.toml:2: Invalid value"),
+        (f"a = {'9' * 5000}", "fleet.toml: a number has too many digits"),
+        (f"a = {'[' * 5000}{']' * 5000}", "fleet.toml: the nesting is too deep"),
         ("a = '''", "fleet.toml: Expected \"'''\" (at end of document)"),
     ],
 )
@@ -332,6 +334,13 @@ def test_a_file_that_cant_be_read_is_refused_by_name(tmp_path: Path) -> None:
         load_fleet(tmp_path / "gone.toml")
     with pytest.raises(FleetFileError, match=r"latin\.toml: not in UTF-8"):
         load_fleet(latin)
+
+
+def test_the_mark_that_editors_put_before_a_text_is_passed_over(tmp_path: Path) -> None:
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(b'\xef\xbb\xbflocation = "here"')
+
+    assert load_fleet(marked).location == "here"
 
 
 def test_a_body_that_is_no_object_is_refused() -> None:

@@ -1,7 +1,6 @@
 """Fleet files: a plan from TOML, with the line of every mistake."""
 
 import re
-import tomllib
 from collections.abc import Iterable
 from importlib import resources
 from operator import itemgetter
@@ -11,7 +10,7 @@ from typing import Final
 from notbefore.control.fleet_wire import parse
 from notbefore.service.fleet_faults import InvalidFleetError
 from notbefore.service.fleet_kinds import FleetPlan
-from notbefore.toml_lines import key_lines, line_of, show_path
+from notbefore.toml_lines import key_lines, line_of, load_toml, show_path
 
 _TOML_LINE: Final = re.compile(r"(?P<what>.*) \(at line (?P<line>[0-9]+), column [0-9]+\)")
 
@@ -27,7 +26,8 @@ class FleetFileError(Exception):
 def load_fleet(path: Path) -> FleetPlan:
     """Raises FleetFileError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        # Editors on Windows put a mark before the text, which is no part of it.
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise FleetFileError([f"{path}: {error.strerror}"]) from error
     except UnicodeDecodeError as error:
@@ -44,11 +44,13 @@ def demo_fleet() -> FleetPlan:
 def parse_fleet(text: str, *, source: str) -> FleetPlan:
     """`source` is what errors call the file. Raises FleetFileError."""
     try:
-        return parse(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        raw = load_toml(text)
+    except ValueError as error:
         placed = _TOML_LINE.fullmatch(str(error))
         where = f"{source}:{placed['line']}: {placed['what']}" if placed else f"{source}: {error}"
         raise FleetFileError([where]) from error
+    try:
+        return parse(raw)
     except InvalidFleetError as error:
         lines = key_lines(text)
         placed_faults = sorted(
