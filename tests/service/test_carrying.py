@@ -27,3 +27,18 @@ async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up
 
         assert await actions(control, event["event_id"]) == ["started", "interrupted", "restored"]
         assert (await control.get("/v1/vms/web"))["state"] == "running"
+
+
+async def test_a_vm_moves_to_a_host_that_no_other_vm_is_on(anyio_backend: object) -> None:
+    """I21: a host that held two update domains of a set could not be worked on."""
+    declared = [{"name": "c-0", "host": "spare-01"}, "c-1"]
+    async with steering() as control:
+        sets = [{"name": "cache", "vms": declared}]
+        await control.put_fleet({"availability_sets": sets})
+        event = await control.schedule("Redeploy", "c-1")
+
+        await control.services.carrying.completed(
+            ScopeId("avset/cache"), EventId(event["event_id"])
+        )
+
+        assert (await control.get("/v1/vms/c-1"))["host"] == "spare-02"

@@ -4,6 +4,7 @@ Reports may come late and more than once; one that comes after the event is over
 """
 
 from collections.abc import Callable, Mapping
+from itertools import count
 
 from notbefore.core import lifecycle
 from notbefore.core.change import Change
@@ -94,10 +95,15 @@ def _new_hosts(event: Event, tx: Transaction) -> Mapping[ResourceName, HostName]
     """A host of its own for each VM: no other choice could put two update domains on one."""
     if event.type is not EventType.REDEPLOY:
         return {}
-    used = int(tx.note(_SPARE_HOSTS) or 0)
-    hosts = {
-        name: HostName(f"spare-{number:02}")
-        for number, name in enumerate(event.resources, start=used + 1)
-    }
-    tx.put_note(_SPARE_HOSTS, str(used + len(hosts)))
+    numbers = count(int(tx.note(_SPARE_HOSTS) or 0) + 1)
+    hosts = {}
+    for name in event.resources:
+        # A fleet file may have declared a host of such a name.
+        number = next(n for n in numbers if not tx.scopes_on(_spare_host(n)))
+        hosts[name] = _spare_host(number)
+        tx.put_note(_SPARE_HOSTS, str(number))
     return hosts
+
+
+def _spare_host(number: int) -> HostName:
+    return HostName(f"spare-{number:02}")
