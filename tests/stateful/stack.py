@@ -47,6 +47,10 @@ class SplitSecondClock(VirtualClock):
     def catch_up(self, instant: datetime) -> None:
         self._set(max(instant, self.now()), 0)
 
+    def jump(self, by: timedelta) -> None:
+        """Be later, with the timers on the way still to be called."""
+        self._set(self.now() + by, 0)
+
     @override
     async def step(self, by: timedelta) -> None:
         async with self._turn:
