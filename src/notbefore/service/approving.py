@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from notbefore.core import lifecycle
-from notbefore.core.errors import UnknownEventError
+from notbefore.core.errors import UnknownEventError, UnknownResourceError
 from notbefore.core.ids import EventId, ScopeId
 from notbefore.core.model import Actor
 from notbefore.core.rules import Rules
@@ -21,7 +21,14 @@ class Approving:
     ) -> None:
         """By a VM, for events of its own scope. Either all ids are approved or none is."""
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
-        await self._decider.decide(lambda tx: self._approve(tx, caller.scope_id, event_ids, by))
+
+        def work(tx: Transaction) -> None:
+            # The VM may have been removed since its address was looked up.
+            if caller.name not in tx.load(caller.scope_id).resources:
+                raise UnknownResourceError(caller.name)
+            self._approve(tx, caller.scope_id, event_ids, by)
+
+        await self._decider.decide(work)
 
     async def approve_from_outside(self, event_id: EventId, *, by: Actor) -> None:
         """By somebody who need not be in the event's scope."""
