@@ -48,23 +48,22 @@ json_option = click.option(
     callback=_note_json,
     help="Print what the API returned, as JSON.",
 )
-control_option = click.option(
-    "--control",
-    metavar="HOST:PORT|URL",
-    expose_value=False,
-    callback=_note_control,
-    help=f"Where the server's control listener is [env: {CONTROL_VARIABLE};"
-    f" default: {DEFAULT_CONTROL}].",
-)
-control_option_or_variable = click.option(
-    "--control",
-    metavar="HOST:PORT|URL",
-    envvar=CONTROL_VARIABLE,
-    expose_value=False,
-    callback=_note_control,
-    help=f"Where the server's control listener is [env: {CONTROL_VARIABLE};"
-    f" default: {DEFAULT_CONTROL}].",
-)
+
+
+def _control_option(**more: Any) -> Callable[[F], F]:  # whatever click's options take
+    return click.option(
+        "--control",
+        metavar="HOST:PORT|URL",
+        expose_value=False,
+        callback=_note_control,
+        help=f"Where the server's control listener is [env: {CONTROL_VARIABLE};"
+        f" default: {DEFAULT_CONTROL}].",
+        **more,
+    )
+
+
+control_option = _control_option()
+control_option_or_variable = _control_option(envvar=CONTROL_VARIABLE)
 
 
 def wants_json(context: click.Context) -> bool:
