@@ -9,7 +9,7 @@ import pytest
 from notbefore.core.ids import ScopeId
 from notbefore.metadata.options import Options
 from notbefore.service.ports import StoreUnavailableError
-from tests.builders import A, a_scope, an_event
+from tests.builders import SECOND, A, a_scope, an_event
 from tests.metadata.fakes import DATE, Client, FakeService, Site, get, post, until
 
 APPROVAL = f'{{"StartRequests":[{{"EventId":"{A}"}}]}}'
@@ -48,12 +48,17 @@ async def test_another_incarnation_is_answered_with_the_document(
     assert answer.headers["ETag"] == '"7"'
 
 
-async def test_every_poll_of_an_active_scope_is_noted_and_nothing_is_stored(
+async def test_a_second_in_which_an_active_scope_is_polled_is_noted_and_nothing_is_stored(
     service: FakeService, client: Client
 ) -> None:
     await client.get()
+    await client.get()
     await client.get(If_None_Match='"1"')
+    at_first = list(service.reader.seen_scopes)
+    await service.clock.step(SECOND)
+    await client.get()
 
+    assert at_first == ["scope1"]
     assert service.reader.seen_scopes == ["scope1", "scope1"]
     assert service.reader.activated == []
 

@@ -60,26 +60,30 @@ class Roster(Generic[T]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def admit(self, connection: T, key: str | None) -> Refusal | None:
-        """A key of None is not counted against anybody."""
+    def refusal(self, key: str | None) -> Refusal | None:
+        """Why there is no room for one more. A key of None is not counted against anybody."""
         if len(self._keys) >= self._most:
             return Refusal(
                 reason=Reason.UNAVAILABLE, message="Too many connections.", retry_after=1
             )
-        if key is not None and self._counts[key] >= self._most_per_vm:
+        if key is not None and self._counts.get(key, 0) >= self._most_per_vm:
             return Refusal(
                 reason=Reason.TOO_MANY_CONNECTIONS,
                 message=f"Too many connections: one VM may have {self._most_per_vm}.",
                 retry_after=1,
             )
+        return None
+
+    def admit(self, connection: T, key: str | None) -> None:
         self._keys[connection] = key
         if key is not None:
             self._counts[key] += 1
-        return None
 
     def leave(self, connection: T) -> None:
         """Does nothing for one that was not admitted."""
-        key = self._keys.pop(connection, None)
+        if connection not in self._keys:
+            return
+        key = self._keys.pop(connection)
         if not self._keys and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
         if key is None:

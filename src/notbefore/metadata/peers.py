@@ -64,10 +64,10 @@ class Identity:
 
     def key(self, peer: Peer) -> str | None:
         """Whose connection this is; None for one that may turn out to be anybody's."""
-        bound = self._directory.by_address(peer.address)
-        if bound is not None:
-            return bound.name
-        return None if self._may_choose(peer) else peer.address
+        if self._may_choose(peer) and self._directory.by_address(peer.address) is None:
+            return None
+        caller = self.caller(peer, None)
+        return peer.address if caller is None else caller.name
 
     def refusal(self, peer: Peer, vm: str | None) -> Refusal:
         """Why there is no caller, and what to do about it."""

@@ -58,7 +58,7 @@ _HEADS: Final = {status: _heads(status) for status in HTTPStatus}
 
 
 class Response:
-    __slots__ = ("_date", "_heads", "_tail", "_whole", "status")
+    __slots__ = ("_date", "_heads", "_tail", "_whole", "is_document", "status")
 
     def __init__(
         self, status: HTTPStatus, body: bytes | None, headers: Mapping[str, str] | None = None
@@ -69,6 +69,8 @@ class Response:
             fields["Content-Length"] = str(len(body))
         lines = "".join(f"\r\n{name}: {value}" for name, value in fields.items())
         self.status = status
+        self.is_document = False
+        """Whether it shows a scope's document, or says that the caller has it already."""
         self._date = b""
         self._heads = _HEADS[status]
         self._tail = f"{lines}\r\n\r\n".encode("latin-1") + (body or b"")
@@ -94,6 +96,7 @@ class Rendered:
         headers = {"ETag": f'"{incarnation}"', **_LONG_POLL}
         self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **headers})
         self.unmodified = Response(HTTPStatus.NOT_MODIFIED, None, headers)
+        self.document.is_document = self.unmodified.is_document = True
 
     def matches(self, tags: frozenset[str]) -> bool:
         return self.tag in tags or "*" in tags

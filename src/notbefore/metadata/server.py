@@ -3,19 +3,19 @@
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import sys
 from collections.abc import Callable
 from typing import Final, Self
 
-from notbefore.metadata import errors
 from notbefore.metadata.answering import Answers
 from notbefore.metadata.conversation import Conversation
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer, plain_address
 from notbefore.metadata.recognition import Recognition
-from notbefore.metadata.responses import DateLine, Persistence, Rendered
+from notbefore.metadata.responses import DateLine, Rendered
 from notbefore.metadata.stream import Stream, Surroundings
 from notbefore.metadata.waiting import Waiting
 from notbefore.service.board import Board
@@ -127,23 +127,15 @@ class MetadataServer:
             return
         for _ in range(_ACCEPTS_AT_ONCE):
             try:
-                connected, peername = self._listener.accept()
+                # What `accept` does, less an object for each connection that nobody needs.
+                fd, peername = self._listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
                 self._rest_from_accepting()
                 return
-            connected.setblocking(False)
-            self._admit(connected, Peer(plain_address(peername[0])), self._around)
-
-    def _admit(self, connected: socket.socket, peer: Peer, around: Surroundings) -> None:
-        stream = Stream(around, connected, peer)
-        refusal = self._roster.admit(stream, around.identity.key(peer))
-        if refusal is not None:
-            stream.answer(errors.refused(refusal), Persistence.CLOSED)
-            return
-        stream.deadline = around.monotonic() + around.options.header_deadline.total_seconds()
-        stream.listen()
+            os.set_blocking(fd, False)
+            Stream(self._around, fd, Peer(plain_address(peername[0]))).begin()
 
     def _rest_from_accepting(self) -> None:
         """There are no more sockets to be had: let some go before the next is taken."""
@@ -175,13 +167,17 @@ class MetadataServer:
                 rate_limit=self._rate_limit,
                 options=self._options,
             ),
+            board=self._board,
+            directory=self._directory,
             identity=identity,
+            rate_limit=self._rate_limit,
             recognition=Recognition(),
             waiting=waiting,
             roster=self._roster,
             date_line=self._date_line,
             monotonic=self._monotonic or loop.time,
             options=self._options,
+            header_deadline=self._options.header_deadline.total_seconds(),
             idle_timeout=self._options.idle_timeout.total_seconds(),
             converse=lambda stream: Conversation(around, stream),
         )

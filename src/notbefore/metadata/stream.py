@@ -9,24 +9,29 @@ the other would not.
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from notbefore.core.ids import ResourceName
+from notbefore.metadata import errors
 from notbefore.metadata.answering import HELD, Answers
 from notbefore.metadata.asks import Ask
-from notbefore.metadata.limits import Roster
+from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.recognition import Recognition
-from notbefore.metadata.responses import DateLine, Persistence, Response
+from notbefore.metadata.responses import DateLine, Persistence, Rendered, Response
 from notbefore.metadata.waiting import Waiting
+from notbefore.service.board import Board
+from notbefore.service.ports import Directory
 
 if TYPE_CHECKING:
     from notbefore.metadata.conversation import Conversation
 
-_CHUNK: Final = 64 * 1024
+_CHUNK: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +40,17 @@ class Surroundings:
 
     loop: asyncio.AbstractEventLoop
     answers: Answers
+    board: Board[Rendered]
+    directory: Directory
     identity: Identity
+    rate_limit: RateLimit | None
     recognition: Recognition
     waiting: "Waiting[Stream]"
     roster: "Roster[Stream]"
     date_line: DateLine
     monotonic: Callable[[], float]
     options: Options
+    header_deadline: float
     idle_timeout: float
     converse: "Callable[[Stream], Conversation]"
 
@@ -50,24 +59,34 @@ class Stream:
     __slots__ = (
         "_around",
         "_conversation",
+        "_fd",
         "_is_closing",
         "_is_paused",
         "_is_registered",
-        "_receive",
-        "_send",
-        "_socket",
+        "_last_answer",
+        "_last_board",
+        "_last_chunk",
+        "_last_date",
+        "_last_fleet",
+        "_last_name",
         "_unsent",
         "deadline",
         "held",
         "peer",
     )
 
-    def __init__(self, around: Surroundings, connected: socket.socket, peer: Peer) -> None:
+    def __init__(self, around: Surroundings, fd: int, peer: Peer) -> None:
+        """`fd` is of a connected socket that does not block. Nobody else may close it."""
         self._around = around
-        self._socket = connected
-        self._receive = connected.recv
-        self._send = connected.send
+        self._fd = fd
         self._conversation: Conversation | None = None
+        self._last_chunk: bytes | None = None
+        """The last poll, while the same bytes would mean the same again; None for none."""
+        self._last_answer = b""
+        self._last_name = ResourceName("")
+        self._last_date = b""
+        self._last_board = -1
+        self._last_fleet = -1
         self._unsent = b""
         self._is_registered = False
         """Whether the event loop tells of what arrives."""
@@ -84,30 +103,63 @@ class Stream:
     def readable(self) -> None:
         """Called by the event loop."""
         try:
-            chunk = self._receive(_CHUNK)
+            chunk = os.read(self._fd, _CHUNK)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             self.abort()
             return
         around = self._around
+        # The same bytes as before on this connection, at the same Date, of a fleet and a Board that
+        # have not moved: the same answer. Only the rate still has to be looked at.
+        if (
+            chunk == self._last_chunk
+            and self._last_date is around.date_line.text
+            and self._last_board == around.board.generation
+            and self._last_fleet == around.directory.generation
+        ):
+            now = around.monotonic()
+            limit = around.rate_limit
+            if limit is None or not limit.take(self._last_name, now):
+                self.deadline = now + around.idle_timeout
+                self.write(self._last_answer)
+                return
         if self._conversation is None and self.held is None:
             ask = around.recognition.find(chunk)
             if ask is not None:
-                now = around.monotonic()
-                self.deadline = now + around.idle_timeout
-                response = around.answers.at_once(ask, self.peer, now)
-                if response is None or response is HELD:
-                    self._take_time(ask, response)
-                    return
-                self.write(response.spliced(around.date_line.text, ask.persistence))
-                if ask.persistence is Persistence.CLOSED:
-                    self.close()
+                self._poll(chunk, ask)
                 return
         if chunk:
             self._in_conversation().receive(chunk)
         else:
             self._ended()
+
+    def _poll(self, chunk: bytes, ask: Ask) -> None:
+        """Answer bytes that were read before, on this connection or another."""
+        around = self._around
+        now = around.monotonic()
+        self.deadline = now + around.idle_timeout
+        response = around.answers.at_once(ask, self.peer, now)
+        if response is None:
+            self._in_conversation().answer_later(ask)
+        elif response is HELD:
+            self.hold(ask)
+        else:
+            self._remember(chunk, ask, response)
+            self.answer(response, ask.persistence)
+
+    def _remember(self, chunk: bytes, ask: Ask, response: Response) -> None:
+        around = self._around
+        caller = around.identity.caller(self.peer, ask.vm)
+        if caller is None or not response.is_document or ask.persistence is not Persistence.KEPT:
+            self._last_chunk = None
+            return
+        self._last_chunk = chunk
+        self._last_answer = response.spliced(around.date_line.text, ask.persistence)
+        self._last_name = caller.name
+        self._last_date = around.date_line.text
+        self._last_board = around.board.generation
+        self._last_fleet = around.directory.generation
 
     def answer(self, response: Response, persistence: Persistence) -> None:
         self.write(response.spliced(self._around.date_line.text, persistence))
@@ -119,7 +171,7 @@ class Stream:
             self._unsent += chunk
             return
         try:
-            sent = self._send(chunk)
+            sent = os.write(self._fd, chunk)
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError:
@@ -130,15 +182,10 @@ class Stream:
 
     # --- polls that wait, and all that is no poll --------------------------------------------
 
-    def _take_time(self, ask: Ask, response: Response | None) -> None:
-        if response is None:
-            self._in_conversation().answer_later(ask)
-        else:
-            self.hold(ask)
-
     def hold(self, ask: Ask) -> None:
         """Keep a poll until its document changes or its time is up."""
         self.held = ask
+        self._last_chunk = None
         wait = self._around.answers.wait_of(ask, self.peer, self._around.monotonic())
         self._around.waiting.add(self, wait)
 
@@ -156,6 +203,7 @@ class Stream:
     def _in_conversation(self) -> "Conversation":
         if self._conversation is None:
             self._conversation = self._around.converse(self)
+            self._last_chunk = None
         return self._conversation
 
     def leave_conversation(self) -> None:
@@ -179,34 +227,44 @@ class Stream:
     def is_closing(self) -> bool:
         return self._is_closing
 
-    def listen(self) -> None:
-        """Have the event loop tell of what arrives, from the first byte that is there already."""
+    def begin(self) -> None:
+        """Answer the first request, which is there already as a rule, and wait for more."""
+        around = self._around
+        key = around.identity.key(self.peer)
+        refusal = around.roster.refusal(key)
+        if refusal is not None:
+            self.answer(errors.refused(refusal), Persistence.CLOSED)
+            return
+        self.deadline = around.monotonic() + around.header_deadline
         self.readable()
-        self._register()
+        # Many clients open a connection for each poll: those are gone by now.
+        if self._fd >= 0:
+            around.roster.admit(self, key)
+            self._register()
 
     def read_on(self, *, wanted: bool) -> None:
         self._is_paused = not wanted
         self._register()
 
     def _register(self) -> None:
-        is_wanted = not (self._is_paused or self._unsent or self._socket.fileno() < 0)
+        is_wanted = not (self._is_paused or self._unsent or self._fd < 0)
         if is_wanted is self._is_registered:
             return
         self._is_registered = is_wanted
         if is_wanted:
-            self._around.loop.add_reader(self._socket, self.readable)
+            self._around.loop.add_reader(self._fd, self.readable)
         else:
-            self._around.loop.remove_reader(self._socket)
+            self._around.loop.remove_reader(self._fd)
 
     def _block(self, rest: bytes) -> None:
         self._unsent = rest
         self.deadline = self._around.monotonic() + self._around.idle_timeout
-        self._around.loop.add_writer(self._socket, self._writable)
+        self._around.loop.add_writer(self._fd, self._writable)
         self._register()
 
     def _writable(self) -> None:
         try:
-            sent = self._send(self._unsent)
+            sent = os.write(self._fd, self._unsent)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -215,7 +273,7 @@ class Stream:
         self._unsent = self._unsent[sent:]
         if self._unsent:
             return
-        self._around.loop.remove_writer(self._socket)
+        self._around.loop.remove_writer(self._fd)
         if self._is_closing:
             self.abort()
             return
@@ -227,10 +285,13 @@ class Stream:
 
     def end_sending(self) -> None:
         """Closing with bytes unread would make the system throw the answer away unsent."""
+        connected = socket.socket(fileno=self._fd)
         try:
-            self._socket.shutdown(socket.SHUT_WR)
+            connected.shutdown(socket.SHUT_WR)
         except OSError:
             self.abort()
+        finally:
+            connected.detach()
 
     def close(self) -> None:
         """Close as soon as all that was written is sent."""
@@ -239,15 +300,16 @@ class Stream:
             self.abort()
 
     def abort(self) -> None:
-        if self._socket.fileno() < 0:
+        if self._fd < 0:
             return
         self._is_closing = True
         if self._unsent:
             self._unsent = b""
-            self._around.loop.remove_writer(self._socket)
+            self._around.loop.remove_writer(self._fd)
         self._is_paused = True
         self._register()
-        self._socket.close()
+        os.close(self._fd)
+        self._fd = -1
         self._around.roster.leave(self)
         if self.held is not None:
             self._around.waiting.leave(self)

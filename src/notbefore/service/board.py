@@ -60,6 +60,8 @@ class Board(Generic[Rendered]):
         self._render = render
         self._pages: dict[ScopeId, Page[Rendered]] = {}
         self._watchers: list[Callable[[ScopeId], None]] = []
+        self.generation = 0
+        """Moves whenever any page may be another than before."""
         self.page: Callable[[ScopeId], Page[Rendered] | None] = self._pages.get
         """None where the Board has no document: answer 503 then, never an empty one."""
 
@@ -71,6 +73,7 @@ class Board(Generic[Rendered]):
         if shown is not None and shown.revision >= content.revision:
             return
         page = self._pages[content.scope_id] = Page(content, self._render)
+        self.generation += 1
         if shown is not None and shown.document.incarnation != page.document.incarnation:
             for watcher in self._watchers:
                 watcher(content.scope_id)
