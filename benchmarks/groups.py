@@ -1,0 +1,88 @@
+"""Which rows there are, what measures them, and how long that may take."""
+
+import contextlib
+import signal
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.bench import Bench, NotOfferedError
+from benchmarks.exchange import BrokenExchangeError
+from benchmarks.figures import Line, Verdict
+from benchmarks.programs import MissingProgramError
+from benchmarks.rows import (
+    approvals,
+    calm,
+    crowds,
+    due,
+    instructions,
+    million,
+    polls,
+    visible,
+    waiting,
+)
+from benchmarks.started import StartError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    rows: tuple[str, ...]
+    measure: Callable[[Bench, Collection[str]], Iterator[Line]]
+    minutes: float
+    """after which it is given up"""
+
+
+GROUPS: Final = (
+    Group(rows=("P1", "P2"), measure=polls.measure, minutes=20),
+    Group(rows=("P2b",), measure=crowds.measure, minutes=10),
+    Group(rows=("P3",), measure=waiting.measure, minutes=5),
+    Group(rows=("P6", "P4"), measure=million.measure, minutes=30),
+    Group(rows=("P5",), measure=approvals.measure, minutes=10),
+    Group(rows=("P7",), measure=visible.measure, minutes=5),
+    Group(rows=("P8",), measure=due.measure, minutes=10),
+    Group(rows=("P9",), measure=calm.measure, minutes=5),
+    Group(rows=("budget",), measure=instructions.measure, minutes=10),
+)
+ROWS: Final = tuple(sorted(row for group in GROUPS for row in group.rows))
+
+
+class OutOfTimeError(Exception):
+    """A group took longer than it may."""
+
+
+def measure(group: Group, bench: Bench, wanted: Collection[str]) -> list[Line]:
+    """Lines of the group's rows. A row that can't be measured has a line that says why."""
+    lines: list[Line] = []
+    try:
+        with _at_most(group.minutes):
+            lines.extend(group.measure(bench, wanted))
+    except NotOfferedError as error:
+        lines.extend(_without(lines, wanted, Verdict.NOT_OFFERED, str(error)))
+    except MissingProgramError as error:
+        lines.extend(_without(lines, wanted, Verdict.NOT_MEASURED, str(error)))
+    except (BrokenExchangeError, StartError, OutOfTimeError, OSError) as error:
+        lines.extend(_without(lines, wanted, Verdict.FAILED, str(error)))
+    return lines
+
+
+def _without(
+    lines: Collection[Line], wanted: Collection[str], verdict: Verdict, why: str
+) -> list[Line]:
+    left = sorted(set(wanted) - {line.row for line in lines})
+    # What fails after the last row's first line fails that row.
+    rows = left or sorted(wanted)[-1:]
+    return [Line(row=row, what="", verdict=verdict, note=why) for row in rows]
+
+
+@contextlib.contextmanager
+def _at_most(minutes: float) -> Iterator[None]:
+    def give_up(_signal: int, _frame: object) -> None:
+        raise OutOfTimeError(f"took more than {minutes:g} minutes")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, minutes * 60)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,61 @@
+"""P8: ten thousand events whose time comes at one instant."""
+
+import time
+from collections.abc import Collection, Iterator
+
+from benchmarks import exchange, product, volley
+from benchmarks.bench import Bench, many
+from benchmarks.exchange import Answer
+from benchmarks.figures import Line, Spread, at_most, measured
+from benchmarks.product import Product
+
+HOPELESS = 15.0
+
+
+def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
+    names = [f"many-{number}" for _number in range(bench.scaled(10_000))]
+    bench.say(f"P8: {len(names)} events due at once")
+    fleet = product.fleet_of(len(names), kind="alone")
+    seen: list[float] = []
+    stepped: list[float] = []
+    with bench.serving("due", fleet, "--clock", "paused") as server:
+        volley.fire(server.metadata, [exchange.poll_as(name) for name in names])
+        for _number in range(bench.rounds + 1):
+            events = server.schedule(names, notice="15m")
+            assert len({event["not_before"] for event in events}) == 1
+            step, visible = _come(server, names)
+            stepped.append(step)
+            seen.append(visible)
+            # A server this slow has missed the goal, and another round would tell nothing new.
+            if visible > HOPELESS:
+                break
+            # Long enough that all are over, and the next round starts from nothing.
+            server.call("POST", "/v1/clock/step", {"by": "30m"})
+    if len(seen) > 1:
+        del seen[0], stepped[0]  # the round that warms up
+    yield measured(
+        "P8",
+        f"{many(len(names), 'events')} due at one instant → the last Started and visible",
+        Spread.of(seen),
+        unit="s",
+        goal=at_most(2),
+        note=f"the step was answered after {Spread.of(stepped).median:.2f} s;"
+        " the rest is looking at every document",
+    )
+
+
+def _come(server: Product, names: list[str]) -> tuple[float, float]:
+    """Seconds until the step was answered, and until the last document was seen to be right."""
+    began = time.perf_counter()
+    server.call("POST", "/v1/clock/step", {"by": "15m1s"})
+    stepped = time.perf_counter() - began
+    unseen = set(names)
+    while unseen:
+        looked_at = sorted(unseen)
+
+        def look(place: int, answer: Answer, looked_at: list[str] = looked_at) -> None:
+            if b'"EventStatus":"Started"' in answer.body:
+                unseen.discard(looked_at[place])
+
+        volley.fire(server.metadata, [exchange.poll_as(name) for name in looked_at], hear=look)
+    return stepped, time.perf_counter() - began
