@@ -1,11 +1,13 @@
 """The use cases, wired together over one store and one clock. Listeners are put on top of it."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Final, Self
+
+from typing_extensions import override
 
 from notbefore import logs
 from notbefore.actuators.simulated import SimulatedActuator, Timing
@@ -21,10 +23,16 @@ from notbefore.service.deciding import Decider
 from notbefore.service.directory import MemoryDirectory
 from notbefore.service.explaining import Explaining
 from notbefore.service.fleet import Fleet, Network
-from notbefore.service.ports import HistoryFilter, Snapshot, Store, StoreUnavailableError
+from notbefore.service.ports import (
+    HistoryFilter,
+    Listener,
+    Snapshot,
+    Store,
+    StoreUnavailableError,
+)
 from notbefore.service.reading import Reading
 from notbefore.service.scheduling import Scheduling
-from notbefore.service.timekeeping import Timekeeping
+from notbefore.service.timekeeping import MovableClock, Timekeeping
 from notbefore.service.waking import Waker
 
 _log = logging.getLogger(__name__)
@@ -32,8 +40,8 @@ _log = logging.getLogger(__name__)
 _CLOCK: Final = "clock at the last stop"
 
 
-class Application:
-    """`async with` takes up what the store holds, and puts down what memory holds."""
+class Engine:
+    """The use cases. `async with` takes up what the store holds, and puts down what memory has."""
 
     def __init__(
         self,
@@ -41,34 +49,36 @@ class Application:
         clock: SystemClock | VirtualClock,
         *,
         rules: Rules,
-        render: Callable[[Document, str], Rendered],
         new_id: Callable[[], EventId],
         timings: Mapping[EventType, Timing] | None,
         address_range: Network,
+        audience: Sequence[Listener],
+        movable: MovableClock | None = None,
     ) -> None:
-        """`timings` are those of simulated work; None where people complete events themselves."""
+        """`timings` are those of simulated work; None where people complete events themselves.
+
+        The audience is whoever shows documents to VMs. `movable` is the same clock for people to
+        move, where that is more than moving the clock.
+        """
         self.clock = clock
         self.rules = rules
         self.decider = Decider(store)
-        self.board = Board(render)
-        self.directory = MemoryDirectory()
         self.approving = Approving(self.decider, rules)
         self.scheduling = Scheduling(self.decider, rules, new_id)
         self.carrying = Carrying(self.decider)
         self.explaining = Explaining(self.decider)
         self.reading = Reading(self.decider, clock)
         self.fleet = Fleet(self.decider, self.reading, address_range)
-        movable = clock if isinstance(clock, VirtualClock) else None
+        if movable is None and isinstance(clock, VirtualClock):
+            movable = clock
         self.timekeeping = Timekeeping(clock, movable)
         self._waker = Waker(self.decider, self.reading, rules, clock)
         self._actuator = (
             None if timings is None else SimulatedActuator(clock, self.carrying, timings)
         )
         # VMs hear of a change before the actuators that carry it out do.
-        self.decider.tell(self.board.hear)
-        self.decider.tell(self.directory.hear)
-        self.decider.tell(logs.log_commit)
-        self.decider.tell(self._waker.hear)
+        for listener in (*audience, logs.log_commit, self._waker.hear):
+            self.decider.tell(listener)
         if self._actuator is not None:
             self.decider.tell(partial(hand_over, actuator=self._actuator))
 
@@ -92,11 +102,42 @@ class Application:
         await self.decider.finish()
 
     def _take_up(self, snapshot: Snapshot) -> datetime | None:
+        return snapshot.next_wake()
+
+
+class Application(Engine):
+    """The use cases and what VMs see of them, in one process."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: SystemClock | VirtualClock,
+        *,
+        rules: Rules,
+        render: Callable[[Document, str], Rendered],
+        new_id: Callable[[], EventId],
+        timings: Mapping[EventType, Timing] | None,
+        address_range: Network,
+    ) -> None:
+        self.board = Board(render)
+        self.directory = MemoryDirectory()
+        super().__init__(
+            store,
+            clock,
+            rules=rules,
+            new_id=new_id,
+            timings=timings,
+            address_range=address_range,
+            audience=(self.board.hear, self.directory.hear),
+        )
+
+    @override
+    def _take_up(self, snapshot: Snapshot) -> datetime | None:
         for saved in snapshot.scopes():
             self.board.put(saved)
         for binding in snapshot.bindings():
             self.directory.bind(binding)
-        return snapshot.next_wake()
+        return super()._take_up(snapshot)
 
 
 def _last_instant(snapshot: Snapshot) -> datetime | None:

@@ -72,6 +72,8 @@ class Agenda:
 class _Timekeeper(ABC):
     """Calls timers when their instants come, from a task that `async with` runs."""
 
+    _pace: "_Pace"
+
     def __init__(self) -> None:
         self._agenda = Agenda()
         self._watchers: list[Callable[[], None]] = []
@@ -94,6 +96,11 @@ class _Timekeeper(ABC):
         timer = self._agenda.add(instant, call)
         self._moved.set()
         return timer
+
+    def pace(self) -> tuple[datetime, float]:
+        """Where the clock stands, and how fast it goes on from there against real time."""
+        pace = self._pace
+        return pace.now(), pace.speed
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call the watcher whenever time has been moved rather than passed."""

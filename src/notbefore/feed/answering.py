@@ -1,0 +1,50 @@
+"""What VMs ask of the writer by way of a poller."""
+
+import logging
+
+from notbefore.core.errors import RefusalError
+from notbefore.feed.messages import (
+    AboutVm,
+    Activate,
+    Answer,
+    Approve,
+    AskAbout,
+    Failed,
+    Granted,
+    Request,
+    Unavailable,
+)
+from notbefore.feed.refusals import refused
+from notbefore.service.ports import Approver, Reader, StoreUnavailableError
+
+_log = logging.getLogger(__name__)
+
+
+class Answering:
+    def __init__(self, approver: Approver, reader: Reader) -> None:
+        self._approver = approver
+        self._reader = reader
+
+    async def answer(self, request: Request) -> Answer:
+        """Never raises: whoever waits at the other end is told what became of it."""
+        try:
+            return await self._grant(request)
+        except StoreUnavailableError:
+            return Unavailable(request.id)
+        except RefusalError as refusal:
+            return refused(request.id, refusal)
+        except Exception:  # noqa: BLE001  # the VM at the other end is owed an answer all the same
+            _log.exception("a request from a poller failed")
+            return Failed(request.id)
+
+    async def _grant(self, request: Request) -> Answer:
+        match request:
+            case Approve():
+                await self._approver.approve(
+                    request.event_ids, caller=request.caller, address=request.address
+                )
+            case Activate():
+                await self._reader.activate(request.caller, address=request.address)
+            case AskAbout():
+                return AboutVm(request.id, await self._reader.about(request.name))
+        return Granted(request.id)

@@ -1,0 +1,99 @@
+"""A poller's memory: what the feed says, put where the metadata listener looks.
+
+The rule that must stay true: what VMs are shown is what the store held at some moment, and for one
+scope never an older document after a newer one. A new snapshot takes the old one's place bit by
+bit for pages, by their revisions, and in one go for places.
+"""
+
+from typing import Generic, TypeVar, assert_never
+
+from notbefore.clock import FollowingClock
+from notbefore.core.ids import ScopeId
+from notbefore.feed.frames import FeedBrokenError
+from notbefore.feed.messages import (
+    PROTOCOL,
+    ClockSet,
+    Committed,
+    Hello,
+    Pages,
+    Places,
+    SnapshotEnd,
+    State,
+)
+from notbefore.service.board import Board, PageContent
+from notbefore.service.directory import MemoryDirectory, Place
+
+Rendered = TypeVar("Rendered")
+
+
+class Mirror(Generic[Rendered]):
+    def __init__(
+        self, board: Board[Rendered], directory: MemoryDirectory, clock: FollowingClock
+    ) -> None:
+        self._board = board
+        self._directory = directory
+        self._clock = clock
+        self._sequence: int | None = None
+        self._coming: MemoryDirectory | None = None
+        self._scope_ids: dict[ScopeId, ScopeId] = {}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this connection's snapshot is complete."""
+        return self._sequence is not None and self._coming is None
+
+    def begin(self, hello: Hello) -> None:
+        """Raises FeedBrokenError."""
+        if hello.protocol != PROTOCOL:
+            raise FeedBrokenError(
+                f"the writer, NotBefore {hello.version}, speaks protocol {hello.protocol} of the"
+                f" feed and this poller {PROTOCOL}: restart the whole server"
+            )
+        self._sequence = hello.sequence
+        self._coming = MemoryDirectory()
+
+    def lose(self) -> None:
+        """The connection is gone. What has been shown stays."""
+        self._sequence = self._coming = None
+        self._scope_ids = {}
+
+    def take(self, message: State) -> None:
+        """Raises FeedBrokenError."""
+        match message:
+            case ClockSet():
+                self._clock.follow(message.instant, message.speed)
+            case Pages():
+                self._expect_snapshot()
+                self._show(message.pages)
+                self._scope_ids |= {page.scope_id: page.scope_id for page in message.pages}
+            case Places():
+                self._expect_snapshot().move(map(self._sharing_its_scope_id, message.places))
+            case Committed():
+                self._follow(message)
+            case SnapshotEnd():
+                self._directory.take_over(self._expect_snapshot())
+                self._coming = None
+                self._scope_ids = {}
+            case _:
+                assert_never(message)
+
+    def _follow(self, commit: Committed) -> None:
+        if self._sequence is None or commit.sequence != self._sequence + 1:
+            raise FeedBrokenError(f"commit {commit.sequence} came after {self._sequence}")
+        self._sequence = commit.sequence
+        self._show(commit.pages)
+        if commit.bound or commit.unbound:
+            (self._coming or self._directory).move(commit.bound, gone=commit.unbound)
+
+    def _show(self, pages: list[PageContent]) -> None:
+        for page in pages:
+            self._board.show(page)
+
+    def _expect_snapshot(self) -> MemoryDirectory:
+        if self._coming is None:
+            raise FeedBrokenError("a part of a snapshot came outside of one")
+        return self._coming
+
+    def _sharing_its_scope_id(self, place: Place) -> Place:
+        # A hundred VMs of one scope need not keep its name a hundred times.
+        return place._replace(scope_id=self._scope_ids.get(place.scope_id, place.scope_id))

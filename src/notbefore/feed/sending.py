@@ -1,0 +1,125 @@
+"""The writer's end of the feed: every poller hears of every commit, in order."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from notbefore.feed.frames import FeedBrokenError, frame, in_parts
+from notbefore.feed.link import Link
+from notbefore.feed.messages import ClockSet, Committed, encode
+from notbefore.service.board import PageContent, page_content
+from notbefore.service.directory import Place
+from notbefore.service.ports import Commit
+
+_log = logging.getLogger(__name__)
+
+PART: Final = 4096
+"""What a message may weigh: VMs named in it, more or less."""
+PATIENCE: Final = timedelta(seconds=1)
+"""How long anybody is kept waiting for pollers to be in step."""
+
+
+class PacedClock(Protocol):
+    def pace(self) -> tuple[datetime, float]:
+        """Where it stands, and how fast it goes on from there."""
+
+    def watch(self, watcher: Callable[[], None]) -> None: ...
+
+
+class Feed:
+    def __init__(self, clock: PacedClock) -> None:
+        self._clock = clock
+        self._links: set[Link] = set()
+        self._syncs = 0
+        self.sequence = 0
+        """Of the last commit told."""
+        self.counters: Counter[str] = Counter()
+        """What pollers have counted, all together."""
+        clock.watch(self._tell_time)
+
+    @property
+    def links(self) -> int:
+        return len(self._links)
+
+    def join(self, link: Link) -> None:
+        self._links.add(link)
+
+    def leave(self, link: Link) -> None:
+        self._links.discard(link)
+
+    def count(self, increments: Mapping[str, int]) -> None:
+        self.counters.update(increments)
+
+    def hear(self, commit: Commit) -> None:
+        for message in committed(commit, after=self.sequence):
+            self.sequence = message.sequence
+            self._publish(message)
+
+    def time(self) -> ClockSet:
+        return ClockSet(*self._clock.pace())
+
+    async def sync(self) -> None:
+        """Return once every poller is in step, and what they have marked and counted is here.
+
+        A poller that takes too long is not waited for again until it has answered.
+        """
+        self._syncs += 1
+        asked = {
+            link.sync(self._syncs): link
+            for link in tuple(self._links)
+            if link.is_in_step and not link.is_lagging
+        }
+        if not asked:
+            return
+        _, late = await asyncio.wait(asked, timeout=PATIENCE.total_seconds())
+        for one in late:
+            asked[one].is_lagging = True
+
+    def _tell_time(self) -> None:
+        if self._links:
+            self._publish(self.time())
+
+    def _publish(self, message: Committed | ClockSet) -> None:
+        if not self._links:
+            return
+        try:
+            framed = frame(encode(message))
+        except FeedBrokenError:
+            # What is committed must not fail for want of telling: a snapshot says it all again.
+            _log.exception("a commit can't be told to the pollers")
+            for link in tuple(self._links):
+                link.drop("it missed a commit")
+            return
+        for link in tuple(self._links):
+            link.publish(framed)
+
+
+def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
+    """A commit as messages. A VM reads one scope, so between the parts nobody sees half of it.
+
+    Pages come first: whoever is bound finds a document. A commit that shows nothing yields nothing.
+    """
+    for pages in page_parts(map(page_content, commit.scopes)):
+        after += 1
+        yield Committed(after, pages=pages)
+    if commit.unbound:
+        after += 1
+        yield Committed(after, unbound=list(commit.unbound))
+    for bound in place_parts(map(Place.of, commit.bound)):
+        after += 1
+        yield Committed(after, bound=bound)
+
+
+def page_parts(pages: Iterator[PageContent]) -> Iterator[list[PageContent]]:
+    return in_parts(pages, weight=_weight, most=PART)
+
+
+def place_parts(places: Iterator[Place]) -> Iterator[list[Place]]:
+    return in_parts(places, weight=lambda _: 1, most=PART)
+
+
+def _weight(page: PageContent) -> int:
+    return 1 + sum(8 + len(event.resources) for event in page.document.events)

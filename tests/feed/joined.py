@@ -1,0 +1,156 @@
+"""A writer and pollers in one event loop, over a real socket: everything but the processes."""
+
+import asyncio
+import ipaddress
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from notbefore.application import Engine
+from notbefore.clock import FollowingClock, VirtualClock
+from notbefore.core import lifecycle
+from notbefore.core.ids import ResourceName
+from notbefore.core.model import EventSource, EventType
+from notbefore.core.rules import Rules
+from notbefore.feed.asking import Asking, RemoteApprover, RemoteReader
+from notbefore.feed.mirror import Mirror
+from notbefore.feed.receiver import Receiver
+from notbefore.feed.sending import Feed
+from notbefore.feed.server import FeedServer, socket_path
+from notbefore.feed.synced import SyncedClock
+from notbefore.service.board import Board
+from notbefore.service.directory import MemoryDirectory
+from notbefore.service.fleet_plan import FleetPlan, VirtualMachine
+from notbefore.service.ports import Caller, EventRecord, Snapshot, Store
+from notbefore.service.scheduling import Request
+from notbefore.storage import MemoryStore, SqliteStore
+from tests.builders import NOON, OPERATOR, event_id
+
+WEB: Final = ResourceName("web")
+REPORT: Final = ResourceName("report")
+FLEET: Final = FleetPlan(
+    vms=(
+        VirtualMachine(name=WEB, address="10.0.0.1"),
+        VirtualMachine(name=REPORT, address="10.0.0.2"),
+    )
+)
+
+
+class Poller:
+    def __init__(self, folder: Path) -> None:
+        self.board: Board[str] = Board(lambda document, _: str(document.incarnation))
+        self.directory = MemoryDirectory()
+        self.clock = FollowingClock()
+        self.asking = Asking()
+        self.reader = RemoteReader(self.asking)
+        self.approver = RemoteApprover(self.asking)
+        self.snapshots = 0
+        self.receiver = Receiver(
+            socket_path(folder),
+            Mirror(self.board, self.directory, self.clock),
+            self.asking,
+            self.reader,
+            on_snapshot=self._count_snapshot,
+        )
+
+    def caller(self, name: str = WEB) -> Caller:
+        caller = self.directory.by_name(name)
+        assert caller is not None
+        return caller
+
+    def incarnation(self, name: str = WEB) -> int:
+        page = self.board.page(self.caller(name).scope_id)
+        assert page is not None
+        return page.document.incarnation
+
+    def _count_snapshot(self) -> None:
+        self.snapshots += 1
+
+
+class Writer:
+    """One that can be ended and begun again on the same store."""
+
+    def __init__(self, folder: Path, store: Store, clock: VirtualClock) -> None:
+        self.folder = folder
+        self.store = store
+        self.clock = clock
+        self._ids = count(1)
+        self._opened = AsyncExitStack()
+
+    async def begin(self) -> None:
+        self.feed = Feed(self.clock)
+        self.engine = Engine(
+            self.store,
+            self.clock,
+            rules=Rules(),
+            new_id=lambda: event_id(next(self._ids)),
+            timings=None,
+            address_range=ipaddress.IPv4Network("10.0.1.0/24"),
+            audience=(self.feed.hear,),
+            movable=SyncedClock(self.clock, self.feed),
+        )
+        await self._opened.enter_async_context(self.engine)
+        await self._opened.enter_async_context(
+            FeedServer(
+                self.feed,
+                self.folder,
+                ask=self.ask,
+                approver=self.engine.approving,
+                reader=self.engine.reading,
+                default_vm=WEB,
+            )
+        )
+
+    async def ask(self, question: Callable[[Snapshot], None]) -> None:
+        await self.engine.decider.ask(question)
+
+    async def end(self) -> None:
+        await self._opened.aclose()
+
+    async def schedule(self, name: ResourceName = WEB) -> EventRecord:
+        request = Request(type=EventType.FREEZE, resources=(name,), source=EventSource.PLATFORM)
+        [record] = await self.engine.scheduling.schedule(request, by=OPERATOR)
+        return record
+
+
+@asynccontextmanager
+async def writing(kind: type[MemoryStore] | type[SqliteStore]) -> AsyncIterator[Writer]:
+    """With the fleet applied."""
+    clock = VirtualClock(NOON, speed=0)
+    next_wake = partial(lifecycle.next_wake, rules=Rules())
+    # Short, as a socket's path must be: folders of tests have long names.
+    with tempfile.TemporaryDirectory(prefix="nb-") as made:
+        folder = Path(made)
+        store = (
+            MemoryStore(clock, next_wake=next_wake)
+            if kind is MemoryStore
+            else SqliteStore(folder / "notbefore.db", clock, next_wake=next_wake)
+        )
+        async with store:
+            writer = Writer(folder, store, clock)
+            await writer.begin()
+            await writer.engine.fleet.apply(FLEET, by=OPERATOR)
+            try:
+                yield writer
+            finally:
+                await writer.end()
+
+
+@asynccontextmanager
+async def polling(writer: Writer) -> AsyncIterator[Poller]:
+    """From its first snapshot on."""
+    poller = Poller(writer.folder)
+    async with poller.receiver, asyncio.timeout(60):
+        await poller.receiver.first_snapshot()
+        yield poller
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the others go on until it holds."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110  # what others make true, they tell nobody
+            await asyncio.sleep(0.001)

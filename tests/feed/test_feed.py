@@ -1,0 +1,272 @@
+"""Writer and pollers together, over a real socket."""
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from notbefore.core.errors import UnknownEventError
+from notbefore.feed.frames import frame
+from notbefore.feed.messages import (
+    Activate,
+    Committed,
+    FromWriter,
+    Granted,
+    Hello,
+    SnapshotEnd,
+    decode_from_writer,
+    encode,
+)
+from notbefore.feed.server import socket_path
+from notbefore.service.fleet_plan import FleetPlan, VirtualMachine
+from notbefore.service.ports import Caller, StoreUnavailableError
+from tests.builders import HOUR, NOON, OPERATOR, event_id
+from tests.feed.joined import REPORT, WEB, Poller, Writer, polling, until
+
+ADDRESS: Final = "10.0.0.1"
+
+
+async def activate(poller: Poller, name: str = WEB) -> None:
+    await poller.reader.activate(poller.caller(name), address=ADDRESS)
+
+
+async def test_a_poller_knows_the_fleet_and_its_documents(poller: Poller) -> None:
+    caller = poller.directory.by_address(ADDRESS)
+
+    assert caller == poller.caller(WEB)
+    assert poller.incarnation() == 1
+    assert poller.clock.now() == NOON
+
+
+async def test_a_scope_that_was_activated_is_shown_as_active_when_that_is_answered(
+    poller: Poller,
+) -> None:
+    """Commit, tell, answer."""
+    await activate(poller)
+
+    page = poller.board.page(poller.caller().scope_id)
+    assert page is not None
+    assert page.is_active
+
+
+async def test_an_event_that_was_approved_is_shown_as_started_when_that_is_answered(
+    writer: Writer, poller: Poller
+) -> None:
+    """Commit, tell, answer."""
+    await activate(poller)
+    record = await writer.schedule()
+
+    await poller.approver.approve([record.event.id], caller=poller.caller(), address=ADDRESS)
+
+    page = poller.board.page(poller.caller().scope_id)
+    assert page is not None
+    assert [event.not_before for event in page.document.events] == [None]
+
+
+async def test_a_refusal_is_the_writers_own(writer: Writer, poller: Poller) -> None:
+    """I12: a foreign id gets the words that one which does not exist gets."""
+    await activate(poller, REPORT)
+    foreign = (await writer.schedule(REPORT)).event.id
+
+    for wrong in (foreign, event_id(99)):
+        with pytest.raises(UnknownEventError, match=f"no event {wrong} in this scope"):
+            await poller.approver.approve([wrong], caller=poller.caller(WEB), address=ADDRESS)
+
+
+async def test_a_vm_can_be_asked_about(poller: Poller) -> None:
+    about = await poller.reader.about(WEB)
+
+    assert about is not None
+    assert about.binding.address == ADDRESS
+    assert about.resource.name == WEB
+    assert await poller.reader.about(type(WEB)("nobody")) is None
+
+
+async def test_every_poller_is_in_step_after_a_sync(writer: Writer, poller: Poller) -> None:
+    """I25."""
+    async with polling(writer) as other:
+        await activate(poller)
+        await writer.schedule()
+
+        await writer.feed.sync()
+
+        assert poller.incarnation() == other.incarnation() == 2
+
+
+async def test_a_vm_that_joins_the_fleet_is_known_and_one_that_leaves_is_not(
+    writer: Writer, poller: Poller
+) -> None:
+    plan = FleetPlan(vms=(VirtualMachine(name="db", address="10.0.0.2"),))
+
+    await writer.engine.fleet.apply(plan, by=OPERATOR, prune=True)
+    await writer.feed.sync()
+
+    assert poller.directory.by_name("report") is None
+    assert poller.directory.by_address("10.0.0.2") == poller.caller("db")
+    assert poller.incarnation("db") == 1
+
+
+async def test_polls_count_as_read_from_before_the_clock_is_moved(
+    writer: Writer, poller: Poller
+) -> None:
+    """I28: 24 hours of silence, and not one less."""
+    await activate(poller)
+    for _ in range(3):
+        poller.reader.seen(poller.caller().scope_id)
+        await writer.engine.timekeeping.step(23 * HOUR)
+    await writer.feed.sync()
+
+    page = poller.board.page(poller.caller().scope_id)
+    assert page is not None
+    assert page.is_active
+
+
+async def test_a_clock_that_is_moved_is_moved_for_pollers_too(
+    writer: Writer, poller: Poller
+) -> None:
+    await writer.engine.timekeeping.step(HOUR)
+    await writer.feed.sync()
+
+    assert poller.clock.now() == NOON + HOUR
+
+
+async def test_what_pollers_count_is_added_up(writer: Writer, poller: Poller) -> None:
+    async with polling(writer) as other:
+        poller.reader.counters["polls"] += 3
+        other.reader.counters["polls"] += 4
+        await writer.feed.sync()
+        poller.reader.counters["polls"] += 1
+        await writer.feed.sync()
+
+    assert writer.feed.counters["polls"] == 8
+
+
+async def test_without_a_writer_documents_stay_and_nothing_is_granted(
+    writer: Writer, poller: Poller
+) -> None:
+    """I14, I24."""
+    await writer.end()
+    await until(lambda: not poller.asking.is_open)
+
+    assert poller.incarnation() == 1
+    with pytest.raises(StoreUnavailableError):
+        await activate(poller)
+    with pytest.raises(StoreUnavailableError):
+        await poller.approver.approve([event_id(1)], caller=poller.caller(), address=ADDRESS)
+    with pytest.raises(StoreUnavailableError):
+        await poller.reader.about(WEB)
+
+
+async def test_a_writer_that_comes_back_is_found_and_followed(
+    writer: Writer, poller: Poller
+) -> None:
+    """I25."""
+    await activate(poller)
+    await writer.end()
+    await until(lambda: not poller.asking.is_open)
+    await writer.begin()
+    await writer.schedule()
+
+    await until(lambda: poller.snapshots == 2)
+    await writer.schedule()
+    await writer.feed.sync()
+
+    assert poller.incarnation() == 3
+
+
+async def test_a_poller_that_finds_a_gap_takes_a_new_snapshot(
+    writer: Writer, poller: Poller
+) -> None:
+    """I25."""
+    await activate(poller)
+    writer.feed.sequence += 1
+
+    await writer.schedule()
+    await until(lambda: poller.snapshots == 2)
+
+    assert poller.incarnation() == 2
+
+
+async def test_commits_during_a_snapshot_are_neither_lost_nor_undone(writer: Writer) -> None:
+    """I7, I25: they come while the poller is being told, at any moment of it."""
+    async with polling(writer) as first:
+        await activate(first)
+    newcomers = [Poller(writer.folder) for _ in range(10)]
+    async with asyncio.timeout(60):
+        for newcomer in newcomers:
+            async with newcomer.receiver:
+                record = await writer.schedule()
+                await asyncio.sleep(0)
+                await writer.engine.approving.approve_from_outside(record.event.id, by=OPERATOR)
+                await newcomer.receiver.first_snapshot()
+                await writer.feed.sync()
+                seen = newcomer.incarnation()
+                scope = await writer.engine.decider.ask(
+                    lambda snapshot: snapshot.load(record.scope_id)  # noqa: B023  # asked at once
+                )
+                assert seen == scope.incarnation
+
+
+async def test_a_poller_that_says_nonsense_is_dropped_and_the_others_are_not(
+    writer: Writer, poller: Poller
+) -> None:
+    reader, stream = await asyncio.open_unix_connection(socket_path(writer.folder))
+    await until(lambda: writer.feed.links == 2)
+    stream.write(frame(b"nonsense"))
+
+    async with asyncio.timeout(30):
+        await reader.read()
+    stream.close()
+
+    await until(lambda: writer.feed.links == 1)
+    assert poller.asking.is_open
+
+
+async def test_a_poller_that_does_not_read_holds_nobody_up(writer: Writer, poller: Poller) -> None:
+    """F2: a process that is stopped. It is waited for once, and then no more."""
+    _, stream = await asyncio.open_unix_connection(socket_path(writer.folder), limit=1)
+    await until(lambda: writer.feed.links == 2)
+    await activate(poller)
+    await writer.feed.sync()
+    started = asyncio.get_running_loop().time()
+
+    for _ in range(20):
+        await writer.feed.sync()
+
+    assert asyncio.get_running_loop().time() - started < 1
+    stream.close()
+
+
+async def test_only_the_servers_own_user_can_open_the_socket(writer: Writer) -> None:
+    mode = (writer.folder / "feed.sock").stat().st_mode
+
+    assert stat.S_IMODE(mode) == 0o600
+
+
+async def test_a_change_stands_on_the_stream_before_its_answer(writer: Writer) -> None:
+    """Commit, tell, answer, as the bytes have it."""
+    reader, stream = await asyncio.open_unix_connection(socket_path(writer.folder))
+    scope_id = next(iter(await writer.engine.fleet.show())).scope.id
+    said = [message async for message in messages(reader, until=SnapshotEnd)]
+    stream.write(frame(encode(Activate(1, Caller(name=WEB, scope_id=scope_id), ADDRESS))))
+
+    answered = [message async for message in messages(reader, until=Granted)]
+
+    stream.close()
+    assert isinstance(said[0], Hello)
+    assert [type(message) for message in answered] == [Committed, Granted]
+
+
+async def messages(
+    stream: asyncio.StreamReader, *, until: type[FromWriter]
+) -> AsyncIterator[FromWriter]:
+    """What the writer says, up to the first message of a kind."""
+    async with asyncio.timeout(30):
+        while True:
+            length = int.from_bytes(await stream.readexactly(4), "big")
+            message = decode_from_writer(await stream.readexactly(length))
+            yield message
+            if isinstance(message, until):
+                return

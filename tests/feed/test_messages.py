@@ -1,0 +1,122 @@
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Scope
+from notbefore.feed.frames import FeedBrokenError
+from notbefore.feed.messages import (
+    AboutVm,
+    Activate,
+    Approve,
+    AskAbout,
+    ClockSet,
+    Committed,
+    Counted,
+    Failed,
+    FromPoller,
+    FromWriter,
+    Granted,
+    Hello,
+    Pages,
+    Places,
+    Refused,
+    Seen,
+    SnapshotEnd,
+    Sync,
+    Synced,
+    Unavailable,
+    decode_from_poller,
+    decode_from_writer,
+    encode,
+)
+from notbefore.service.board import page_content
+from notbefore.service.directory import Place
+from notbefore.service.ports import About, Caller, Saved
+from tests.builders import MINUTE, NOON, A, a_binding, a_resource, a_scope, an_event
+from tests.storage.strategies import scopes
+
+PAGE = page_content(Saved(scope=a_scope(an_event(A, duration=9 * MINUTE)), revision=4))
+PLACE = Place.of(a_binding())
+CALLER = Caller(name=ResourceName("vm1"), scope_id=ScopeId("scope1"))
+ABOUT = About(a_binding(), a_resource(terminate_notice=5 * MINUTE))
+
+FROM_WRITER = [
+    Hello(1, "1.2.3", "web", 7),
+    Hello(1, "1.2.3", None, 0),
+    ClockSet(NOON, 60.0),
+    Pages([PAGE]),
+    Places([PLACE]),
+    SnapshotEnd(),
+    Committed(8, [PAGE], [PLACE], [ResourceName("vm2")]),
+    Committed(9),
+    Sync(3),
+    Granted(1),
+    Refused(2, "UnknownEventError", "no event A in this scope"),
+    Unavailable(3),
+    Failed(4),
+    AboutVm(5, ABOUT),
+    AboutVm(6, None),
+]
+FROM_POLLER = [
+    Approve(1, [A], CALLER, "10.0.0.1"),
+    Activate(2, CALLER, "10.0.0.1"),
+    AskAbout(3, ResourceName("vm1")),
+    Seen([ScopeId("scope1")]),
+    Counted({"polls": 12}),
+    Synced(3),
+]
+
+
+@pytest.mark.parametrize("message", FROM_WRITER)
+def test_a_poller_reads_what_the_writer_wrote(message: FromWriter) -> None:
+    assert decode_from_writer(encode(message)) == message
+
+
+@pytest.mark.parametrize("message", FROM_POLLER)
+def test_the_writer_reads_what_a_poller_wrote(message: FromPoller) -> None:
+    assert decode_from_poller(encode(message)) == message
+
+
+def test_no_message_is_left_out_above() -> None:
+    assert {type(message) for message in FROM_WRITER} == set(get_args(FromWriter))
+    assert {type(message) for message in FROM_POLLER} == set(get_args(FromPoller))
+
+
+@given(scopes)
+def test_a_document_arrives_as_it_was_sent(scope: Scope) -> None:
+    """I25."""
+    page = page_content(Saved(scope=scope, revision=1))
+
+    received = decode_from_writer(encode(Pages([page])))
+
+    assert received == Pages([page])
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\xc1",
+        b"nonsense",
+        msgspec.msgpack.encode(["NoSuchMessage", 1]),
+        msgspec.msgpack.encode(["Sync", "three"]),
+        msgspec.msgpack.encode({"Sync": 3}),
+        b"\x92\xa4Sync",
+        b"\x93\xa7Refused\x01\xa2\xff\xff",
+    ],
+)
+def test_what_is_no_message_breaks_the_feed(payload: bytes) -> None:
+    with pytest.raises(FeedBrokenError):
+        decode_from_writer(payload)
+    with pytest.raises(FeedBrokenError):
+        decode_from_poller(payload)
+
+
+def test_neither_end_takes_the_other_ends_messages() -> None:
+    with pytest.raises(FeedBrokenError):
+        decode_from_writer(encode(Synced(1)))
+    with pytest.raises(FeedBrokenError):
+        decode_from_poller(encode(Sync(1)))
