@@ -275,5 +275,5 @@ def changed_nothing(moments: Iterable[Moment]) -> bool:
 
 
 def _shown(rendered: Rendered) -> Shown:
-    response = rendered.document.spliced(b"", Persistence.KEPT)
+    response = rendered.document.spliced(b"some date", Persistence.KEPT)
     return Shown(tag=rendered.tag, body=response.partition(b"\r\n\r\n")[2])

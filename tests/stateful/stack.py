@@ -73,6 +73,9 @@ class Dial:
     def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
         return self.clock.at(instant, call)
 
+    def watch(self, watcher: Callable[[], None]) -> None:
+        self.clock.watch(watcher)
+
 
 class Failures(logging.Handler):
     """What the clock could only log: a timer that failed."""

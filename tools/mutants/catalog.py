@@ -232,8 +232,8 @@ _SERVICE: Final = (
     Mutant(
         name="board-goes-back",
         file="service/board.py",
-        old="if shown is not None and shown.revision >= saved.revision:",
-        new="if shown is not None and shown.revision == saved.revision:",
+        old="if shown is not None and shown.revision >= content.revision:",
+        new="if shown is not None and shown.revision == content.revision:",
         breaks="I7, I25: a commit heard late puts an older document back",
         tests=(MACHINE,),
     ),
