@@ -167,6 +167,8 @@ def test_every_command_says_that_no_server_answers(words: str) -> None:
         "clock step --to tomorrow",
         "clock step --to 2026-01-05T12:00:00",
         "clock speed fast",
+        "clock speed nan",
+        "clock speed 1e999",
         "events --watch --all",
         "events --limit 0",
         "completion tcsh",

@@ -1,5 +1,6 @@
 """What commands take, beyond plain text; and how a shell completes it from the running server."""
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -64,9 +65,13 @@ class Speed(click.ParamType[float]):
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         try:
-            return float(str(value).removesuffix("x").removesuffix("×"))
+            speed = float(str(value).removesuffix("x").removesuffix("×"))
         except ValueError:
+            speed = math.nan
+        # JSON has no word for what is not finite.
+        if not math.isfinite(speed):
             self.fail(f"{value!r} is not a speed: write it like 60x", param, ctx)
+        return speed
 
 
 class EventTypeName(click.ParamType[str]):
