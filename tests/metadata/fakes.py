@@ -12,6 +12,7 @@ from notbefore.core.errors import UnknownEventError
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import Event, Resource, Scope
 from notbefore.metadata.options import Options
+from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import Rendered, render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
@@ -166,7 +167,9 @@ class FakeService:
         self.show(a_scope(*events, id=scope, incarnation=incarnation))
 
     @asynccontextmanager
-    async def serving(self, options: Options | None = None) -> AsyncIterator["Site"]:
+    async def serving(
+        self, options: Options | None = None, *, recognition: Recognition | None = None
+    ) -> AsyncIterator["Site"]:
         server = MetadataServer(
             board=self.board,
             directory=self.directory,
@@ -174,6 +177,7 @@ class FakeService:
             approver=self.approver,
             clock=self.clock,
             options=replace(options or Options(rate_limit=None), port=0),
+            recognition=recognition,
             monotonic=self.stopwatch,
         )
         async with server:

@@ -13,16 +13,18 @@ _LONGEST: Final = 2048
 
 
 class Recognition:
-    __slots__ = ("_asks", "find")
+    __slots__ = ("_asks", "_most", "find")
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = _MOST) -> None:
+        """`most` requests are known at a time; with 0, every one is read as if for the first."""
+        self._most = most
         self._asks: dict[bytes, Ask] = {}
         self.find = self._asks.get
 
     def learn(self, chunk: bytes, ask: Ask) -> None:
-        if len(chunk) > _LONGEST:
+        if len(chunk) > _LONGEST or not self._most:
             return
         # Whoever sends something new every time must not keep out those who don't for good.
-        if len(self._asks) >= _MOST:
+        if len(self._asks) >= self._most:
             self._asks.clear()
         self._asks[chunk] = ask

@@ -43,6 +43,7 @@ class MetadataServer:
         clock: Clock,
         options: Options,
         listener: socket.socket | None = None,
+        recognition: Recognition | None = None,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
         """`listener` is a socket that listens already, instead of the options' address.
@@ -56,6 +57,7 @@ class MetadataServer:
         self._clock = clock
         self._options = options
         self._listener = listener
+        self._recognition = recognition or Recognition()
         self._monotonic = monotonic
         self._rate_limit = RateLimit(options.rate_limit) if options.rate_limit else None
         self._roster: Roster[Stream] = Roster(
@@ -90,6 +92,13 @@ class MetadataServer:
     @property
     def connections(self) -> int:
         return len(self._roster)
+
+    @property
+    def waiting(self) -> "Waiting[Stream]":
+        """The polls that wait for a change."""
+        if self._around is None:
+            raise RuntimeError("the metadata listener is not open")
+        return self._around.waiting
 
     def sweep(self) -> None:
         """Close the connections whose deadline has passed, and answer polls that waited enough."""
@@ -171,7 +180,7 @@ class MetadataServer:
             directory=self._directory,
             identity=identity,
             rate_limit=self._rate_limit,
-            recognition=Recognition(),
+            recognition=self._recognition,
             waiting=waiting,
             roster=self._roster,
             date_line=self._date_line,

@@ -9,6 +9,7 @@ the other would not.
 """
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -30,6 +31,8 @@ from notbefore.service.ports import Directory
 
 if TYPE_CHECKING:
     from notbefore.metadata.conversation import Conversation
+
+_log = logging.getLogger(__name__)
 
 _CHUNK: Final = 4096
 
@@ -139,7 +142,11 @@ class Stream:
         around = self._around
         now = around.monotonic()
         self.deadline = now + around.idle_timeout
-        response = around.answers.at_once(ask, self.peer, now)
+        try:
+            response = around.answers.at_once(ask, self.peer, now)
+        except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
+            _log.exception("a request failed")
+            response = errors.refused(errors.FAILED)
         if response is None:
             self._in_conversation().answer_later(ask)
         elif response is HELD:
