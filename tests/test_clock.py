@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.clock import FollowingClock, SystemClock, VirtualClock, monotonic, wall_clock
+from notbefore.clock import SystemClock, VirtualClock, monotonic, wall_clock
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND
 
 MICROSECOND = timedelta(microseconds=1)
@@ -494,39 +494,3 @@ async def test_a_clock_that_was_left_calls_nobody() -> None:
 
 async def test_a_clock_that_was_never_entered_can_be_left() -> None:
     await SystemClock().__aexit__(None, None, None)
-
-
-# --- a clock that follows another ----------------------------------------------------------------
-
-
-async def test_a_clock_that_follows_another_is_where_it_was_told_to_be() -> None:
-    clock = FollowingClock()
-    heard: list[datetime] = []
-    clock.watch(lambda: heard.append(clock.now()))
-
-    clock.follow(NOON, 0)
-    clock.follow(NOON + HOUR, 0)
-
-    assert heard == [NOON, NOON + HOUR]
-    assert clock.now() == NOON + HOUR
-
-
-async def test_a_clock_that_follows_calls_its_timers_as_the_other_is_moved() -> None:
-    clock, bell = FollowingClock(), Bell()
-    clock.follow(NOON, 0)
-
-    async with clock, asyncio.timeout(30):
-        clock.at(NOON + HOUR, bell.ring)
-        await let_others_run()
-        assert not bell.is_set()
-        clock.follow(NOON + HOUR, 0)
-        await bell.wait()
-
-
-async def test_a_clock_that_follows_a_running_one_goes_on_by_itself() -> None:
-    clock = FollowingClock()
-
-    clock.follow(NOON, 1000)
-    let_real_time_pass()
-
-    assert clock.now() > NOON
