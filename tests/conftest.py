@@ -17,6 +17,15 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# A long look: `pytest --hypothesis-profile=thorough tests/stateful`, or any other test with laws.
+settings.register_profile(
+    "thorough",
+    max_examples=2_000,
+    stateful_step_count=80,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 

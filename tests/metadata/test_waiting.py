@@ -228,7 +228,7 @@ async def test_ten_thousand_who_wait_are_each_answered_once(
         clients = [await site.connect(f"127.0.1.{n % 100 + 1}") for n in range(many)]
         for client in clients:
             client.writer.write(get(waiting(last=1)))
-        await until(lambda: len(site.server.waiting) == many)
+        await until(lambda: len(site.server.surroundings.waiting) == many)
         service.publish(an_event(), incarnation=2)
         for client in clients[::100]:
             client.writer.transport.abort()

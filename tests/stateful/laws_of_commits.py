@@ -47,7 +47,7 @@ LATEST_START: Final = 5 * SECOND
 
 _NEXT: Final[dict[EventStatus, tuple[type[EventTransition], ...]]] = {
     EventStatus.SCHEDULED: (Approved, Narrowed, Started, Canceled),
-    EventStatus.STARTED: (Interrupted, Restored, Completed),
+    EventStatus.STARTED: (Interrupted, Restored, Narrowed, Completed),
     EventStatus.COMPLETED: (),
     EventStatus.CANCELED: (),
 }
@@ -266,8 +266,10 @@ def _assert_statuses_fit(facts: list[EventTransition]) -> None:
     for fact in facts:
         status = fact.event.status
         match fact:
-            case Scheduled() | Approved() | Narrowed():
+            case Scheduled() | Approved():
                 assert status is EventStatus.SCHEDULED
+            case Narrowed():
+                assert status in {EventStatus.SCHEDULED, EventStatus.STARTED}
             case Started() | Interrupted() | Restored():
                 assert status is EventStatus.STARTED
             case Completed():

@@ -94,11 +94,11 @@ class MetadataServer:
         return len(self._roster)
 
     @property
-    def waiting(self) -> "Waiting[Stream]":
-        """The polls that wait for a change."""
+    def surroundings(self) -> Surroundings:
+        """What the connections of this listener share."""
         if self._around is None:
             raise RuntimeError("the metadata listener is not open")
-        return self._around.waiting
+        return self._around
 
     def sweep(self) -> None:
         """Close the connections whose deadline has passed, and answer polls that waited enough."""

@@ -1,0 +1,229 @@
+"""Known by sight or read with care: a VM can't tell which from its answers.
+
+Each example is a stream of bytes, cut into chunks. One listener knows what it has read before; the
+other reads everything as if for the first time. Both must answer with the same bytes and close at
+the same point. The thorough run of 100,000 examples:
+
+    .venv/bin/pytest --hypothesis-profile=thorough tests/metadata/test_differential.py
+"""
+
+import asyncio
+import itertools
+import socket
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notbefore.metadata.options import Options
+from notbefore.metadata.peers import Peer
+from notbefore.metadata.recognition import Recognition
+from notbefore.metadata.server import MetadataServer
+from notbefore.metadata.stream import Stream
+from tests.builders import A, an_event
+from tests.metadata.fakes import EVENTS, FakeService, get, post, turns
+
+FEW, MANY = 300, 100_000
+OPTIONS: Final = Options(rate_limit=None, emulator=True, default_vm="vm1")
+
+TARGETS: Final = (
+    EVENTS,
+    EVENTS.replace("2020-07-01", "2017-08-01"),
+    EVENTS.upper().replace("API-VERSION", "api-version"),
+    f"/vm/vm1{EVENTS}",
+    f"/vm/nobody{EVENTS}",
+    f"{EVENTS}&wait=0s&last-incarnation=1",
+    f"{EVENTS}&api-version=2019-08-01",
+    "/metadata/scheduledevents",
+    "/metadata/scheduledevents/?api-version=2019-01-01",
+    "/metadata/versions",
+    "/metadata/instance/compute/name?api-version=2021-12-13&format=text",
+    "/metadata/latest/scheduledevents",
+    "/metadata/%73cheduledevents?api-version=2020-07-01",
+    "http://169.254.169.254/metadata/versions",
+    "*",
+)
+HEADERS: Final[tuple[dict[str, str], ...]] = (
+    {},
+    {"If_None_Match": '"2"'},
+    {"If_None_Match": "1"},
+    {"Metadata": ""},
+    {"Metadata": "TRUE"},
+    {"Metadata": "false"},
+    {"X_Forwarded_For": "10.0.0.1"},
+    {"Connection": "close"},
+    {"Connection": "keep-alive"},
+    {"Host": "evil.example"},
+    {"Origin": "http://evil.example"},
+    {"Content_Length": "0"},
+    {"Content_Length": "4"},
+    {"Transfer_Encoding": "chunked"},
+    {"Expect": "100-continue"},
+    {"X_Padding": "x" * 8000},
+    {"X_Padding": "x" * 8192},
+)
+
+gets = st.builds(
+    lambda target, headers, method: get(target, method, **headers),
+    st.sampled_from(TARGETS),
+    st.sampled_from(HEADERS),
+    st.sampled_from(["GET", "GET", "GET", "HEAD", "PUT", "get"]),
+)
+posts = st.builds(
+    lambda body, headers: post(body, **headers),
+    st.sampled_from(
+        [
+            f'{{"StartRequests":[{{"EventId":"{A}"}}]}}',
+            '{"StartRequests":[]}',
+            "{",
+            "",
+            "x" * 70_000,
+        ]
+    ),
+    st.sampled_from(HEADERS[:9]),
+)
+plain = st.just(get())
+odd = st.sampled_from(
+    [
+        get().replace(b"\r\n", b"\n"),
+        get().replace(b"Metadata: true", b"metadata: true\r\nMETADATA: true"),
+        get().replace(b"HTTP/1.1", b"HTTP/1.0"),
+        get().replace(b"HTTP/1.1", b"HTTP/2.0"),
+        get().replace(b"Metadata: true", b"Metadata:\r\n true"),
+        get() + b"body",
+        b"\r\n\r\n" + get(),
+        b"GET\r\n\r\n",
+        b"\0",
+        bytes(range(256)),
+    ]
+)
+mutated = st.builds(
+    lambda raw, place, byte: raw[: place % len(raw)] + byte + raw[place % len(raw) + 1 :],
+    plain,
+    st.integers(0, 200),
+    st.binary(min_size=0, max_size=2),
+)
+requests = st.one_of(plain, plain, gets, posts, odd, mutated)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[bytes]:
+    """Requests one to a chunk, several to a chunk, and cut anywhere."""
+    parts = draw(st.lists(requests, min_size=1, max_size=6))
+    # What is known by sight has been seen before.
+    parts = [part for part in parts for _ in range(draw(st.integers(1, 3)))]
+    match draw(st.sampled_from(["one by one", "together", "cut", "byte by byte"])):
+        case "one by one":
+            return parts
+        case "together":
+            return [b"".join(parts)]
+        case "cut":
+            whole = b"".join(parts)
+            places = draw(st.lists(st.integers(0, len(whole)), max_size=6))
+            edges = sorted({0, *places, len(whole)})
+            return [whole[a:b] for a, b in itertools.pairwise(edges)]
+        case _:
+            return [parts[0][i : i + 1] for i in range(min(len(parts[0]), 600))] + parts[1:]
+
+
+class Line:
+    """A connection to a listener, made without the network."""
+
+    def __init__(self, server: MetadataServer) -> None:
+        self._ours, theirs = socket.socketpair()
+        self._ours.setblocking(False)
+        theirs.setblocking(False)
+        self._stream = Stream(server.surroundings, theirs.detach(), Peer("127.0.0.1"))
+        self._stream.begin()
+        self.answers = bytearray()
+        self.is_closed = False
+
+    async def send(self, chunk: bytes) -> None:
+        for start in range(0, len(chunk), 4096):
+            if self.is_closed:
+                return
+            try:
+                self._ours.send(chunk[start : start + 4096])
+            except OSError:
+                self.is_closed = True
+            await turns()
+            self._receive()
+
+    def _receive(self) -> None:
+        try:
+            while chunk := self._ours.recv(65536):
+                self.answers += chunk
+            self.is_closed = True
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.is_closed = True
+
+    def close(self) -> None:
+        self._stream.abort()
+        self._ours.close()
+
+
+async def _answers(server: MetadataServer, chunks: list[bytes]) -> tuple[bytes, bool]:
+    line = Line(server)
+    for chunk in chunks:
+        await line.send(chunk)
+    line.close()
+    return bytes(line.answers), line.is_closed
+
+
+class Pair:
+    """The two listeners, for as long as the examples last."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self.recognition = Recognition()
+        self._sites: list[MetadataServer] = []
+
+    def open(self) -> None:
+        self._runner.run(self._open())
+
+    async def _open(self) -> None:
+        for recognition in (self.recognition, Recognition(most=0)):
+            service = FakeService()
+            service.publish(an_event(), incarnation=2)
+            serving = service.serving(OPTIONS, recognition=recognition)
+            self._sites.append((await self._stack.enter_async_context(serving)).server)
+
+    def answer(self, chunks: list[bytes]) -> list[tuple[bytes, bool]]:
+        return [self._runner.run(_answers(server, chunks)) for server in self._sites]
+
+    def close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    pair = Pair()
+    pair.open()
+    yield pair
+    pair.close()
+
+
+def test_requests_known_by_sight_are_answered_as_if_they_were_read_with_care(pair: Pair) -> None:
+    examples = MANY if settings.get_current_profile_name() == "thorough" else FEW
+    seen_answers = 0
+
+    @settings(max_examples=examples)
+    @given(streams())
+    def example(chunks: list[bytes]) -> None:
+        nonlocal seen_answers
+        known, careful = pair.answer(chunks)
+        seen_answers += known[0].count(b"HTTP/1.1 200")
+
+        assert known == careful
+
+    example()
+
+    assert seen_answers > examples
+    assert pair.recognition.find(get()) is not None
