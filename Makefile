@@ -1,6 +1,6 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check fmt bench docs mutants constraints clean FORCE
+.PHONY: help venv run test check fmt bench bench-smoke docs mutants constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -14,7 +14,7 @@ STALE := FORCE
 endif
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .venv/.server: constraints/server.txt pyproject.toml $(STALE)
 	@$(PYTHON) tools/environment.py server
@@ -33,6 +33,7 @@ test: check ## run the checks and every test, and measure coverage
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='src/notbefore/core/*' --fail-under=100
+	@$(MAKE) --no-print-directory bench-smoke
 
 check: .venv/.dev ## lint, formatting, types, import rules, the rules of the tree
 	$(BIN)/ruff check $(CODE)
@@ -45,8 +46,11 @@ fmt: .venv/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-bench: .venv/.dev ## measure the poll path
-	$(BIN)/python -m benchmarks.poll $(ARGS)
+bench: .venv/.dev ## measure every row of docs/scale.md; pass flags as ARGS="--rows P1,P2"
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-smoke: .venv/.dev ## see in half a minute that no figure has collapsed
+	$(BIN)/python -m benchmarks.smoke
 
 docs: .venv/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

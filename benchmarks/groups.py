@@ -2,12 +2,13 @@
 
 import contextlib
 import signal
+import traceback
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.bench import Bench, NotOfferedError
-from benchmarks.exchange import BrokenExchangeError
 from benchmarks.figures import Line, Verdict
 from benchmarks.programs import MissingProgramError
 from benchmarks.rows import (
@@ -21,7 +22,6 @@ from benchmarks.rows import (
     visible,
     waiting,
 )
-from benchmarks.started import StartError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +55,16 @@ def measure(group: Group, bench: Bench, wanted: Collection[str]) -> list[Line]:
     lines: list[Line] = []
     try:
         with _at_most(group.minutes):
-            lines.extend(group.measure(bench, wanted))
+            # One by one: lines before a failure are kept.
+            deque(map(lines.append, group.measure(bench, wanted)), maxlen=0)
     except NotOfferedError as error:
         lines.extend(_without(lines, wanted, Verdict.NOT_OFFERED, str(error)))
     except MissingProgramError as error:
         lines.extend(_without(lines, wanted, Verdict.NOT_MEASURED, str(error)))
-    except (BrokenExchangeError, StartError, OutOfTimeError, OSError) as error:
-        lines.extend(_without(lines, wanted, Verdict.FAILED, str(error)))
+    except Exception as error:  # noqa: BLE001  one row's defect must not cost the others' figures
+        why = f"{type(error).__name__}: {error}"
+        bench.say(traceback.format_exc())
+        lines.extend(_without(lines, wanted, Verdict.FAILED, why))
     return lines
 
 

@@ -13,7 +13,7 @@ HOPELESS = 15.0
 
 
 def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
-    names = [f"many-{number}" for _number in range(bench.scaled(10_000))]
+    names = [f"many-{number}" for number in range(bench.scaled(10_000))]
     bench.say(f"P8: {len(names)} events due at once")
     fleet = product.fleet_of(len(names), kind="alone")
     seen: list[float] = []
