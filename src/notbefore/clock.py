@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 Call = Callable[[], Awaitable[None]]
 
+# The event loop's own time stands still while the machine sleeps, so look again now and then.
 _LONGEST_WAIT: Final = 2.0
 
 
@@ -175,8 +176,6 @@ class SystemClock(_Timekeeper):
 
     @override
     def _real_time_until(self, instant: datetime) -> float | None:
-        # The event loop's own time stands still while the machine sleeps, so look again now and
-        # then.
         return min(max((instant - self.now()).total_seconds(), 0), _LONGEST_WAIT)
 
 
@@ -239,7 +238,7 @@ class VirtualClock(_Timekeeper):
         left = (instant - self.now()).total_seconds()
         if left <= 0:
             return 0
-        return left / self._pace.speed if self._pace.speed else None
+        return min(left / self._pace.speed, _LONGEST_WAIT) if self._pace.speed else None
 
 
 class FollowingClock(_Timekeeper):

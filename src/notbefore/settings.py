@@ -37,6 +37,9 @@ from notbefore.setting_values import (
 from notbefore.toml_lines import key_lines, load_toml
 
 DEFAULT_FILE: Final = Path("notbefore.toml")
+AZURE_ADDRESS: Final = "169.254.169.254"
+"""Where clients look by themselves. It never leaves the machine or its link."""
+
 CONFIG_VARIABLE: Final = "NOTBEFORE_CONFIG"
 """Names the settings file, as the flag --config does."""
 
@@ -190,6 +193,11 @@ class Settings:
     max_connections: int = _setting(20_000, whole(1), "open connections, over all VMs")
     # Agents, SDKs, a person or two and their retries: a VM that needs more has a leak.
     max_connections_per_vm: int = _setting(128, whole(1), "open connections of one VM")
+    workers: int = _setting(
+        0,
+        whole(0, 64),
+        "processes that serve VMs, beside one that decides; 0: one process for everything",
+    )
     address_range: Network = _setting(
         network("127.8.0.0/16"), network, "addresses for VMs that the fleet gives none"
     )
@@ -389,7 +397,7 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             yield refuse("clock", "real VMs live in real time, so service mode takes only real")
         if settings.default_vm is not None:
             yield refuse("default_vm", "service mode knows a VM by its address alone")
-    elif not settings.metadata.is_loopback:
+    elif not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
         yield refuse(
             "metadata",
             "in emulator mode any caller can be any VM, so it listens on loopback only:"

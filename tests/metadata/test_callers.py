@@ -7,7 +7,8 @@ import pytest
 from notbefore.core.ids import ResourceName
 from notbefore.metadata.limits import RateLimit
 from notbefore.metadata.options import Options
-from notbefore.metadata.peers import Identity, Peer, plain_address
+from notbefore.metadata.peers import Identity, Peer
+from notbefore.service.addresses import plain_address
 from tests.builders import A, an_event
 from tests.metadata.fakes import EVENTS, FakeDirectory, FakeService, Site, get, post, until
 
@@ -133,6 +134,18 @@ def test_only_loopback_callers_of_an_emulator_may_choose() -> None:
     assert identity.caller(stranger, None) is None
     assert "loopback" in identity.refusal(stranger, "vm1").message
     assert identity.caller(insider, "vm1") == identity.caller(insider, None) is not None
+
+
+def test_who_calls_the_listeners_own_address_from_it_is_on_this_machine() -> None:
+    """Azure's address, put on the loopback device of a laptop."""
+    directory = FakeDirectory()
+    directory.bind("vm1", "10.0.0.4", "scope1")
+    options = Options(host="169.254.169.254", emulator=True, default_vm="vm1")
+    identity = Identity(directory, options)
+
+    assert identity.caller(Peer("169.254.169.254"), None) is not None
+    assert identity.caller(Peer("169.254.169.254"), "vm1") is not None
+    assert identity.caller(Peer("169.254.0.7"), None) is None
 
 
 def test_a_service_has_no_default_vm() -> None:

@@ -225,5 +225,6 @@ def test_requests_known_by_sight_are_answered_as_if_they_were_read_with_care(pai
 
     example()
 
-    assert seen_answers > examples
+    # Were they all refused alike, nothing would be shown.
+    assert seen_answers > examples / 4
     assert pair.recognition.find(get()) is not None

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -6,14 +5,15 @@ import pytest
 from typing_extensions import override
 
 from notbefore.clock import Call, Timer, VirtualClock
-from notbefore.core import lifecycle
+from notbefore.core import lifecycle, membership
+from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.rules import Rules
 from notbefore.service.deciding import Decider
 from notbefore.service.ports import Caller, Transaction
 from notbefore.service.reading import FLUSH_EVERY, Reading
 from notbefore.storage.memory import MemoryStore
-from tests.builders import HOUR, NOON, a_scope
+from tests.builders import HOUR, NOON, OPERATOR, a_scope
 
 SCOPE = ScopeId("scope1")
 CALLER = Caller(name=ResourceName("vm1"), scope_id=SCOPE)
@@ -44,9 +44,12 @@ class Read:
 @pytest.fixture
 async def read(anyio_backend: object) -> Read:
     made = Read()
-    create: Callable[[Transaction], None] = lambda tx: tx.create(  # noqa: E731
-        a_scope(id=SCOPE, resources=[], active=False)
-    )
+
+    def create(tx: Transaction) -> None:
+        tx.create(a_scope(id=SCOPE, resources=[], active=False))
+        planned = a_scope(id=SCOPE, active=False)
+        tx.save(membership.enroll(tx.load(SCOPE), planned, now=tx.now), by=OPERATOR)
+
     await made.decider.decide(create)
     await made.reading.activate(CALLER, address="")
     made.reading.flush_regularly()
@@ -77,3 +80,10 @@ async def test_while_nobody_reads_there_is_nothing_to_do(read: Read) -> None:
     await read.clock.step(1000 * HOUR)
 
     assert read.clock.timers == 1
+
+
+async def test_a_vm_that_was_removed_meanwhile_switches_nothing_on(read: Read) -> None:
+    stranger = Caller(name=ResourceName("gone"), scope_id=SCOPE)
+
+    with pytest.raises(UnknownResourceError):
+        await read.reading.activate(stranger, address="")

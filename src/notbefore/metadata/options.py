@@ -26,7 +26,7 @@ class Options:
     hosts: frozenset[str] = frozenset()
     """Names the Host header may carry besides localhost and IP addresses, in lower case."""
     max_connections: int = 20_000
-    max_connections_per_vm: int = 64
+    max_connections_per_vm: int = 128
     header_deadline: timedelta = timedelta(seconds=2)
     body_deadline: timedelta = timedelta(seconds=5)
     idle_timeout: timedelta = timedelta(seconds=120)

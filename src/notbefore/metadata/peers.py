@@ -1,7 +1,6 @@
 """Who is at the other end of a connection: the socket's address, and the VM bound to it."""
 
 import asyncio
-from ipaddress import IPv6Address
 
 from notbefore.metadata.options import Options
 from notbefore.metadata.refusals import Reason, Refusal
@@ -24,14 +23,6 @@ class Peer:
         return self.address.startswith("127.") or self.address == "::1"
 
 
-def plain_address(address: str) -> str:
-    """As the fleet knows it: a listener for both families sees IPv4 callers as IPv6 ones."""
-    if ":" not in address:
-        return address
-    ip = IPv6Address(address.partition("%")[0])
-    return str(ip.ipv4_mapped or ip)
-
-
 class Identity:
     """Tells callers apart. The rule that must stay true: by the socket's peer, never by a header.
 
@@ -42,10 +33,11 @@ class Identity:
         self._directory = directory
         self._emulator = options.emulator
         self._default_vm = options.default_vm
+        self._host = options.host
 
     def caller(self, peer: Peer, vm: str | None) -> Caller | None:
         if vm is not None:
-            return self._directory.by_name(vm) if peer.is_loopback else None
+            return self._directory.by_name(vm) if self._is_local(peer) else None
         # Looked up once for each connection, and again when the fleet has changed.
         generation = self._directory.generation
         if peer.generation != generation:
@@ -60,7 +52,11 @@ class Identity:
         return self._directory.by_name(self._default_vm)
 
     def _may_choose(self, peer: Peer) -> bool:
-        return self._emulator and peer.is_loopback
+        return self._emulator and self._is_local(peer)
+
+    def _is_local(self, peer: Peer) -> bool:
+        """On this machine: whoever calls the listener's own address from that same address is."""
+        return peer.is_loopback or peer.address == self._host
 
     def key(self, peer: Peer) -> str | None:
         """Whose connection this is; None for one that may turn out to be anybody's."""
@@ -71,7 +67,7 @@ class Identity:
 
     def refusal(self, peer: Peer, vm: str | None) -> Refusal:
         """Why there is no caller, and what to do about it."""
-        if vm is not None and not peer.is_loopback:
+        if vm is not None and not self._is_local(peer):
             return Refusal(
                 reason=Reason.UNKNOWN_ADDRESS,
                 message="Paths that begin with /vm/ are for callers on loopback.",

@@ -13,11 +13,12 @@ from notbefore.metadata.answering import Answers
 from notbefore.metadata.conversation import Conversation
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
-from notbefore.metadata.peers import Identity, Peer, plain_address
+from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import DateLine, Rendered
 from notbefore.metadata.stream import Stream, Surroundings
 from notbefore.metadata.waiting import Waiting
+from notbefore.service.addresses import plain_address
 from notbefore.service.board import Board
 from notbefore.service.ports import Approver, Clock, Directory, Reader
 
@@ -144,7 +145,7 @@ class MetadataServer:
                 self._rest_from_accepting()
                 return
             os.set_blocking(fd, False)
-            Stream(self._around, fd, Peer(plain_address(peername[0]))).begin()
+            Stream(self._around, fd, Peer(_plain(peername[0]))).begin()
 
     def _rest_from_accepting(self) -> None:
         """There are no more sockets to be had: let some go before the next is taken."""
@@ -216,3 +217,7 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
         # A connection is handed over once its first request is there, or after a while.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_SECONDS)
     return listener
+
+
+def _plain(address: str) -> str:
+    return plain_address(address) if ":" in address else address

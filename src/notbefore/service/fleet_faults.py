@@ -3,7 +3,6 @@
 A plan without faults expands. Only a range of addresses that is too small can still be in its way.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from notbefore.core.errors import RefusalError
 from notbefore.core.model import EvictionPolicy, Priority
 from notbefore.core.notice import LONGEST_TERMINATE
 from notbefore.durations import format_duration
+from notbefore.service.addresses import plain_address
 from notbefore.service.errors import AddressTakenError, HostSharedError, NameTakenError
 from notbefore.service.fleet_kinds import (
     PLACEMENT_GROUP_SIZE,
@@ -98,20 +98,11 @@ def seat_faults(planned: Iterable[Group]) -> Iterator[Fault]:
                 yield Fault(path=seat.path, error=NameTakenError(seat.name, scope_of[folded]))
             scope_of[folded] = group.id
             if seat.address is not None:
-                address = canonical(seat.address)
+                address = plain_address(seat.address)
                 if (other := name_at.setdefault(address, seat.name)) != seat.name:
                     taken = AddressTakenError(address, other)
                     yield Fault(path=seat.path_to("address"), error=taken)
         yield from _host_faults(group)
-
-
-def canonical(address: str) -> str:
-    """As callers are known by: IPv6 has many spellings, and one for IPv4. Raises ValueError."""
-    found = ipaddress.ip_address(address)
-    if isinstance(found, ipaddress.IPv6Address):
-        # The link that an address is on is a matter of the machine that names it.
-        found = found.ipv4_mapped or ipaddress.IPv6Address(int(found))
-    return str(found)
 
 
 def _host_faults(group: Group) -> Iterator[Fault]:
@@ -211,7 +202,7 @@ def _bad_name(name: str, path: KeyPath) -> Iterator[Fault]:
 
 def _bad_address(address: str, path: KeyPath) -> Iterator[Fault]:
     try:
-        canonical(address)
+        plain_address(address)
     except ValueError:
         yield _fault(path, f"{address!r} is not an IP address")
 

@@ -14,10 +14,10 @@ from typing import Final
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import HostName, ResourceName, ScopeId
 from notbefore.core.model import Resource, Scope
+from notbefore.service.addresses import plain_address
 from notbefore.service.fleet_faults import (
     Fault,
     InvalidFleetError,
-    canonical,
     declaration_faults,
     faults,
     seat_faults,
@@ -162,7 +162,7 @@ class _Addresses:
         self._range = address_range
         self._kept = {name.casefold(): address for name, address in kept.items()}
         self._declared = {
-            canonical(seat.address)
+            plain_address(seat.address)
             for group in planned
             for seat in group.seats
             if seat.address is not None
@@ -175,7 +175,7 @@ class _Addresses:
 
     def address(self, seat: Seat) -> str:
         if seat.address is not None:
-            return canonical(seat.address)
+            return plain_address(seat.address)
         kept = self._kept.get(seat.name.casefold())
         if kept is not None and kept not in self._declared:
             return kept

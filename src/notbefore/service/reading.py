@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from notbefore.core import lifecycle
+from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope
 from notbefore.service.deciding import Decider
@@ -35,7 +36,11 @@ class Reading:
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
 
         def work(tx: Transaction) -> None:
-            tx.save(lifecycle.read(tx.load(caller.scope_id), at=tx.now), by=by)
+            scope = tx.load(caller.scope_id)
+            # The VM may have been removed since its address was looked up.
+            if caller.name not in scope.resources:
+                raise UnknownResourceError(caller.name)
+            tx.save(lifecycle.read(scope, at=tx.now), by=by)
 
         await self._decider.decide(work)
 

@@ -1,7 +1,7 @@
 """The emulator's clock, as people move it."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from notbefore.service.errors import BadSpeedError, BadStepError, RealClockError
@@ -10,6 +10,8 @@ from notbefore.service.ports import Clock
 SLOWEST: Final = 0.001
 FASTEST: Final = 100_000.0
 LONGEST_STEP: Final = timedelta(days=3650)
+LAST_INSTANT: Final = datetime(9900, 1, 1, tzinfo=UTC)
+"""Calendars end soon after, and every NotBefore must still fit in."""
 
 
 class MovableClock(Clock, Protocol):
@@ -62,7 +64,8 @@ class Timekeeping:
     async def step(self, by: timedelta) -> ClockReading:
         """Move forward; whatever falls due on the way happens in order before this returns."""
         clock = self._require()
-        if not timedelta(0) < by <= LONGEST_STEP:
+        room = LAST_INSTANT - clock.now()
+        if not timedelta(0) < by <= min(LONGEST_STEP, room):
             raise BadStepError(by, LONGEST_STEP)
         await clock.step(by)
         return self.show()
