@@ -29,6 +29,7 @@ from notbefore.service.ports import (
     Caller,
     Clock,
     Commit,
+    Listener,
     Snapshot,
     StoreUnavailableError,
     Transaction,
@@ -64,9 +65,11 @@ class Breakable(MemoryStore):
     is_down = False
 
     @override
-    async def transact(self, work: Callable[[Transaction], T]) -> tuple[T, Commit]:
+    async def transact(
+        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+    ) -> tuple[T, Commit]:
         self._refuse_if_down()
-        return await super().transact(work)
+        return await super().transact(work, tell=tell)
 
     @override
     async def read(self, work: Callable[[Snapshot], T]) -> T:

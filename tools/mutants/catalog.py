@@ -77,7 +77,7 @@ _RULES: Final = (
         name="no-bump-on-start",
         file="core/change.py",
         old="if _shown(before) == _shown(change.scope):",
-        new="if [e.id for e in _shown(before)] == [e.id for e in _shown(change.scope)]:",
+        new="if list(before.events) == list(change.scope.events):",
         breaks="I6: an event starts and the incarnation stays",
         tests=(MACHINE,),
     ),
@@ -208,8 +208,8 @@ _SERVICE: Final = (
     Mutant(
         name="told-of-facts-only",
         file="service/deciding.py",
-        old="self._publish(commit)\n        return result",
-        new="_ = self._publish(commit) if commit.transitions else None\n        return result",
+        old="for listener in self._listeners:",
+        new="for listener in self._listeners if commit.transitions else ():",
         breaks="I10, I25: a commit without a fact never reaches the Board",
         tests=(MACHINE,),
     ),
@@ -253,29 +253,43 @@ _SERVICE: Final = (
 _STORAGE: Final = (
     Mutant(
         name="rolled-back",
-        file="storage/lane.py",
+        file="storage/writer.py",
         old='connection.execute("COMMIT")',
         new='connection.execute("ROLLBACK")',
         breaks="I14: answered, and gone",
         tests=(IN_SQLITE,),
     ),
     Mutant(
-        name="answered-before-commit",
-        file="storage/lane.py",
-        old="""        _roll_back(connection)
-        connection.execute(self._begin)
-        try:
-            result = work(connection)
-            connection.execute("COMMIT")
-""",
-        new="""        if connection.in_transaction:
-            connection.execute("COMMIT")
-        connection.execute(self._begin)
-        try:
-            result = work(connection)
-""",
-        breaks="I14: told and answered first, committed with the next transaction",
-        tests=(IN_SQLITE,),
+        name="group-half-told",
+        file="storage/writer.py",
+        old="for turn in group:\n                turn.fail(error)",
+        new="for turn in group[:1]:\n                turn.fail(error)",
+        breaks="I14: a commit fails, and all but the first are answered as if it had not",
+        tests=(STORAGE,),
+    ),
+    Mutant(
+        name="failed-work-stays",
+        file="storage/writer.py",
+        old='connection.execute("ROLLBACK TO work")',
+        new="pass",
+        breaks="I10, I15: what a refused work has written is committed with its group",
+        tests=(STORAGE,),
+    ),
+    Mutant(
+        name="failed-work-remembered",
+        file="storage/writer.py",
+        old="        else:\n            self._kept.written(transaction.written)",
+        new="        self._kept.written(transaction.written)",
+        breaks="I10, I25: the next work builds on a scope that is not in the database",
+        tests=(STORAGE,),
+    ),
+    Mutant(
+        name="failed-commit-remembered",
+        file="storage/writer.py",
+        old="            self._kept.forget()\n",
+        new="",
+        breaks="I10, I14: works go on from what a failed commit would have left",
+        tests=(STORAGE,),
     ),
     Mutant(
         name="history-row-missing",

@@ -4,8 +4,8 @@ The rule that must stay true: nobody hears of a change before it is durable, and
 it is answered after the Board has heard.
 """
 
-import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from notbefore.core import maintenance
@@ -13,7 +13,14 @@ from notbefore.core.change import Change
 from notbefore.core.ids import MaintenanceId
 from notbefore.core.model import Actor
 from notbefore.core.transitions import Approved, Canceled
-from notbefore.service.ports import Commit, Listener, Snapshot, Store, Transaction
+from notbefore.service.ports import (
+    Commit,
+    Listener,
+    Snapshot,
+    Store,
+    StoreUnavailableError,
+    Transaction,
+)
 
 T = TypeVar("T")
 
@@ -22,7 +29,6 @@ class Decider:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._listeners: list[Listener] = []
-        self._under_way: set[asyncio.Task[object]] = set()
 
     def tell(self, listener: Listener) -> None:
         """Let the listener hear of every commit from now on."""
@@ -31,26 +37,20 @@ class Decider:
     async def decide(self, work: Callable[[Transaction], T]) -> T:
         """Run the work, commit, and tell.
 
-        A caller who gives up waiting (a VM that hangs up) must not keep the others from hearing of
-        what is committed, so the work goes on without it.
+        A caller who gives up waiting (a VM that hangs up) does not keep the others from hearing of
+        what is committed: it is the store that tells, in order of commits.
         """
-        task = asyncio.create_task(self._decide(work))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return await asyncio.shield(task)
+        result, _ = await self._store.transact(work, tell=self._publish)
+        return result
 
     async def ask(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)
 
     async def finish(self) -> None:
         """Wait for what is under way, before the store is closed."""
-        while self._under_way:
-            await asyncio.wait(self._under_way)
-
-    async def _decide(self, work: Callable[[Transaction], T]) -> T:
-        result, commit = await self._store.transact(work)
-        self._publish(commit)
-        return result
+        # Works are carried out in order, so after this one there is none left.
+        with suppress(StoreUnavailableError):
+            await self._store.transact(lambda _: None)
 
     def _publish(self, commit: Commit) -> None:
         for listener in self._listeners:

@@ -142,6 +142,10 @@ class Commit:
     """When the store next wants waking, over all scopes, as of this commit."""
 
 
+Listener = Callable[[Commit], None]
+"""Hears of every commit, in order, after it is durable and before its caller is answered."""
+
+
 # --- the store -----------------------------------------------------------------------------------
 
 
@@ -205,8 +209,14 @@ class Transaction(Snapshot, Protocol):
 
 
 class Store(Protocol):
-    async def transact(self, work: Callable[[Transaction], T]) -> tuple[T, Commit]:
-        """Run the work and commit. An exception from the work rolls everything back."""
+    async def transact(
+        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+    ) -> tuple[T, Commit]:
+        """Run the work and commit. An exception from the work rolls everything back.
+
+        `tell` hears of the commit before anybody who waits is answered, and even where nobody
+        waits any more. Commits are told in the order they were made.
+        """
 
     async def read(self, work: Callable[[Snapshot], T]) -> T: ...
 
@@ -276,7 +286,3 @@ class Approver(Protocol):
         self, event_ids: Collection[EventId], *, caller: Caller, address: str
     ) -> None:
         """Returns once the approvals are durable. Raises RefusalError, StoreUnavailableError."""
-
-
-Listener = Callable[[Commit], None]
-"""Hears of every commit, in order, after it is durable and before its caller is answered."""

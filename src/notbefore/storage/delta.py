@@ -5,6 +5,7 @@ The rule that must stay true: an event leaves a scope only with the record of ho
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from notbefore.core import transitions as facts
 from notbefore.core.change import Change
@@ -35,24 +36,31 @@ class Delta:
     transitions: tuple[Transition, ...]
 
 
+class _Vms(NamedTuple):
+    """The part of a delta that most changes leave alone."""
+
+    removed: tuple[ResourceName, ...] = ()
+    added: tuple[Resource, ...] = ()
+    changed: tuple[Resource, ...] = ()
+    order: tuple[ResourceName, ...] = ()
+
+
+_NO_VMS: Final = _Vms()
+
+
 def between(before: Scope, change: Change) -> Delta | None:
     """None where there is nothing to write."""
     after = change.scope
-    order = _new_order(before, after)
-    if before == after and not order and not change.transitions:
+    vms = _NO_VMS if after.resources is before.resources else _between_vms(before, after)
+    if before == after and not vms.order and not change.transitions:
         return None
-    _refuse_names_twice(after)
     records = tuple(_records(before, change))
     return Delta(
         scope=after,
-        removed=tuple(name for name in before.resources if name not in after.resources),
-        added=tuple(vm for name, vm in after.resources.items() if name not in before.resources),
-        changed=tuple(
-            vm
-            for name, vm in after.resources.items()
-            if name in before.resources and vm != before.resources[name]
-        ),
-        order=order,
+        removed=vms.removed,
+        added=vms.added,
+        changed=vms.changed,
+        order=vms.order,
         opened=tuple(r.event.id for r in records if r.event.id not in before.events),
         records=records,
         transitions=change.transitions,
@@ -86,6 +94,25 @@ def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iter
             resources=facts.resources(fact),
             cause=facts.cause(fact),
         )
+
+
+def _between_vms(before: Scope, after: Scope) -> _Vms:
+    added = tuple(vm for name, vm in after.resources.items() if name not in before.resources)
+    if added:
+        _refuse_names_twice(after)
+    return _Vms(
+        removed=tuple(name for name in before.resources if name not in after.resources),
+        added=added,
+        changed=tuple(
+            vm
+            for name, vm in after.resources.items()
+            # Most are the very same: comparing what is in them takes far longer.
+            if (former := before.resources.get(name)) is not vm
+            and former is not None
+            and former != vm
+        ),
+        order=_new_order(before, after),
+    )
 
 
 def _records(before: Scope, change: Change) -> Iterator[EventRecord]:

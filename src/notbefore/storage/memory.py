@@ -25,6 +25,7 @@ from notbefore.service.ports import (
     EventRecord,
     HistoryFilter,
     HistoryRow,
+    Listener,
     Saved,
     Snapshot,
     Transaction,
@@ -78,13 +79,17 @@ class MemoryStore:
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def transact(self, work: Callable[[Transaction], T]) -> tuple[T, Commit]:
+    async def transact(
+        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+    ) -> tuple[T, Commit]:
         # No await between reading the contents and replacing them: that is the lock.
         contents = self._contents.copy()
         transaction = MemoryTransaction(contents, self._clock.now(), self._next_wake)
         result = work(transaction)
         commit = transaction.commit()
         self._contents = contents
+        if tell is not None:
+            tell(commit)
         return result, commit
 
     async def read(self, work: Callable[[Snapshot], T]) -> T:

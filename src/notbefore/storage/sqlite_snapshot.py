@@ -90,6 +90,8 @@ class SqliteSnapshot:
         return [rows.to_record(row) for row in found][::-1]
 
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        if not event_ids:
+            return frozenset()
         found = self._all(
             """SELECT id FROM events WHERE id IN (SELECT value FROM json_each(?))
                AND scope_id = ? AND ended_at IS NOT NULL""",

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from functools import cache
 from typing import Final
 
 from typing_extensions import override
@@ -17,13 +16,28 @@ from notbefore.service.errors import AddressTakenError, NameTakenError
 from notbefore.service.ports import Binding, Commit, Saved
 from notbefore.storage import delta, rows
 from notbefore.storage.delta import Delta, fold
-from notbefore.storage.rows import Value, micros
+from notbefore.storage.kept import Kept
+from notbefore.storage.rows import micros
 from notbefore.storage.sqlite_snapshot import SqliteSnapshot
 from notbefore.storage.tally import Tally
 
 NextWake = Callable[[Scope], datetime | None]
 
 
+# What is never changed is not named where a row is changed: SQLite would write every index on it
+# anew, and look for rows that refer to it.
+_ADD_SCOPE: Final = """
+    INSERT INTO scopes (id, kind, revision, incarnation, active, last_read_at, next_wake, policy,
+                        rounds)
+    VALUES (:id, :kind, :revision, :incarnation, :active, :last_read_at, :next_wake, :policy,
+            :rounds)
+"""
+_CHANGE_SCOPE: Final = """
+    UPDATE scopes SET kind = :kind, revision = :revision, incarnation = :incarnation,
+           active = :active, last_read_at = :last_read_at, next_wake = :next_wake,
+           policy = :policy, rounds = :rounds
+    WHERE id = :id
+"""
 _ADD_RESOURCE: Final = """
     INSERT INTO resources (folded, name, scope_id, position, update_domain, fault_domain, host,
                            state, priority, eviction_policy, terminate_notice)
@@ -38,25 +52,55 @@ _CHANGE_RESOURCE: Final = """
            terminate_notice = :terminate_notice
     WHERE folded = :folded
 """
+_ADD_EVENT: Final = """
+    INSERT INTO events (id, scope_id, type, status, source, resources, created_at, not_before,
+                        description, duration, announced, approved_by, approved_at,
+                        approved_by_policy, maintenance, started_at, start_cause, ended_at,
+                        end_reason)
+    VALUES (:id, :scope_id, :type, :status, :source, :resources, :created_at, :not_before,
+            :description, :duration, :announced, :approved_by, :approved_at,
+            :approved_by_policy, :maintenance, :started_at, :start_cause, :ended_at,
+            :end_reason)
+"""
+_CHANGE_EVENT: Final = """
+    UPDATE events SET type = :type, status = :status, source = :source, resources = :resources,
+           created_at = :created_at, not_before = :not_before, description = :description,
+           duration = :duration, announced = :announced, approved_by = :approved_by,
+           approved_at = :approved_at, approved_by_policy = :approved_by_policy,
+           maintenance = :maintenance, started_at = :started_at, start_cause = :start_cause,
+           ended_at = :ended_at, end_reason = :end_reason
+    WHERE id = :id
+"""
+_ADD_HISTORY: Final = """
+    INSERT INTO history (at, actor, address, action, scope_id, event_id, event_type, resources,
+                         cause)
+    VALUES (:at, :actor, :address, :action, :scope_id, :event_id, :event_type, :resources, :cause)
+"""
 
 
 class SqliteTransaction(SqliteSnapshot):
     @override
-    def __init__(self, connection: sqlite3.Connection, now: datetime, next_wake: NextWake) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, now: datetime, *, next_wake: NextWake, kept: Kept
+    ) -> None:
         super().__init__(connection, now)
         self._wake_of = next_wake
+        self._kept = kept
         self._tally = Tally()
-        self._kept: dict[ScopeId, Saved] = {}
-        """Scopes as they are in the database. There is one writer, so they stay true."""
+        self._next_wake: datetime | None = None
+        self.written: dict[ScopeId, Saved] = {}
+        """Scopes as this work leaves them, for others to know once it has come to its end."""
 
     def exists(self, scope_id: ScopeId) -> bool:
+        if scope_id in self.written or self._kept.find(scope_id) is not None:
+            return True
         return self._one("SELECT 1 FROM scopes WHERE id = ?", scope_id) is not None
 
     def create(self, scope: Scope) -> None:
         delta.refuse_inhabited(scope)
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
-        self._put(self._tally.created(scope))
+        self._put(_ADD_SCOPE, self._tally.created(scope))
 
     def save(self, change: Change, *, by: Actor) -> None:
         before = self._saved(change.scope.id)
@@ -64,12 +108,12 @@ class SqliteTransaction(SqliteSnapshot):
         if difference is None:
             return
         self._refuse_taken(difference)
-        self._move_resources(difference)
-        for record in difference.records:
-            self._upsert("events", rows.from_record(record))
-        for row in delta.history(change.transitions, by=by, after=self._last_history_id()):
-            self._insert("history", rows.from_history(row))
-        self._put(self._tally.changed(before, difference))
+        if change.scope.resources is not before.scope.resources:
+            self._move_resources(difference)
+        self._write_events(difference)
+        facts = delta.history(change.transitions, by=by, after=0)
+        self._connection.executemany(_ADD_HISTORY, map(rows.from_history, facts))
+        self._put(_CHANGE_SCOPE, self._tally.changed(before, difference))
 
     def bind(self, binding: Binding) -> None:
         folded = fold(binding.name)
@@ -93,7 +137,10 @@ class SqliteTransaction(SqliteSnapshot):
         self._tally.bound(binding)
 
     def put_note(self, key: str, value: str) -> None:
-        self._upsert("notes", {"key": key, "value": value}, by="key")
+        self._connection.execute(
+            "INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            (key, value),
+        )
 
     def correct_wakes(self) -> None:
         """Reckon every scope's wake anew: the rules may differ from those of the last run.
@@ -103,21 +150,27 @@ class SqliteTransaction(SqliteSnapshot):
         kept = {row["id"]: row["next_wake"] for row in self._all("SELECT * FROM scopes")}
         for saved in self.scopes():
             if micros(self._wake_of(saved.scope)) != kept[saved.scope.id]:
-                self._put(saved)
+                self._put(_CHANGE_SCOPE, saved)
+
+    def end(self, *, next_wake: datetime | None) -> None:
+        """The works of a group end together, so they share what is due next."""
+        self._next_wake = next_wake
 
     def commit(self) -> Commit:
-        return self._tally.commit(next_wake=self.next_wake())
+        return self._tally.commit(next_wake=self._next_wake)
 
     @override
     def _saved(self, scope_id: ScopeId) -> Saved:
-        if scope_id not in self._kept:
-            self._kept[scope_id] = super()._saved(scope_id)
-        return self._kept[scope_id]
+        saved = self.written.get(scope_id) or self._kept.find(scope_id)
+        if saved is None:
+            saved = super()._saved(scope_id)
+            self._kept.loaded(saved)
+        return saved
 
-    def _put(self, saved: Saved) -> None:
+    def _put(self, statement: str, saved: Saved) -> None:
         next_wake = self._wake_of(saved.scope)
-        self._upsert("scopes", rows.from_saved(saved, next_wake=next_wake))
-        self._kept[saved.scope.id] = saved
+        self._connection.execute(statement, rows.from_saved(saved, next_wake=next_wake))
+        self.written[saved.scope.id] = saved
 
     def _refuse_taken(self, difference: Delta) -> None:
         here = difference.scope.id
@@ -148,24 +201,8 @@ class SqliteTransaction(SqliteSnapshot):
             ((place, fold(name)) for place, name in enumerate(difference.order)),
         )
 
-    def _insert(self, table: str, row: dict[str, Value]) -> None:
-        self._connection.execute(_insert_statement(table, tuple(row)), row)
-
-    def _upsert(self, table: str, row: dict[str, Value], *, by: str = "id") -> None:
-        self._connection.execute(_upsert_statement(table, tuple(row), by), row)
-
-    def _last_history_id(self) -> int:
-        row = self._one("SELECT seq FROM sqlite_sequence WHERE name = 'history'")
-        return 0 if row is None else int(row["seq"])
-
-
-@cache
-def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
-    values = ", ".join(f":{column}" for column in columns)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
-
-
-@cache
-def _upsert_statement(table: str, columns: tuple[str, ...], key: str) -> str:
-    updates = ", ".join(f"{column} = excluded.{column}" for column in columns)
-    return f"{_insert_statement(table, columns)} ON CONFLICT ({key}) DO UPDATE SET {updates}"
+    def _write_events(self, difference: Delta) -> None:
+        new = frozenset(difference.opened)
+        for record in difference.records:
+            statement = _ADD_EVENT if record.event.id in new else _CHANGE_EVENT
+            self._connection.execute(statement, rows.from_record(record))

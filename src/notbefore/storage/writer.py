@@ -1,0 +1,91 @@
+"""Commits works in groups: those that come while a commit is under way share the next one.
+
+Waiting for the disk is most of what a change costs, and one wait does for all who wait. The rules
+that must stay true: a work that fails is undone alone, nobody is answered before the commit, and a
+commit that fails is everybody's failure.
+"""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from notbefore.service.ports import Clock
+from notbefore.storage.kept import Kept
+from notbefore.storage.lane import Turn, Turns, roll_back
+from notbefore.storage.sqlite_transaction import NextWake, SqliteTransaction
+
+MOST: Final = 256
+"""Works in a group."""
+LONGEST: Final = 0.005
+"""Seconds after which a group takes no more works: the first to come waits for the last."""
+
+
+class Writer:
+    def __init__(self, clock: Clock, next_wake: NextWake, kept: Kept) -> None:
+        self._clock = clock
+        self._next_wake = next_wake
+        self._kept = kept
+
+    def carry_out(
+        self, connection: sqlite3.Connection, turns: Turns[SqliteTransaction]
+    ) -> Sequence[Turn[SqliteTransaction]]:
+        """On the writer's thread."""
+        group = [next(turns)]
+        try:
+            self._commit(connection, group, turns)
+        except BaseException as error:  # noqa: BLE001  # told to everybody who waits
+            roll_back(connection)
+            self._kept.forget()
+            # Refusals too: they may have followed from what is now undone.
+            for turn in group:
+                turn.fail(error)
+        else:
+            self._kept.committed()
+        return group
+
+    def _commit(
+        self,
+        connection: sqlite3.Connection,
+        group: list[Turn[SqliteTransaction]],
+        turns: Turns[SqliteTransaction],
+    ) -> None:
+        """Adds to the group what it takes of the turns."""
+        roll_back(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        transactions = [self._run(connection, turn) for turn in group]
+        for turn in _few(turns, room=MOST - len(group)):
+            group.append(turn)
+            transactions.append(self._run(connection, turn))
+        next_wake = transactions[-1].next_wake()
+        for transaction in transactions:
+            transaction.end(next_wake=next_wake)
+        connection.execute("COMMIT")
+
+    def _run(
+        self, connection: sqlite3.Connection, turn: Turn[SqliteTransaction]
+    ) -> SqliteTransaction:
+        transaction = SqliteTransaction(
+            connection, self._clock.now(), next_wake=self._next_wake, kept=self._kept
+        )
+        connection.execute("SAVEPOINT work")
+        try:
+            turn.run(transaction)
+        except BaseException as error:  # told to whoever waits for the turn
+            # A full disk makes SQLite roll back more than this work: then the group has failed.
+            if not connection.in_transaction:
+                raise
+            connection.execute("ROLLBACK TO work")
+            turn.fail(error)
+        else:
+            self._kept.written(transaction.written)
+        connection.execute("RELEASE work")
+        return transaction
+
+
+def _few(turns: Turns[SqliteTransaction], *, room: int) -> Turns[SqliteTransaction]:
+    # Both limits are looked at before a turn is taken: once taken it has to be carried out.
+    last = time.monotonic() + LONGEST
+    while room and time.monotonic() < last and (turn := next(turns, None)) is not None:
+        yield turn
+        room -= 1
