@@ -146,12 +146,16 @@ def names(value: object) -> tuple[str, ...]:
     return tuple(stripped for name in listed if (stripped := name.strip()))
 
 
-def whole(least: int) -> Callable[[object], int]:
+def whole(least: int, most: int | None = None) -> Callable[[object], int]:
+    allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+
     def parse(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"expected a whole number of at least {least}")
+            raise ValueError(f"expected a whole number {allowed}")
+        if most is not None and value > most:
+            raise ValueError(f"expected a whole number {allowed}")
         return value
 
     return parse

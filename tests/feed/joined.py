@@ -50,7 +50,7 @@ class Poller:
         self.approver = RemoteApprover(self.asking)
         self.snapshots = 0
         self.receiver = Receiver(
-            socket_path(folder),
+            partial(socket_path, folder),
             Mirror(self.board, self.directory, self.clock),
             self.asking,
             self.reader,

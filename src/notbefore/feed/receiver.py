@@ -41,14 +41,14 @@ class Receiver:
 
     def __init__(
         self,
-        path: str,
+        path: Callable[[], str],
         mirror: Mirror[Any],  # what a page is rendered to does not matter here
         asking: Asking,
         reader: RemoteReader,
         *,
         on_snapshot: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_snapshot` is called whenever one is complete."""
+        """The path is asked for until there is one; `on_snapshot` follows each that is complete."""
         self._path = path
         self._mirror = mirror
         self._asking = asking
@@ -84,7 +84,7 @@ class Receiver:
 
     async def _hold(self, line: "_Line") -> None:
         """Until the connection is lost. Raises OSError where there is none."""
-        await asyncio.get_running_loop().create_unix_connection(lambda: line, self._path)
+        await asyncio.get_running_loop().create_unix_connection(lambda: line, self._path())
         try:
             while not line.lost.is_set():
                 with contextlib.suppress(TimeoutError):

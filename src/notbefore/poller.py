@@ -1,0 +1,92 @@
+"""The process that VMs meet: the metadata listener and the documents, fed by the writer."""
+
+import asyncio
+import gc
+import socket
+from functools import cache, partial
+from typing import Final
+
+import uvloop
+
+from notbefore import logs, offspring
+from notbefore.clock import FollowingClock
+from notbefore.feed.asking import Asking, RemoteApprover, RemoteReader
+from notbefore.feed.messages import Hello
+from notbefore.feed.mirror import Mirror
+from notbefore.feed.receiver import Receiver
+from notbefore.feed.server import socket_path
+from notbefore.listeners import metadata_options
+from notbefore.metadata.responses import render
+from notbefore.metadata.server import MetadataServer
+from notbefore.service.board import Board
+from notbefore.service.directory import MemoryDirectory
+from notbefore.settings import LogFormat, Settings
+
+_COLLECT_AFTER: Final = (100_000, 50, 1000)
+"""Polls leave no cycles behind, so what is looked for is hardly ever there."""
+
+
+def main() -> None:
+    uvloop.run(_poll(offspring.receive()))
+
+
+async def _poll(brief: offspring.Brief) -> None:
+    stop = offspring.told_to_stop()
+    settings = brief.resolved().settings
+    # Nothing is served before the first snapshot is there, and while it comes nothing is garbage.
+    gc.disable()
+    board, directory, clock, asking = Board(render), MemoryDirectory(), FollowingClock(), Asking()
+    _configure_logs(settings, clock)
+    reader = RemoteReader(asking)
+    receiver = Receiver(
+        cache(partial(socket_path, settings.data)),
+        Mirror(board, directory, clock),
+        asking,
+        reader,
+        on_snapshot=_set_snapshot_aside,
+    )
+    async with clock, receiver:
+        hello = await _unless_stopped(receiver, stop)
+        if hello is None:
+            return
+        server = MetadataServer(
+            board=board,
+            directory=directory,
+            reader=reader,
+            approver=RemoteApprover(asking),
+            clock=clock,
+            options=metadata_options(settings, default_vm=hello.default_vm, pollers=brief.pollers),
+            listener=socket.socket(fileno=brief.listener),
+        )
+        async with server:
+            offspring.report(offspring.Report())
+            await stop.wait()
+
+
+async def _unless_stopped(receiver: Receiver, stop: asyncio.Event) -> Hello | None:
+    """The greeting that came with the first snapshot; None where there will be none."""
+    first = asyncio.create_task(receiver.first_snapshot())
+    stopped = asyncio.create_task(stop.wait())
+    _, pending = await asyncio.wait((first, stopped), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return first.result() if first.done() else None
+
+
+def _set_snapshot_aside() -> None:
+    """A collection that went through a million VMs would keep every poll waiting meanwhile."""
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+    gc.enable()
+
+
+def _configure_logs(settings: Settings, clock: FollowingClock) -> None:
+    logs.configure(
+        level=settings.log_level,
+        as_json=settings.log_format is LogFormat.JSON,
+        stamp=clock.now,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""The process that decides: store, engine, timers and the control listener.
+
+It is started by the supervisor, and feeds the pollers. Its parts also make up the one process that
+does everything.
+"""
+
+import asyncio
+import socket
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+import uvicorn
+import uvloop
+from typing_extensions import override
+
+from notbefore import logs, offspring
+from notbefore.actuators.simulated import Timing
+from notbefore.application import Engine
+from notbefore.clock import SystemClock, VirtualClock, wall_clock
+from notbefore.control.fleet_file import FleetFileError, demo_fleet, load_fleet
+from notbefore.control.native import create_app
+from notbefore.control.services import Services
+from notbefore.core import lifecycle
+from notbefore.core.errors import RefusalError
+from notbefore.core.ids import EventId
+from notbefore.core.model import Actor, EventType
+from notbefore.feed.sending import Feed
+from notbefore.feed.server import FeedServer
+from notbefore.feed.synced import SyncedClock, synced_app
+from notbefore.listeners import StartError, patiently
+from notbefore.service.ports import Snapshot
+from notbefore.setting_values import show
+from notbefore.settings import SETTINGS, LogFormat, Mode, Resolved, Settings
+from notbefore.storage.errors import CannotOpenError, StoreInUseError
+from notbefore.storage.sqlite import SqliteStore
+
+Clock = SystemClock | VirtualClock
+
+_LONGEST_LEAD: Final = timedelta(minutes=5)
+
+
+def main() -> None:
+    brief = offspring.receive()
+    try:
+        uvloop.run(_write(brief))
+    except StartError as error:
+        offspring.report(offspring.Report(str(error)))
+        sys.exit(1)
+
+
+async def _write(brief: offspring.Brief) -> None:
+    stop = offspring.told_to_stop()
+    async with _writing(brief):
+        offspring.report(offspring.Report())
+        await stop.wait()
+
+
+@asynccontextmanager
+async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
+    resolved = brief.resolved()
+    settings = resolved.settings
+    clock = make_clock(settings)
+    configure_logs(settings, clock)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(start_errors())
+        store = await stack.enter_async_context(opened_store(settings, clock))
+        feed = Feed(clock)
+        engine = Engine(
+            store,
+            clock,
+            audience=(feed.hear,),
+            movable=SyncedClock(clock, feed) if isinstance(clock, VirtualClock) else None,
+            **engine_parts(settings),
+        )
+        await stack.enter_async_context(engine)
+        await prepare(engine, settings)
+        await stack.enter_async_context(clock)
+        await stack.enter_async_context(
+            FeedServer(
+                feed,
+                settings.data,
+                ask=engine.decider.ask,
+                approver=engine.approving,
+                reader=engine.reading,
+                default_vm=await default_vm(engine, settings),
+            )
+        )
+        services = make_services(engine, resolved, brief.metadata_url)
+        listener = socket.socket(fileno=brief.listener)
+        await stack.enter_async_context(control_server(services, listener, feed))
+        yield
+
+
+# --- the parts -----------------------------------------------------------------------------------
+
+
+def make_clock(settings: Settings) -> Clock:
+    speed = settings.clock.speed
+    return SystemClock() if speed is None else VirtualClock(speed=speed)
+
+
+def configure_logs(settings: Settings, clock: Clock) -> None:
+    logs.configure(
+        level=settings.log_level,
+        as_json=settings.log_format is LogFormat.JSON,
+        stamp=clock.now,
+    )
+
+
+@contextmanager
+def start_errors() -> Iterator[None]:
+    """What people can put right is told as such; the rest is a fault of the program."""
+    try:
+        yield
+    except (CannotOpenError, FleetFileError, RefusalError) as error:
+        raise StartError(str(error)) from error
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStore]:
+    async def attempt() -> SqliteStore:
+        store = SqliteStore(
+            settings.data / "notbefore.db",
+            clock,
+            next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
+        )
+        return await store.__aenter__()
+
+    # The lock goes with the process that held it, and that may take a moment to die.
+    store = await patiently(attempt, passes=lambda error: isinstance(error, StoreInUseError))
+    try:
+        yield store
+    finally:
+        await store.__aexit__()
+
+
+def engine_parts(settings: Settings) -> dict[str, Any]:
+    """What an Engine takes beside its store, its clock and its audience."""
+    return {
+        "rules": settings.rules(),
+        "new_id": new_event_id,
+        "timings": _timings(settings) if settings.mode is Mode.EMULATOR else None,
+        "address_range": settings.address_range,
+    }
+
+
+def new_event_id() -> EventId:
+    return EventId(str(uuid.uuid4()).upper())
+
+
+async def prepare(engine: Engine, settings: Settings) -> None:
+    """What has to be true of a store before it is served."""
+    _refuse_time_ahead(engine.clock, settings)
+    await _apply_fleet(engine, settings)
+
+
+async def default_vm(engine: Engine, settings: Settings) -> str | None:
+    return settings.default_vm or await engine.decider.ask(_first_vm)
+
+
+def _first_vm(snapshot: Snapshot) -> str | None:
+    return next((binding.name for binding in snapshot.bindings()), None)
+
+
+def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
+    """Real time that has to wait for a store from the future would start nothing for that long."""
+    if isinstance(clock, SystemClock) and clock.now() - wall_clock() > _LONGEST_LEAD:
+        raise StartError(
+            f"{settings.data} was last used at {clock.now():%Y-%m-%d %H:%M:%S} UTC, which is in the"
+            " future: its clock had been moved. Use another --data directory, or --clock 1x"
+        )
+
+
+def _timings(settings: Settings) -> dict[EventType, Timing]:
+    return {
+        type_: Timing(impact=settings.impacts().get(type_, span), span=span)
+        for type_, span in settings.settles().items()
+    }
+
+
+async def _apply_fleet(engine: Engine, settings: Settings) -> None:
+    if settings.fleet is not None:
+        plan = load_fleet(settings.fleet)
+    elif settings.mode is Mode.EMULATOR:
+        plan = demo_fleet()
+    else:
+        return
+    await engine.fleet.apply_once(plan, by=Actor(name="fleet file"))
+
+
+class _ControlServer(uvicorn.Server):
+    """uvicorn without its own idea of what a signal means: the whole server stops, or nothing."""
+
+    @override
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def control_server(
+    services: Services, listener: socket.socket, feed: Feed | None
+) -> AsyncIterator[None]:
+    """Serves the control API. `feed` leads to the pollers to be in step with; None for none."""
+    app = create_app(services)
+    config = uvicorn.Config(
+        app if feed is None else synced_app(app, feed),
+        http="httptools",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )
+    server = _ControlServer(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="control")
+    try:
+        yield
+    finally:
+        services.changes.close()
+        server.should_exit = True
+        await serving
+        listener.close()
+
+
+def make_services(engine: Engine, resolved: Resolved, metadata_url: str) -> Services:
+    return Services(
+        decider=engine.decider,
+        scheduling=engine.scheduling,
+        approving=engine.approving,
+        carrying=engine.carrying,
+        explaining=engine.explaining,
+        fleet=engine.fleet,
+        timekeeping=engine.timekeeping,
+        rules=engine.rules,
+        mode=resolved.settings.mode,
+        metadata_url=metadata_url,
+        settings_listing=[
+            (setting.name, show(getattr(resolved.settings, setting.name)), origin)
+            for setting in SETTINGS
+            for origin in [resolved.origin[setting.name]]
+        ],
+        allowed_hosts=frozenset(name.lower() for name in resolved.settings.hosts),
+    )
+
+
+if __name__ == "__main__":
+    main()
