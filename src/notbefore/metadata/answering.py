@@ -13,6 +13,7 @@ from notbefore.core.errors import RefusalError
 from notbefore.core.model import Document
 from notbefore.metadata import asks, errors, instance, wire
 from notbefore.metadata.asks import Approve, Ask, Format, ReadEvents, ReadInstance, ReadVersions
+from notbefore.metadata.counts import Counts
 from notbefore.metadata.limits import RateLimit
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
@@ -47,6 +48,7 @@ class Answers:
         reader: Reader,
         approver: Approver,
         clock: Clock,
+        counts: Counts,
         date_line: DateLine,
         rate_limit: RateLimit | None,
         options: Options,
@@ -57,6 +59,7 @@ class Answers:
         self._reader = reader
         self._approver = approver
         self._clock = clock
+        self._counts = counts
         self._date_line = date_line
         self._rate_limit = rate_limit
         self._first_call_delay = options.first_call_delay
@@ -95,10 +98,13 @@ class Answers:
         if page.last_read is not self._date_line.text:
             self._note(page, caller)
         if want.wait is not None and not _is_news(want.wait, page.document):
+            self._counts.waits += 1
             return HELD
         rendered = page.rendered(want.version)
         if want.known_tags and rendered.matches(want.known_tags):
+            self._counts.unmodified += 1
             return rendered.unmodified
+        self._counts.documents += 1
         return rendered.document
 
     def _note(self, page: Page[Rendered], caller: Caller) -> None:
@@ -121,6 +127,7 @@ class Answers:
         if page is None:
             return _UNAVAILABLE
         self._note(page, caller)
+        self._counts.documents += 1
         # A wait always ends in a document, so that whoever waited knows where things stand.
         return page.rendered(ask.want.version).document
 
@@ -171,6 +178,7 @@ class Answers:
         except wire.BadBodyError as error:
             return errors.refused(Refusal(reason=Reason.BAD_BODY, message=f"Bad request: {error}"))
         await self._approver.approve(event_ids, caller=caller, address=peer.address)
+        self._counts.approvals += 1
         return APPROVED
 
     async def _instance(self, want: ReadInstance, caller: Caller) -> Response:

@@ -140,7 +140,7 @@ class Conversation:
             self._stream.answer(response, persistence)
 
     def _linger(self, response: Response) -> None:
-        self._stream.write(response.spliced(self._around.date_line.text, Persistence.CLOSED))
+        self._stream.send(response, Persistence.CLOSED)
         self._stream.end_sending()
         self._set_deadline(self._around.options.header_deadline.total_seconds())
 

@@ -63,9 +63,13 @@ def refused(refusal: Refusal, *, is_head: bool = False) -> Response:
         headers["Retry-After"] = str(refusal.retry_after)
     # A body after the answer to HEAD would be taken for the next answer.
     body = b"" if is_head else wire.error(refusal.message, refusal.newest_versions)
-    return Response(STATUS[refusal.reason], body, headers)
+    response = Response(STATUS[refusal.reason], body, headers)
+    response.reason = refusal.reason
+    return response
 
 
 def refused_by_rules(error: RefusalError) -> Response:
     status = next(RULES_STATUS[each] for each in type(error).__mro__ if each in RULES_STATUS)
-    return Response(status, wire.error(str(error)), {"Content-Type": JSON})
+    response = Response(status, wire.error(str(error)), {"Content-Type": JSON})
+    response.reason = "rules"
+    return response

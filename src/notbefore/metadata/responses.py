@@ -58,7 +58,7 @@ _HEADS: Final = {status: _heads(status) for status in HTTPStatus}
 
 
 class Response:
-    __slots__ = ("_date", "_heads", "_tail", "_whole", "is_document", "status")
+    __slots__ = ("_date", "_heads", "_tail", "_whole", "is_document", "reason", "status")
 
     def __init__(
         self, status: HTTPStatus, body: bytes | None, headers: Mapping[str, str] | None = None
@@ -69,6 +69,8 @@ class Response:
             fields["Content-Length"] = str(len(body))
         lines = "".join(f"\r\n{name}: {value}" for name, value in fields.items())
         self.status = status
+        self.reason = ""
+        """Why the request was turned down, in a word; empty where it was not."""
         self.is_document = False
         """Whether it shows a scope's document, or says that the caller has it already."""
         self._date = b""

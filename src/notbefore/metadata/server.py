@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from notbefore.metadata.answering import Answers
 from notbefore.metadata.conversation import Conversation
+from notbefore.metadata.counts import Counts
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
@@ -65,6 +66,7 @@ class MetadataServer:
             most=options.max_connections, most_per_vm=options.max_connections_per_vm
         )
         self._date_line = DateLine(clock)
+        self.counts = Counts()
         self._around: Surroundings | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
@@ -173,11 +175,13 @@ class MetadataServer:
                 reader=self._reader,
                 approver=self._approver,
                 clock=self._clock,
+                counts=self.counts,
                 date_line=self._date_line,
                 rate_limit=self._rate_limit,
                 options=self._options,
             ),
             board=self._board,
+            counts=self.counts,
             directory=self._directory,
             identity=identity,
             rate_limit=self._rate_limit,

@@ -14,12 +14,14 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from notbefore.core.ids import ResourceName
 from notbefore.metadata import errors
 from notbefore.metadata.answering import HELD, Answers
 from notbefore.metadata.asks import Ask
+from notbefore.metadata.counts import Counts
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
@@ -44,6 +46,7 @@ class Surroundings:
     loop: asyncio.AbstractEventLoop
     answers: Answers
     board: Board[Rendered]
+    counts: Counts
     directory: Directory
     identity: Identity
     rate_limit: RateLimit | None
@@ -71,6 +74,7 @@ class Stream:
         "_last_chunk",
         "_last_date",
         "_last_fleet",
+        "_last_is_news",
         "_last_name",
         "_unsent",
         "deadline",
@@ -86,6 +90,7 @@ class Stream:
         self._last_chunk: bytes | None = None
         """The last poll, while the same bytes would mean the same again; None for none."""
         self._last_answer = b""
+        self._last_is_news = False
         self._last_name = ResourceName("")
         self._last_date = b""
         self._last_board = -1
@@ -125,6 +130,10 @@ class Stream:
             limit = around.rate_limit
             if limit is None or not limit.take(self._last_name, now):
                 self.deadline = now + around.idle_timeout
+                if self._last_is_news:
+                    around.counts.documents += 1
+                else:
+                    around.counts.unmodified += 1
                 self.write(self._last_answer)
                 return
         if self._conversation is None and self.held is None:
@@ -156,22 +165,33 @@ class Stream:
             self.answer(response, ask.persistence)
 
     def _remember(self, chunk: bytes, ask: Ask, response: Response) -> None:
+        """Keep an answer that may be given again; not from those who poll once a second."""
         around = self._around
+        date = around.date_line.text
+        is_first = self._last_date is not date
+        self._last_date = date
+        self._last_chunk = None
+        if is_first or not response.is_document or ask.persistence is not Persistence.KEPT:
+            return
         caller = around.identity.caller(self.peer, ask.vm)
-        if caller is None or not response.is_document or ask.persistence is not Persistence.KEPT:
-            self._last_chunk = None
+        if caller is None:
             return
         self._last_chunk = chunk
-        self._last_answer = response.spliced(around.date_line.text, ask.persistence)
+        self._last_answer = response.spliced(date, ask.persistence)
+        self._last_is_news = response.status is HTTPStatus.OK
         self._last_name = caller.name
-        self._last_date = around.date_line.text
         self._last_board = around.board.generation
         self._last_fleet = around.directory.generation
 
     def answer(self, response: Response, persistence: Persistence) -> None:
-        self.write(response.spliced(self._around.date_line.text, persistence))
+        self.send(response, persistence)
         if persistence is Persistence.CLOSED:
             self.close()
+
+    def send(self, response: Response, persistence: Persistence) -> None:
+        if response.reason:
+            self._around.counts.refusals[response.reason] += 1
+        self.write(response.spliced(self._around.date_line.text, persistence))
 
     def write(self, chunk: bytes) -> None:
         if self._unsent:
