@@ -1,0 +1,350 @@
+"""Several processes behind one port, and each of them killed."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.end_to_end.serving import Server, ready, start
+
+FLAGS: Final = ("--workers", "2", "--log-format", "json")
+PATIENCE: Final = 60
+
+EVEN: Final = {f"even-{number}": f"127.9.0.{2 * number}" for number in range(1, 5)}
+ODD: Final = {f"odd-{number}": f"127.9.0.{2 * number + 1}" for number in range(1, 5)}
+"""VMs by name, with their addresses: those of one table meet one poller, of the other the other."""
+VMS: Final = EVEN | ODD
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """A supervised server, and what its log says of its processes."""
+
+    running: "subprocess.Popen[str]"
+    server: Server
+    folder: Path
+
+    def pid(self, worker: str) -> int:
+        """Of the one that has that part now."""
+        return self.lives(worker)[-1]
+
+    def lives(self, worker: str) -> list[int]:
+        lines = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        return [
+            line["pid"]
+            for line in lines
+            if line["message"] == "a process is ready" and line["worker"] == worker
+        ]
+
+    def kill(self, worker: str) -> None:
+        """End it as nothing else could, and return at once."""
+        os.kill(self.pid(worker), signal.SIGKILL)
+
+    def healed(self, worker: str, *, after: int = 1) -> None:
+        wait_until(lambda: len(self.lives(worker)) > after)
+
+    def pids(self) -> list[int]:
+        return [self.pid(worker) for worker in ("writer", "poller 1", "poller 2")]
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    with crewed(tmp_path) as manned:
+        yield manned
+
+
+@contextlib.contextmanager
+def crewed(folder: Path, *flags: str) -> Iterator[Crew]:
+    fleet = folder / "fleet.toml"
+    fleet.write_text(
+        "".join(f'[[vms]]\nname = "{name}"\naddress = "{at}"\n' for name, at in VMS.items())
+    )
+    with start(folder, *FLAGS, "--fleet", str(fleet), *flags) as running:
+        try:
+            yield Crew(running, ready(running, folder), folder)
+        finally:
+            if running.poll() is None:
+                running.send_signal(signal.SIGTERM)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    pause = threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        pause.wait(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended and was not missed yet does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in {"Z", "X"}
+
+
+def schedule(server: Server, name: str) -> str:
+    made = server.call("POST", "/v1/events", {"type": "Freeze", "resources": [name]})
+    event_id: str = made["events"][0]["event_id"]
+    return event_id
+
+
+@dataclass(slots=True)
+class Polls:
+    """What VMs that poll without end are answered, until the block is left."""
+
+    server: Server
+    vms: dict[str, str]
+    statuses: dict[str, list[int]] = field(default_factory=dict)
+    """An answer that did not come is a 0."""
+    incarnations: dict[str, list[int]] = field(default_factory=dict)
+    _enough: threading.Event = field(default_factory=threading.Event)
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator["Polls"]:
+        threads = [threading.Thread(target=self._poll, args=vm) for vm in self.vms.items()]
+        for thread in threads:
+            thread.start()
+        try:
+            yield self
+        finally:
+            self._enough.set()
+            for thread in threads:
+                thread.join()
+
+    def _poll(self, name: str, address: str) -> None:
+        statuses = self.statuses.setdefault(name, [])
+        incarnations = self.incarnations.setdefault(name, [])
+        while not self._enough.wait(0.01):
+            try:
+                answer = self.server.get(source=address)
+            except (OSError, HTTPException):
+                statuses.append(0)
+                continue
+            statuses.append(answer.status)
+            if answer.status == 200:
+                incarnations.append(answer.json["DocumentIncarnation"])
+
+    def answered(self, vms: dict[str, str], *, more: int = 5) -> None:
+        """Wait until each of these has been answered so many times more."""
+        before = {name: len(self.incarnations.get(name, ())) for name in vms}
+        wait_until(
+            lambda: all(len(self.incarnations.get(name, ())) >= before[name] + more for name in vms)
+        )
+
+    def fell(self) -> dict[str, list[int]]:
+        """Those who saw their incarnation fall."""
+        return {name: seen for name, seen in self.incarnations.items() if seen != sorted(seen)}
+
+
+def test_an_event_goes_its_way_with_two_pollers(crew: Crew) -> None:
+    server = crew.server
+    for source in VMS.values():
+        assert server.get(source=source).json == {"DocumentIncarnation": 1, "Events": []}
+
+    for name, source in VMS.items():
+        [made] = server.command("schedule", "reboot", "--vm", name)["events"]
+        [shown] = server.get(source=source).json["Events"]
+        assert shown["EventId"] == made["event_id"]
+        assert server.approve(made["event_id"], source=source).status == 200
+        [started] = server.get(source=source).json["Events"]
+        assert started["EventStatus"] == "Started"
+    server.command("clock", "step", "1h")
+
+    for source in VMS.values():
+        assert server.get(source=source).json["Events"] == []
+
+
+def test_whoever_steers_finds_every_poller_in_step(crew: Crew) -> None:
+    """Commit, tell, answer: also when those who are told are other processes."""
+    server = crew.server
+    for name, source in VMS.items():
+        server.get(source=source)
+        for count in range(1, 21):
+            schedule(server, name)
+            assert len(server.get(source=source).json["Events"]) == count
+
+
+def test_a_foreign_event_is_refused_as_one_that_does_not_exist(crew: Crew) -> None:
+    """I12."""
+    server = crew.server
+    server.get(source=EVEN["even-1"])
+    foreign = schedule(server, "even-1")
+    absent = "00000000-0000-4000-8000-000000000000"
+
+    answers = {asked: server.approve(asked, source=ODD["odd-1"]) for asked in (foreign, absent)}
+
+    assert {asked: answer.status for asked, answer in answers.items()} == {
+        foreign: 400,
+        absent: 400,
+    }
+    assert {answer.body.replace(asked.encode(), b"") for asked, answer in answers.items()} == {
+        b'{"error":"no event  in this scope"}'
+    }
+
+
+def test_a_vm_reads_about_itself_and_stays_switched_on_while_it_polls(crew: Crew) -> None:
+    """I28."""
+    server, source = crew.server, ODD["odd-1"]
+    path = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+    assert server.get(path, source=source).body == b"odd-1"
+
+    server.get(source=source)
+    for _ in range(3):
+        server.command("clock", "step", "23h")
+        server.get(source=source)
+
+    actions = {row["action"] for row in server.call("GET", "/v1/history?limit=1000")["history"]}
+    assert "activated" in actions
+    assert "deactivated" not in actions
+
+
+def test_a_poller_that_is_killed_is_healed_and_the_other_does_not_notice(crew: Crew) -> None:
+    """I7, I23."""
+    server = crew.server
+    for name, source in VMS.items():
+        server.get(source=source)
+        schedule(server, name)
+
+    with Polls(server, VMS)() as polls:
+        polls.answered(VMS)
+        # Sockets are in the order of pollers, and addresses are taken modulo their number.
+        crew.kill("poller 1")
+        for name in VMS:
+            schedule(server, name)
+        polls.answered(ODD)
+        crew.healed("poller 1")
+        for name in VMS:
+            schedule(server, name)
+        polls.answered(VMS)
+
+    assert polls.fell() == {}
+    assert {status for name in ODD for status in polls.statuses[name]} == {200}
+    assert {status for name in EVEN for status in polls.statuses[name]} <= {0, 200}
+    assert [polls.incarnations[name][-1] for name in VMS] == [4] * len(VMS)
+
+
+def test_a_writer_that_is_killed_is_healed_and_loses_nothing(crew: Crew) -> None:
+    """I14, I23, I24."""
+    server = crew.server
+    waiting: dict[str, str] = {}
+    for name, source in VMS.items():
+        server.get(source=source)
+        waiting |= {schedule(server, name): source for _ in range(10)}
+    granted: set[str] = set()
+    refusals: list[str] = []
+
+    with Polls(server, VMS)() as polls:
+        polls.answered(VMS)
+        for life, share in enumerate((0.2, 0.5, 0.8), 1):
+            approve(server, waiting, granted, until=int(share * len(waiting)))
+            crew.kill("writer")
+            left = next(event_id for event_id in waiting if event_id not in granted)
+            answer = server.approve(left, source=waiting[left])
+            refusals.append(f"{answer.status} {answer.headers.get('retry-after')}")
+            polls.answered(VMS)
+            crew.healed("writer", after=life)
+        wait_until(lambda: approve(server, waiting, granted, until=len(waiting)))
+        polls.answered(VMS)
+
+    events = server.call("GET", "/v1/events?status=all&limit=10000")["events"]
+    rows = server.call("GET", "/v1/history?limit=10000")["history"]
+    starts = [row["event_id"] for row in rows if row["action"] == "started"]
+    assert refusals == ["503 1"] * 3
+    assert granted == set(waiting)
+    assert granted <= {event["event_id"] for event in events if event["started_at"]}
+    assert len(starts) == len(set(starts)), "an event has started twice"
+    assert polls.fell() == {}
+    assert {status for seen in polls.statuses.values() for status in seen} == {200}
+
+
+def approve(server: Server, waiting: dict[str, str], granted: set[str], *, until: int) -> bool:
+    """Approve until so many have been; whether there are."""
+    for event_id, source in waiting.items():
+        if len(granted) >= until:
+            break
+        if event_id not in granted and server.approve(event_id, source=source).status == 200:
+            granted.add(event_id)
+    return len(granted) >= until
+
+
+def test_a_supervisor_told_to_stop_takes_every_process_with_it(tmp_path: Path) -> None:
+    with crewed(tmp_path) as crew:
+        pids = crew.pids()
+        crew.server.get(source=EVEN["even-1"])
+
+        crew.running.send_signal(signal.SIGTERM)
+        crew.running.wait(PATIENCE)
+
+        assert crew.running.returncode == 0
+        assert [pid for pid in pids if is_alive(pid)] == []
+        assert "Traceback" not in crew.log()
+
+
+def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path: Path) -> None:
+    """I23: and another one can begin at once, at the same addresses, with the same state."""
+    with crewed(tmp_path) as crew:
+        pids, server = crew.pids(), crew.server
+        server.get(source=EVEN["even-1"])
+        schedule(server, "even-1")
+
+        crew.running.kill()
+        crew.running.wait(PATIENCE)
+        with crewed(tmp_path, "--metadata", server.metadata, "--control", server.control) as next_:
+            document = next_.server.get(source=EVEN["even-1"]).json
+            assert [pid for pid in pids if is_alive(pid)] == []
+
+    assert document["DocumentIncarnation"] == 2
+
+
+def test_a_supervisor_that_is_killed_frees_its_addresses(tmp_path: Path) -> None:
+    with crewed(tmp_path) as crew:
+        host, _, port = crew.server.metadata.partition(":")
+
+        crew.running.kill()
+
+        wait_until(lambda: not is_open(host, int(port)))
+
+
+def is_open(host: str, port: int) -> bool:
+    with contextlib.suppress(ConnectionError), socket.create_connection((host, port), timeout=30):
+        return True
+    return False
+
+
+def test_a_second_server_of_the_same_state_says_why_it_can_not_start(tmp_path: Path) -> None:
+    with crewed(tmp_path) as crew:
+        second = start(tmp_path, *FLAGS)
+        with second:
+            second.wait(PATIENCE)
+
+        assert second.returncode == 1
+        assert f"is in use by process {crew.pid('writer')}" in crew.log()
+        assert crew.server.get(source=EVEN["even-1"]).status == 200
+
+
+def test_a_second_server_at_the_same_address_says_why_it_can_not_start(tmp_path: Path) -> None:
+    with crewed(tmp_path) as crew:
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        second = start(elsewhere, *FLAGS, "--metadata", crew.server.metadata)
+        with second:
+            second.wait(PATIENCE)
+
+        assert second.returncode == 1
+        assert f"can't listen at {crew.server.metadata}" in (elsewhere / "log").read_text()
