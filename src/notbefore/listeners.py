@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -26,6 +27,14 @@ T = TypeVar("T")
 
 class StartError(Exception):
     """The server can't start. The message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where a server is reached."""
+
+    metadata_url: str
+    control_url: str
 
 
 async def patiently(
@@ -93,6 +102,10 @@ def metadata_options(settings: Settings, *, default_vm: str | None, pollers: int
         max_connections=-(-settings.max_connections // pollers),
         max_connections_per_vm=settings.max_connections_per_vm,
     )
+
+
+def url(listener: socket.socket) -> str:
+    return f"http://{Address(*listener.getsockname()[:2])}"
 
 
 def cannot_listen(which: str, address: Address, error: OSError) -> StartError:

@@ -13,7 +13,6 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -21,8 +20,13 @@ import msgspec
 
 from notbefore import logs, offspring
 from notbefore.clock import wall_clock
-from notbefore.listeners import StartError, control_listener, metadata_listeners
-from notbefore.setting_values import Address
+from notbefore.listeners import (
+    Addresses,
+    StartError,
+    control_listener,
+    metadata_listeners,
+    url,
+)
 from notbefore.settings import LogFormat, Resolved
 
 _log = logging.getLogger(__name__)
@@ -33,12 +37,6 @@ CALM: Final = timedelta(seconds=10)
 """A process that lived this long is started again at once."""
 _SHORTEST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addresses:
-    metadata_url: str
-    control_url: str
 
 
 def run(resolved: Resolved, welcome: Callable[[Addresses], None]) -> None:
@@ -62,13 +60,9 @@ async def _supervise(resolved: Resolved, welcome: Callable[[Addresses], None]) -
         for listener in metadata:
             stack.enter_context(listener)
         control = stack.enter_context(await control_listener(settings.control))
-        addresses = Addresses(metadata_url=_url(metadata[0]), control_url=_url(control))
+        addresses = Addresses(metadata_url=url(metadata[0]), control_url=url(control))
         crew = _crew(resolved, metadata, control, addresses)
         await crew.serve(stop, lambda: welcome(addresses))
-
-
-def _url(listener: socket.socket) -> str:
-    return f"http://{Address(*listener.getsockname()[:2])}"
 
 
 def _crew(

@@ -1,0 +1,86 @@
+"""Everything in one process: for tests, and for machines with no room for more."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import uvloop
+
+from notbefore.application import Application
+from notbefore.listeners import (
+    Addresses,
+    control_listener,
+    metadata_listeners,
+    metadata_options,
+    url,
+)
+from notbefore.metadata.responses import render
+from notbefore.metadata.server import MetadataServer
+from notbefore.settings import Resolved
+from notbefore.writer import (
+    configure_logs,
+    control_server,
+    default_vm,
+    engine_parts,
+    make_clock,
+    make_services,
+    opened_store,
+    prepare,
+    start_errors,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A server that answers."""
+
+    application: Application
+    addresses: Addresses
+
+
+def run(resolved: Resolved, welcome: Callable[[Addresses], None]) -> None:
+    """Serve until told to stop; `welcome` is called once all is ready. Raises StartError."""
+    uvloop.run(_serve(resolved, welcome))
+
+
+async def _serve(resolved: Resolved, welcome: Callable[[Addresses], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running(resolved) as server:
+        welcome(server.addresses)
+        await stop.wait()
+
+
+@asynccontextmanager
+async def running(resolved: Resolved) -> AsyncIterator[Running]:
+    """Raises StartError."""
+    settings = resolved.settings
+    clock = make_clock(settings)
+    configure_logs(settings, clock)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(start_errors())
+        store = await stack.enter_async_context(opened_store(settings, clock))
+        application = Application(store, clock, render=render, **engine_parts(settings))
+        await stack.enter_async_context(application)
+        await prepare(application, settings)
+        await stack.enter_async_context(clock)
+        [listener] = await metadata_listeners(settings.metadata, 1)
+        metadata = MetadataServer(
+            board=application.board,
+            directory=application.directory,
+            reader=application.reading,
+            approver=application.approving,
+            clock=clock,
+            options=metadata_options(settings, default_vm=await default_vm(application, settings)),
+            listener=stack.enter_context(listener),
+        )
+        await stack.enter_async_context(metadata)
+        control = stack.enter_context(await control_listener(settings.control))
+        addresses = Addresses(metadata_url=url(listener), control_url=url(control))
+        services = make_services(application, resolved, addresses.metadata_url)
+        await stack.enter_async_context(control_server(services, control, None))
+        yield Running(application=application, addresses=addresses)
