@@ -1,5 +1,6 @@
 """`make bench`: every row, beside its limit, its peers and its goal."""
 
+import contextlib
 import shlex
 import tempfile
 from collections.abc import Collection
@@ -36,6 +37,7 @@ def _rows(_context: click.Context, _option: click.Parameter, given: str | None) 
 @click.option("--quick", is_flag=True, help="Fleets and crowds a tenth as large, short rounds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option("--strict", is_flag=True, help="Fail if a goal is missed or not measured.")
+@click.option("--urgent", is_flag=True, help="Ahead of all other work on this machine, as root.")
 @click.option("--serve", default="", help="More flags for `notbefore serve`.")
 @click.option(
     "--scratch",
@@ -52,6 +54,7 @@ def main(
     quick: bool,
     as_json: bool,
     strict: bool,
+    urgent: bool,
 ) -> None:
     """Measure NotBefore beside nginx and its peers, and say which goals are met.
 
@@ -66,10 +69,13 @@ def main(
     programs.install(PACKAGES, talk)
     machine.allow_connections(30_000)
     cores = Cores.of_this_machine()
-    conditions = _conditions(cores, rounds)
+    conditions = _conditions(cores, rounds, urgent=urgent)
     talk.print(str(cores))
     cores.load_from_here()
-    with tempfile.TemporaryDirectory(prefix="notbefore-bench-", dir=_disk(scratch)) as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="notbefore-bench-", dir=_disk(scratch)) as folder,
+        machine.first_in_the_queue() if urgent else contextlib.nullcontext(),
+    ):
         bench = Bench(
             cores=cores,
             rounds=rounds,
@@ -86,7 +92,7 @@ def main(
         Console().print(page.table(lines))
         click.echo(page.notes(lines))
     if wanted == set(groups.ROWS) and not quick:
-        for path in records.keep(lines, conditions, _command(serve, rounds)):
+        for path in records.keep(lines, conditions, _command(serve, rounds, urgent=urgent)):
             talk.print(f"wrote {path.relative_to(records.ROOT)}")
     else:
         talk.print("kept nothing: only a whole run, with every row and not quick, is kept")
@@ -105,7 +111,7 @@ def _measure(bench: Bench, wanted: Collection[str], talk: Console) -> list[Line]
     return sorted(lines, key=lambda line: groups.ROWS.index(line.row))
 
 
-def _conditions(cores: Cores, rounds: int) -> dict[str, str]:
+def _conditions(cores: Cores, rounds: int, *, urgent: bool) -> dict[str, str]:
     # The day a measurement was made on, which no server needs to know.
     today = datetime.now(UTC).strftime("%Y-%m-%d")  # noqa: TID251
     facts = machine.description()
@@ -114,7 +120,8 @@ def _conditions(cores: Cores, rounds: int) -> dict[str, str]:
         "Cores": str(cores),
         "Machine": f"{facts['processor']}, {facts['cores']} cores, Linux {facts['kernel']},"
         f" Python {facts['python']}",
-        "Load average before": facts["load"],
+        "Load average before": facts["load"]
+        + (", but the benchmark came first in the queue" if urgent else ""),
     }
 
 
@@ -127,10 +134,13 @@ def _disk(scratch: Path | None) -> Path | None:
     return disk if disk.is_dir() else None
 
 
-def _command(serve: str, rounds: int) -> str:
-    arguments = ([] if rounds == 7 else [f"--rounds {rounds}"]) + (
-        [f"--serve '{serve}'"] if serve else []
-    )
+def _command(serve: str, rounds: int, *, urgent: bool) -> str:
+    given = {
+        "--urgent": urgent,
+        f"--rounds {rounds}": rounds != 7,
+        f"--serve '{serve}'": bool(serve),
+    }
+    arguments = [argument for argument, is_given in given.items() if is_given]
     return "make bench" + (f' ARGS="{" ".join(arguments)}"' if arguments else "")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.bench import Bench, NotOfferedError
+from benchmarks.exchange import BrokenExchangeError
 from benchmarks.figures import Line, Verdict
 from benchmarks.programs import MissingProgramError
 from benchmarks.rows import (
@@ -22,6 +23,7 @@ from benchmarks.rows import (
     visible,
     waiting,
 )
+from benchmarks.started import StartError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ def measure(group: Group, bench: Bench, wanted: Collection[str]) -> list[Line]:
         lines.extend(_without(lines, wanted, Verdict.NOT_OFFERED, str(error)))
     except MissingProgramError as error:
         lines.extend(_without(lines, wanted, Verdict.NOT_MEASURED, str(error)))
+    except (BrokenExchangeError, StartError, OutOfTimeError) as error:
+        lines.extend(_without(lines, wanted, Verdict.FAILED, str(error)))
     except Exception as error:  # noqa: BLE001  one row's defect must not cost the others' figures
         why = f"{type(error).__name__}: {error}"
         bench.say(traceback.format_exc())

@@ -5,7 +5,6 @@ import ipaddress
 import itertools
 import json
 import re
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,7 +106,7 @@ def serving(
             if len(ports) == 2:
                 break
         else:
-            raise StartError(f"{shlex.join(command)}\n{end_of_log(folder)}")
+            raise StartError(f"the server did not start: {end_of_log(folder)}")
         ready_after = time.monotonic() - at
         # Whoever reads a scope's document first switches notice on, which is a commit.
         exchange.ask(ports["metadata"], exchange.poll())

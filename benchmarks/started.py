@@ -73,4 +73,5 @@ def stdin_of(running: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def end_of_log(folder: Path) -> str:
-    return (folder / "log").read_text(errors="replace")[-2000:]
+    lines = (folder / "log").read_text(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "its log is empty")[-300:]
