@@ -98,7 +98,7 @@ class Child:
         self._module = module
         self._brief = brief
         self._life: Process | None = None
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
         self.is_ready = asyncio.Event()
         """Whether it has been, once."""
 
@@ -109,7 +109,7 @@ class Child:
         while True:
             began = loop.time()
             failure = await self._live()
-            if self._is_stopping:
+            if self._stopping.is_set():
                 return
             if not self.is_ready.is_set():
                 raise StartError(failure)
@@ -119,10 +119,13 @@ class Child:
                 "a process has ended, and is started again",
                 extra={"worker": self.name, "why": failure, "in_seconds": pause},
             )
-            await asyncio.sleep(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
+                return
 
     def terminate(self) -> None:
-        self._is_stopping = True
+        self._stopping.set()
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -147,6 +150,8 @@ class Child:
             pass_fds=[self._brief.listener],
             process_group=0,
         )
+        if self._stopping.is_set():
+            self._signal(signal.SIGTERM)
         try:
             failure = await self._brief_it(life)
             status = await life.wait()

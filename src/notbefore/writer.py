@@ -80,20 +80,31 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
         await stack.enter_async_context(engine)
         await prepare(engine, settings)
         await stack.enter_async_context(clock)
-        await stack.enter_async_context(
-            FeedServer(
-                feed,
-                settings.data,
-                ask=engine.decider.ask,
-                approver=engine.approving,
-                reader=engine.reading,
-                default_vm=await default_vm(engine, settings),
-            )
+        feeding = FeedServer(
+            feed,
+            settings.data,
+            ask=engine.decider.ask,
+            approver=engine.approving,
+            reader=engine.reading,
+            default_vm=await default_vm(engine, settings),
         )
+        with _feed_errors(settings):
+            await stack.enter_async_context(feeding)
         services = make_services(engine, resolved, brief.metadata_url)
         listener = socket.socket(fileno=brief.listener)
         await stack.enter_async_context(control_server(services, listener, feed))
         yield
+
+
+@contextmanager
+def _feed_errors(settings: Settings) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StartError(
+            f"can't open a socket in {settings.data} ({error.strerror or error}):"
+            " name a directory of a local disk with --data, or serve with --workers 0"
+        ) from error
 
 
 # --- the parts -----------------------------------------------------------------------------------
