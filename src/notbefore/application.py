@@ -133,10 +133,9 @@ class Application(Engine):
 
     @override
     def _take_up(self, snapshot: Snapshot) -> datetime | None:
-        for saved in snapshot.scopes():
-            self.board.put(saved)
-        for binding in snapshot.bindings():
-            self.directory.bind(binding)
+        for page in snapshot.pages():
+            self.board.show(page)
+        self.directory.move(snapshot.places())
         return super()._take_up(snapshot)
 
 

@@ -32,13 +32,11 @@ from notbefore.feed.messages import (
     decode_from_writer,
     encode,
 )
-from notbefore.service.board import page_content
-from notbefore.service.directory import Place
-from notbefore.service.ports import About, Caller, Saved
+from notbefore.service.ports import About, Caller, PageContent, Place, Saved
 from tests.builders import MINUTE, NOON, A, a_binding, a_resource, a_scope, an_event
 from tests.storage.strategies import scopes
 
-PAGE = page_content(Saved(scope=a_scope(an_event(A, duration=9 * MINUTE)), revision=4))
+PAGE = PageContent.of(Saved(scope=a_scope(an_event(A, duration=9 * MINUTE)), revision=4))
 PLACE = Place.of(a_binding())
 CALLER = Caller(name=ResourceName("vm1"), scope_id=ScopeId("scope1"))
 ABOUT = About(a_binding(), a_resource(terminate_notice=5 * MINUTE))
@@ -88,7 +86,7 @@ def test_no_message_is_left_out_above() -> None:
 @given(scopes)
 def test_a_document_arrives_as_it_was_sent(scope: Scope) -> None:
     """I25."""
-    page = page_content(Saved(scope=scope, revision=1))
+    page = PageContent.of(Saved(scope=scope, revision=1))
 
     received = decode_from_writer(encode(Pages([page])))
 

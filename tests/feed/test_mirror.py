@@ -17,8 +17,9 @@ from notbefore.feed.messages import (
     State,
 )
 from notbefore.feed.mirror import Mirror
-from notbefore.service.board import Board, PageContent
-from notbefore.service.directory import MemoryDirectory, Place
+from notbefore.service.board import Board
+from notbefore.service.directory import MemoryDirectory
+from notbefore.service.ports import PageContent, Place
 from tests.builders import NOON
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")

@@ -10,7 +10,14 @@ from notbefore.core.change import without_event
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import Actor, EventStatus, EventType
 from notbefore.core.transitions import Activated, Approved, Canceled, ResourceAdded
-from notbefore.service.ports import EventFilter, HistoryFilter, Store, Transaction
+from notbefore.service.ports import (
+    EventFilter,
+    HistoryFilter,
+    PageContent,
+    Place,
+    Store,
+    Transaction,
+)
 from tests.builders import (
     HOUR,
     MINUTE,
@@ -18,6 +25,7 @@ from tests.builders import (
     A,
     B,
     C,
+    a_binding,
     a_resource,
     a_scope,
     an_event,
@@ -27,6 +35,7 @@ from tests.storage.keeping import keep, kept, save
 
 SCOPE1 = ScopeId("scope1")
 SCOPE2 = ScopeId("scope2")
+D = event_id(0xD)
 
 
 async def keep_three_events(store: Store) -> None:
@@ -239,3 +248,62 @@ async def test_scopes_can_be_gone_through_while_they_are_changed(store: Store) -
     await store.transact(work)
 
     assert len(await kept(store)) == 4
+
+
+async def test_a_fleet_of_many_scopes_comes_whole_and_in_order(store: Store) -> None:
+    names = [f"scope{number}" for number in range(450)]
+    await keep(store, *(a_scope(id=id, resources=[a_resource(f"vm-of-{id}")]) for id in names))
+
+    def bind(tx: Transaction) -> None:
+        for number, id in enumerate(names):
+            tx.bind(a_binding(f"vm-of-{id}", scope_id=id, address=f"10.0.{number}.1"))
+
+    await store.transact(bind)
+
+    assert [saved.scope.id for saved in await kept(store)] == names
+    bindings = await store.read(lambda s: list(s.bindings()))
+    assert [binding.scope_id for binding in bindings] == names
+    places = await store.read(lambda s: list(s.places()))
+    assert sorted(places) == sorted(map(Place.of, bindings))
+
+
+async def test_pages_show_of_every_scope_what_its_vms_read(store: Store) -> None:
+    """I8, I25"""
+    await keep(
+        store,
+        a_scope(an_event(A), an_event(B, announced=False), incarnation=7),
+        a_scope(an_event(C, resources=["vm2"]), id="scope2", active=False),
+        a_scope(id="scope3", resources=[]),
+    )
+    over = a_scope(an_event(D, resources=["vm4"]), id="scope4")
+    await keep(store, over)
+    canceled = replace(over.events[D], status=EventStatus.CANCELED)
+    fact = Canceled(scope_id=over.id, at=NOON, event=canceled, reason="not today")
+    await save(store, without_event(over, D), fact)
+
+    pages = await store.read(lambda s: list(s.pages()))
+
+    assert pages == list(map(PageContent.of, await kept(store)))
+    assert [[event.id for event in page.document.events] for page in pages] == [[A], [C], [], []]
+
+
+async def test_a_place_says_who_calls_from_where(store: Store) -> None:
+    """I9"""
+    await keep(store, a_scope(resources=map(a_resource, ["vm1", "vm2", "vm3"])))
+    await store.transact(lambda tx: tx.bind(a_binding("vm1", address="10.0.0.1")))
+    await store.transact(lambda tx: tx.bind(a_binding("vm2", address="")))
+
+    places = await store.read(lambda s: list(s.places()))
+
+    assert sorted(places) == [("vm1", "scope1", "10.0.0.1"), ("vm2", "scope1", "")]
+
+
+async def test_going_through_a_fleet_can_be_broken_off(store: Store) -> None:
+    await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
+
+    first = await store.read(lambda s: next(s.scopes()).scope.id)
+    await keep(store, a_scope(id="scope3", resources=[]))
+
+    assert first == "scope1"
+    assert await store.read(lambda s: next(s.pages()).scope_id) == "scope1"
+    assert len(await kept(store)) == 3

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -309,6 +310,26 @@ async def test_wakes_follow_the_rules_of_the_server_that_opened_the_store(
     async with SqliteStore(path, clock, next_wake=impatient) as store:
         assert await store.read(lambda s: s.due(9)) == [SCOPE1]
         assert await kept(store) == before
+    async with sqlite() as store:
+        assert await store.read(lambda s: s.due(9)) == []
+
+
+async def test_a_store_opened_by_the_same_rules_again_looks_at_no_scope(
+    sqlite: OpenSqlite, path: Path, clock: VirtualClock
+) -> None:
+    """P6: that would be all of a large fleet."""
+    async with sqlite() as store:
+        await keep(store, a_scope(an_event(A), last_read_at=NOON - HOUR))
+    reckoned: list[Scope] = []
+
+    def next_wake(scope: Scope) -> datetime | None:
+        reckoned.append(scope)
+        return lifecycle.next_wake(scope, rules=Rules())
+
+    async with SqliteStore(path, clock, next_wake=next_wake) as store:
+        assert await store.read(lambda s: s.next_wake()) == NOON
+
+    assert [scope.id for scope in reckoned if scope.id == SCOPE1] == []
 
 
 # --- speed ---------------------------------------------------------------------------------------
@@ -325,6 +346,7 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
         snapshot.binding("vm1")
         snapshot.event(A)
         snapshot.closed(SCOPE1, [A, event_id(2)])
+        list(snapshot.pages())
         snapshot.started()
         snapshot.scopes_of_work(MaintenanceId("work"))
         snapshot.scopes_on(HostName("host1"))

@@ -16,9 +16,7 @@ import msgspec
 
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.feed.frames import FeedBrokenError
-from notbefore.service.board import PageContent
-from notbefore.service.directory import Place
-from notbefore.service.ports import About, Caller
+from notbefore.service.ports import About, Caller, PageContent, Place
 
 PROTOCOL: Final = 1
 

@@ -20,8 +20,9 @@ from notbefore.feed.messages import (
     SnapshotEnd,
     State,
 )
-from notbefore.service.board import Board, PageContent
-from notbefore.service.directory import MemoryDirectory, Place
+from notbefore.service.board import Board
+from notbefore.service.directory import MemoryDirectory
+from notbefore.service.ports import PageContent, Place
 
 Rendered = TypeVar("Rendered")
 

@@ -10,9 +10,7 @@ from typing import Final, Protocol
 from notbefore.feed.frames import FeedBrokenError, frame, in_parts
 from notbefore.feed.link import Link
 from notbefore.feed.messages import ClockSet, Committed, encode
-from notbefore.service.board import PageContent, page_content
-from notbefore.service.directory import Place
-from notbefore.service.ports import Commit
+from notbefore.service.ports import Commit, PageContent, Place
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +100,7 @@ def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
 
     Pages come first: whoever is bound finds a document. A commit that shows nothing yields nothing.
     """
-    for pages in page_parts(map(page_content, commit.scopes)):
+    for pages in page_parts(map(PageContent.of, commit.scopes)):
         after += 1
         yield Committed(after, pages=pages)
     if commit.unbound:

@@ -14,8 +14,6 @@ from notbefore.feed.frames import frame
 from notbefore.feed.link import Link
 from notbefore.feed.messages import Pages, Places, encode
 from notbefore.feed.sending import page_parts, place_parts
-from notbefore.service.board import page_content
-from notbefore.service.directory import Place
 from notbefore.service.ports import Snapshot
 
 _PATIENCE: Final = timedelta(seconds=10)
@@ -41,9 +39,9 @@ class _Spool:
         self._home = threading.get_ident()
 
     def fill(self, snapshot: Snapshot) -> None:
-        for pages in page_parts(map(page_content, snapshot.scopes())):
+        for pages in page_parts(snapshot.pages()):
             self._put(Pages(pages))
-        for places in place_parts(map(Place.of, snapshot.bindings())):
+        for places in place_parts(snapshot.places()):
             self._put(Places(places))
 
     def _put(self, message: Pages | Places) -> None:

@@ -5,33 +5,13 @@ documents only, and for one scope never an older one after a newer one.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from notbefore.core.ids import ScopeId
-from notbefore.core.model import Document, document
-from notbefore.service.ports import Commit, Saved
+from notbefore.core.model import Document
+from notbefore.service.ports import Commit, PageContent, Saved
 
 Rendered = TypeVar("Rendered")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageContent:
-    """All that a page shows of a scope, and so all that a Board has to be told."""
-
-    scope_id: ScopeId
-    revision: int
-    is_active: bool
-    document: Document
-
-
-def page_content(saved: Saved) -> PageContent:
-    return PageContent(
-        scope_id=saved.scope.id,
-        revision=saved.revision,
-        is_active=saved.scope.active,
-        document=document(saved.scope),
-    )
 
 
 class Page(Generic[Rendered]):
@@ -66,7 +46,7 @@ class Board(Generic[Rendered]):
         """None where the Board has no document: answer 503 then, never an empty one."""
 
     def put(self, saved: Saved) -> None:
-        self.show(page_content(saved))
+        self.show(PageContent.of(saved))
 
     def show(self, content: PageContent) -> None:
         shown = self._pages.get(content.scope_id)

@@ -1,22 +1,9 @@
 """Who is calling: VMs by address and by name, in memory."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, Self
 
-from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.service.ports import Binding, Caller, Commit
-
-
-class Place(NamedTuple):
-    """As much of a Binding as it takes to know a caller."""
-
-    name: ResourceName
-    scope_id: ScopeId
-    address: str
-
-    @classmethod
-    def of(cls, binding: Binding) -> Self:
-        return cls(binding.name, binding.scope_id, binding.address)
+from notbefore.core.ids import ResourceName
+from notbefore.service.ports import Binding, Caller, Commit, Place
 
 
 class MemoryDirectory:

@@ -8,11 +8,20 @@ run again when a race is lost. Such a function must not keep state between runs.
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from notbefore.core.change import Change
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import Actor, Event, EventStatus, EventType, Resource, Scope
+from notbefore.core.model import (
+    Actor,
+    Document,
+    Event,
+    EventStatus,
+    EventType,
+    Resource,
+    Scope,
+    document,
+)
 from notbefore.core.transitions import Transition
 
 T = TypeVar("T")
@@ -54,6 +63,18 @@ class Binding:
     scope_id: ScopeId
     address: str
     profile: Profile
+
+
+class Place(NamedTuple):
+    """As much of a Binding as it takes to know a caller."""
+
+    name: ResourceName
+    scope_id: ScopeId
+    address: str
+
+    @classmethod
+    def of(cls, binding: Binding) -> Self:
+        return cls(binding.name, binding.scope_id, binding.address)
 
 
 class About(NamedTuple):
@@ -131,6 +152,25 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PageContent:
+    """All that a page of the Board shows of a scope, and so all that a Board has to be told."""
+
+    scope_id: ScopeId
+    revision: int
+    is_active: bool
+    document: Document
+
+    @classmethod
+    def of(cls, saved: Saved) -> Self:
+        return cls(
+            scope_id=saved.scope.id,
+            revision=saved.revision,
+            is_active=saved.scope.active,
+            document=document(saved.scope),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """What one transaction made true: told to the Board and everybody else, after the fact."""
 
@@ -159,11 +199,19 @@ class Snapshot(Protocol):
     def load(self, scope_id: ScopeId) -> Scope:
         """Raises UnknownScopeError."""
 
-    def scopes(self) -> Iterator[Saved]: ...
+    def scopes(self) -> Iterator[Saved]:
+        """Of the whole fleet, as all iterators here: loaded while one goes through them."""
+
+    def pages(self) -> Iterator[PageContent]:
+        """What `scopes` would show, without the VMs: a hundredth of the work."""
+
     def binding(self, name: str) -> Binding | None:
         """By name, in any letter case."""
 
     def bindings(self) -> Iterator[Binding]: ...
+    def places(self) -> Iterator[Place]:
+        """Those of `bindings`, in any order, without what is to be said of each VM."""
+
     def event(self, event_id: EventId) -> EventRecord | None: ...
     def events(self, wanted: EventFilter) -> list[EventRecord]:
         """Oldest first."""

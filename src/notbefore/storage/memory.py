@@ -26,6 +26,8 @@ from notbefore.service.ports import (
     HistoryFilter,
     HistoryRow,
     Listener,
+    PageContent,
+    Place,
     Saved,
     Snapshot,
     Transaction,
@@ -111,6 +113,9 @@ class MemorySnapshot:
     def scopes(self) -> Iterator[Saved]:
         return iter(list(self._contents.scopes.values()))
 
+    def pages(self) -> Iterator[PageContent]:
+        return map(PageContent.of, self.scopes())
+
     def binding(self, name: str) -> Binding | None:
         return self._contents.bindings.get(fold(name))
 
@@ -118,6 +123,9 @@ class MemorySnapshot:
         names = [name for saved in self.scopes() for name in saved.scope.resources]
         found = map(self.binding, names)
         return iter([binding for binding in found if binding is not None])
+
+    def places(self) -> Iterator[Place]:
+        return map(Place.of, self.bindings())
 
     def event(self, event_id: EventId) -> EventRecord | None:
         return self._contents.events.get(event_id)

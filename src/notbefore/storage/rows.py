@@ -10,6 +10,7 @@ import msgspec
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import (
     Approval,
+    Document,
     Event,
     EventSource,
     EventStatus,
@@ -23,8 +24,9 @@ from notbefore.core.model import (
     ScopeKind,
     SetMaintenance,
     StartCause,
+    visible,
 )
-from notbefore.service.ports import Binding, EventRecord, HistoryRow, Profile, Saved
+from notbefore.service.ports import Binding, EventRecord, HistoryRow, PageContent, Profile, Saved
 from notbefore.storage.delta import fold
 
 Value = str | int | None
@@ -93,6 +95,17 @@ def to_saved(
         rounds=None if rounds is None else _rounds.decode(rounds),
     )
     return Saved(scope=scope, revision=row["revision"])
+
+
+def to_page(row: sqlite3.Row, *, events: Iterable[sqlite3.Row]) -> PageContent:
+    """Of the scope's row and those of its open events."""
+    opened = {event.id: event for event in map(to_event, events)}
+    return PageContent(
+        scope_id=ScopeId(row["id"]),
+        revision=row["revision"],
+        is_active=bool(row["active"]),
+        document=Document(incarnation=row["incarnation"], events=visible(opened)),
+    )
 
 
 # --- resources -----------------------------------------------------------------------------------

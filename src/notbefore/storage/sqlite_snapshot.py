@@ -1,7 +1,7 @@
 """Every question the service asks of SQLite."""
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -14,9 +14,11 @@ from notbefore.service.ports import (
     EventRecord,
     HistoryFilter,
     HistoryRow,
+    PageContent,
+    Place,
     Saved,
 )
-from notbefore.storage import rows
+from notbefore.storage import rows, streams
 from notbefore.storage.delta import fold
 from notbefore.storage.rows import Value, micros, to_json
 
@@ -37,18 +39,10 @@ class SqliteSnapshot:
         return self._saved(scope_id).scope
 
     def scopes(self) -> Iterator[Saved]:
-        resources = _by_scope(self._all("SELECT * FROM resources ORDER BY scope_id, position"))
-        events = _by_scope(
-            self._all("SELECT * FROM events WHERE ended_at IS NULL ORDER BY scope_id, sequence")
-        )
-        return iter(
-            [
-                rows.to_saved(
-                    row, resources=resources.get(row["id"], ()), events=events.get(row["id"], ())
-                )
-                for row in self._all("SELECT * FROM scopes ORDER BY number")
-            ]
-        )
+        return streams.scopes(self._all)
+
+    def pages(self) -> Iterator[PageContent]:
+        return streams.pages(self._all)
 
     def binding(self, name: str) -> Binding | None:
         row = self._one(
@@ -57,11 +51,10 @@ class SqliteSnapshot:
         return None if row is None else rows.to_binding(row)
 
     def bindings(self) -> Iterator[Binding]:
-        found = self._all(
-            """SELECT resources.* FROM resources JOIN scopes ON scopes.id = scope_id
-               WHERE profile IS NOT NULL ORDER BY scopes.number, position"""
-        )
-        return map(rows.to_binding, found)
+        return streams.bindings(self._all)
+
+    def places(self) -> Iterator[Place]:
+        return streams.places(self._all)
 
     def event(self, event_id: EventId) -> EventRecord | None:
         row = self._one("SELECT * FROM events WHERE id = ?", event_id)
@@ -186,10 +179,3 @@ class SqliteSnapshot:
 def _where(conditions: dict[str, bool]) -> str:
     wanted = [condition for condition, is_wanted in conditions.items() if is_wanted]
     return f"WHERE {' AND '.join(wanted)}" if wanted else ""
-
-
-def _by_scope(found: Iterable[sqlite3.Row]) -> dict[str, list[sqlite3.Row]]:
-    grouped: dict[str, list[sqlite3.Row]] = {}
-    for row in found:
-        grouped.setdefault(row["scope_id"], []).append(row)
-    return grouped

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from typing_extensions import override
@@ -11,7 +11,7 @@ from typing_extensions import override
 from notbefore.core.change import Change
 from notbefore.core.errors import DuplicateEventError, UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.core.model import Actor, Scope
+from notbefore.core.model import Actor, Scope, ScopeKind
 from notbefore.service.errors import AddressTakenError, NameTakenError
 from notbefore.service.ports import Binding, Commit, Saved
 from notbefore.storage import delta, rows
@@ -23,6 +23,14 @@ from notbefore.storage.tally import Tally
 
 NextWake = Callable[[Scope], datetime | None]
 
+
+_RECKONED: Final = "wakes reckoned with"
+_READ_LONG_AGO: Final = Scope(
+    id=ScopeId("any"),
+    kind=ScopeKind.VIRTUAL_MACHINE,
+    active=True,
+    last_read_at=datetime(1970, 1, 1, tzinfo=UTC),
+)
 
 # What is never changed is not named where a row is changed: SQLite would write every index on it
 # anew, and look for rows that refer to it.
@@ -143,14 +151,20 @@ class SqliteTransaction(SqliteSnapshot):
         )
 
     def correct_wakes(self) -> None:
-        """Reckon every scope's wake anew: the rules may differ from those of the last run.
+        """Reckon every scope's wake anew, if the rules differ from those of the last run.
 
         A wake left too early would fall due again and again, for nothing is to be done then.
         """
-        kept = {row["id"]: row["next_wake"] for row in self._all("SELECT * FROM scopes")}
+        # Rules are in a wake as the silence they allow, and nowhere else: this scope shows it.
+        rule = str(micros(self._wake_of(_READ_LONG_AGO)))
+        if self.note(_RECKONED) == rule:
+            return
         for saved in self.scopes():
-            if micros(self._wake_of(saved.scope)) != kept[saved.scope.id]:
-                self._put(_CHANGE_SCOPE, saved)
+            self._connection.execute(
+                "UPDATE scopes SET next_wake = :wake WHERE id = :id AND next_wake IS NOT :wake",
+                {"wake": micros(self._wake_of(saved.scope)), "id": saved.scope.id},
+            )
+        self.put_note(_RECKONED, rule)
 
     def end(self, *, next_wake: datetime | None) -> None:
         """The works of a group end together, so they share what is due next."""
