@@ -1,23 +1,32 @@
-"""Who is calling: VMs by address and by name, in memory."""
+"""Who is calling: VMs by address and by name, in memory.
 
+There may be a million, so nothing is kept twice: a VM's name leads to its address, and the address
+to the one Caller. The rule that must stay true: an address leads to the VM it was given to last.
+"""
+
+import sys
 from collections.abc import Iterable
 
-from notbefore.core.ids import ResourceName
+from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.service.ports import Binding, Caller, Commit, Place
 
 
 class MemoryDirectory:
     def __init__(self) -> None:
         self._by_address: dict[str, Caller] = {}
-        self._by_name: dict[str, Caller] = {}
-        self._addresses: dict[ResourceName, str] = {}
+        self._addresses: dict[str, str] = {}
+        """By folded name; of those that have one."""
+        self._unreachable: dict[str, Caller] = {}
+        """By folded name: those without an address, and those who lost theirs to another VM."""
         self.generation = 0
 
     def by_address(self, address: str) -> Caller | None:
         return self._by_address.get(address)
 
     def by_name(self, name: str) -> Caller | None:
-        return self._by_name.get(name.casefold())
+        folded = name.casefold()
+        address = self._addresses.get(folded)
+        return self._unreachable.get(folded) if address is None else self._by_address[address]
 
     def bind(self, binding: Binding) -> None:
         self._put(Place.of(binding))
@@ -29,7 +38,7 @@ class MemoryDirectory:
     def move(self, places: Iterable[Place], *, gone: Iterable[ResourceName] = ()) -> None:
         """Know VMs by these places from now on, and those that are gone no more."""
         for name in gone:
-            self._forget(name)
+            self._forget(name.casefold())
         for place in places:
             self._put(place)
         self.generation += 1
@@ -37,23 +46,39 @@ class MemoryDirectory:
     def take_over(self, other: "MemoryDirectory") -> None:
         """Know at once what the other knows, and nothing else; the other is not to be used more."""
         self._by_address = other._by_address  # noqa: SLF001  # one of the same class
-        self._by_name = other._by_name  # noqa: SLF001
         self._addresses = other._addresses  # noqa: SLF001
+        self._unreachable = other._unreachable  # noqa: SLF001
         self.generation += 1
 
     def _put(self, place: Place) -> None:
         name, scope_id, address = place
-        self._forget(name)
-        caller = Caller(name=name, scope_id=scope_id)
-        self._by_name[name.casefold()] = caller
-        # A VM without an address can be reached by name only.
-        if address:
-            self._by_address[address] = caller
-            self._addresses[name] = address
+        folded = _folded(name)
+        self._forget(folded)
+        # Each VM of a scope comes with a copy of its id. One will do for all of them.
+        caller = Caller(name=name, scope_id=ScopeId(sys.intern(scope_id)))
+        if not address:
+            self._unreachable[folded] = caller
+            return
+        former = self._by_address.get(address)
+        if former is not None:
+            self._lose_address(former)
+        self._by_address[address] = caller
+        self._addresses[folded] = address
 
-    def _forget(self, name: ResourceName) -> None:
-        # The address may have been given to another VM since: that one keeps it.
-        caller = self._by_name.pop(name.casefold(), None)
-        address = self._addresses.pop(name, None)
-        if address is not None and self._by_address.get(address) == caller:
+    def _lose_address(self, caller: Caller) -> None:
+        folded = _folded(caller.name)
+        del self._addresses[folded]
+        self._unreachable[folded] = caller
+
+    def _forget(self, folded: str) -> None:
+        address = self._addresses.pop(folded, None)
+        if address is None:
+            self._unreachable.pop(folded, None)
+        else:
             del self._by_address[address]
+
+
+def _folded(name: str) -> str:
+    """The name itself where it is folded already: most are, and a copy takes as much again."""
+    folded = name.casefold()
+    return name if folded == name else folded
