@@ -61,6 +61,20 @@ class Surroundings:
     converse: "Callable[[Stream], Conversation]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Last:
+    """A poll, all that its answer depended on, and the answer."""
+
+    chunk: bytes
+    date: bytes
+    board: int
+    fleet: int
+    caller: ResourceName
+    answer: bytes
+    is_news: bool
+    """Whether it was a document; otherwise it was 304."""
+
+
 class Stream:
     __slots__ = (
         "_around",
@@ -69,13 +83,8 @@ class Stream:
         "_is_closing",
         "_is_paused",
         "_is_registered",
-        "_last_answer",
-        "_last_board",
-        "_last_chunk",
+        "_last",
         "_last_date",
-        "_last_fleet",
-        "_last_is_news",
-        "_last_name",
         "_unsent",
         "deadline",
         "held",
@@ -87,14 +96,9 @@ class Stream:
         self._around = around
         self._fd = fd
         self._conversation: Conversation | None = None
-        self._last_chunk: bytes | None = None
-        """The last poll, while the same bytes would mean the same again; None for none."""
-        self._last_answer = b""
-        self._last_is_news = False
-        self._last_name = ResourceName("")
+        self._last: _Last | None = None
+        """The last poll, while the same bytes would mean the same again."""
         self._last_date = b""
-        self._last_board = -1
-        self._last_fleet = -1
         self._unsent = b""
         self._is_registered = False
         """Whether the event loop tells of what arrives."""
@@ -120,21 +124,23 @@ class Stream:
         around = self._around
         # The same bytes as before on this connection, at the same Date, of a fleet and a Board that
         # have not moved: the same answer. Only the rate still has to be looked at.
+        last = self._last
         if (
-            chunk == self._last_chunk
-            and self._last_date is around.date_line.text
-            and self._last_board == around.board.generation
-            and self._last_fleet == around.directory.generation
+            last is not None
+            and chunk == last.chunk
+            and last.date is around.date_line.text
+            and last.board == around.board.generation
+            and last.fleet == around.directory.generation
         ):
             now = around.monotonic()
             limit = around.rate_limit
-            if limit is None or not limit.take(self._last_name, now):
+            if limit is None or not limit.take(last.caller, now):
                 self.deadline = now + around.idle_timeout
-                if self._last_is_news:
+                if last.is_news:
                     around.counts.documents += 1
                 else:
                     around.counts.unmodified += 1
-                self.write(self._last_answer)
+                self.write(last.answer)
                 return
         if self._conversation is None and self.held is None:
             ask = around.recognition.find(chunk)
@@ -168,20 +174,21 @@ class Stream:
         """Keep an answer that may be given again; not from those who poll once a second."""
         around = self._around
         date = around.date_line.text
-        is_first = self._last_date is not date
-        self._last_date = date
-        self._last_chunk = None
+        is_first, self._last_date = self._last_date is not date, date
+        self._last = None
         if is_first or not response.is_document or ask.persistence is not Persistence.KEPT:
             return
         caller = around.identity.caller(self.peer, ask.vm)
-        if caller is None:
-            return
-        self._last_chunk = chunk
-        self._last_answer = response.spliced(date, ask.persistence)
-        self._last_is_news = response.status is HTTPStatus.OK
-        self._last_name = caller.name
-        self._last_board = around.board.generation
-        self._last_fleet = around.directory.generation
+        if caller is not None:
+            self._last = _Last(
+                chunk=chunk,
+                date=date,
+                board=around.board.generation,
+                fleet=around.directory.generation,
+                caller=caller.name,
+                answer=response.spliced(date, ask.persistence),
+                is_news=response.status is HTTPStatus.OK,
+            )
 
     def answer(self, response: Response, persistence: Persistence) -> None:
         self.send(response, persistence)
@@ -212,7 +219,7 @@ class Stream:
     def hold(self, ask: Ask) -> None:
         """Keep a poll until its document changes or its time is up."""
         self.held = ask
-        self._last_chunk = None
+        self._last = None
         wait = self._around.answers.wait_of(ask, self.peer, self._around.monotonic())
         self._around.waiting.add(self, wait)
 
@@ -230,7 +237,7 @@ class Stream:
     def _in_conversation(self) -> "Conversation":
         if self._conversation is None:
             self._conversation = self._around.converse(self)
-            self._last_chunk = None
+            self._last = None
         return self._conversation
 
     def leave_conversation(self) -> None:
