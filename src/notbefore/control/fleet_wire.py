@@ -3,6 +3,7 @@
 What `to_wire` writes, `parse` reads back as the same plan.
 """
 
+import ipaddress
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final, TypedDict, TypeVar
 
@@ -22,6 +23,7 @@ from notbefore.service.fleet_kinds import (
     FleetPlan,
     Member,
     Model,
+    Network,
     Orchestration,
     Role,
     ScaleSet,
@@ -113,6 +115,7 @@ class WireFleet(_Part, kw_only=True, frozen=True):
     location: str = "local"
     resource_group: str = "local"
     subscription_id: str = NO_SUBSCRIPTION
+    address_range: str | None = None
     vms: list[WireVirtualMachine] = []
     availability_sets: list[WireAvailabilitySet] = []
     scale_sets: list[WireScaleSet] = []
@@ -135,6 +138,7 @@ def to_wire(plan: FleetPlan) -> WireFleet:
         location=plan.location,
         resource_group=plan.resource_group,
         subscription_id=plan.subscription_id,
+        address_range=None if plan.address_range is None else str(plan.address_range),
         vms=[
             WireVirtualMachine(
                 name=vm.name,
@@ -169,6 +173,7 @@ def _fleet(raw: object, found: list[Fault]) -> FleetPlan:
         location=head.location,
         resource_group=head.resource_group,
         subscription_id=head.subscription_id,
+        address_range=_address_range(head, found),
         vms=_each(table, "vms", WireVirtualMachine, _virtual_machine, found),
         availability_sets=_each(
             table, "availability_sets", WireAvailabilitySet, _availability_set, found
@@ -176,6 +181,17 @@ def _fleet(raw: object, found: list[Fault]) -> FleetPlan:
         scale_sets=_each(table, "scale_sets", WireScaleSet, _scale_set, found),
         cloud_services=_each(table, "cloud_services", WireCloudService, _cloud_service, found),
     )
+
+
+def _address_range(wire: WireFleet, found: list[Fault]) -> Network | None:
+    if wire.address_range is None:
+        return None
+    try:
+        return ipaddress.ip_network(wire.address_range)
+    except ValueError as wrong:
+        error = InvalidFleetError(f"not a range of addresses: {wrong}")
+        found.append(Fault(path=("address_range",), error=error))
+        return None
 
 
 def _each(

@@ -1,34 +1,39 @@
-"""The fleet: bringing it to a plan, and showing it."""
+"""The fleet: bringing it to a plan, and showing it.
 
+The rule that must stay true: a plan that is refused has changed nothing. A small one is applied in
+one transaction; a large one is compared with the whole fleet first, and then written in steps.
+"""
+
+import asyncio
 import hashlib
-import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Final
 
-from notbefore.core import lifecycle, membership
-from notbefore.core.change import Change
-from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.ids import ScopeId
 from notbefore.core.model import Actor, Scope
-from notbefore.core.transitions import ResourceAdded, ResourceChanged
-from notbefore.service.deciding import Decider, save
-from notbefore.service.errors import HostSharedError
-from notbefore.service.fleet_plan import FleetPlan, PlannedScope, expand
-from notbefore.service.ports import Binding, Snapshot, Transaction
+from notbefore.service.deciding import Decider
+from notbefore.service.fleet_comparison import Comparison, compare
+from notbefore.service.fleet_plan import FleetPlan, Network
+from notbefore.service.fleet_writing import Account, Applied, carry_out, refuse_shared_hosts, steps
+from notbefore.service.ports import Binding, Place, Snapshot, Transaction
 from notbefore.service.reading import Reading
 
-_APPLIED = "fleet applied"
+__all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+LARGE: Final = 10_000
+"""VMs above which a plan is written in steps: the store can be held for about a second, no more."""
+
+_APPLIED: Final = "fleet applied"
+
+Progress = Callable[[int, int], None]
+"""Hears how many VMs of how many are done."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """What applying a plan did to VMs, by name."""
-
-    added: tuple[ResourceName, ...] = ()
-    changed: tuple[ResourceName, ...] = ()
-    removed: tuple[ResourceName, ...] = ()
-    unchanged: int = 0
+def unheard(done: int, total: int) -> None:
+    """For whom nobody waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +45,36 @@ class ScopeView:
 
 
 class Fleet:
-    def __init__(self, decider: Decider, reading: Reading, address_range: Network) -> None:
-        """VMs that a plan gives no address get one of the range."""
+    def __init__(
+        self, decider: Decider, reading: Reading, address_range: Network, *, large: int = LARGE
+    ) -> None:
+        """VMs that a plan gives no address get one of the range, unless it brings its own.
+
+        Plans of more than `large` VMs are written in steps.
+        """
         self._decider = decider
         self._reading = reading
         self._address_range = address_range
+        self._large = large
+        # What a plan was compared with must not be moved by another before it is written.
+        self._turn = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Applied | None]] = set()
 
-    async def apply(self, plan: FleetPlan, *, by: Actor, prune: bool = False) -> Applied:
-        """Add what is missing and change what differs; with `prune`, remove what is not planned."""
-        return await self._decider.decide(lambda tx: self._apply(tx, plan, by=by, prune=prune))
+    async def apply(
+        self,
+        plan: FleetPlan,
+        *,
+        by: Actor,
+        prune: bool = False,
+        progress: Progress = unheard,
+    ) -> Applied:
+        """Add what is missing and change what differs; with `prune`, remove what is not planned.
+
+        What has begun goes on, even if the caller gives up waiting.
+        """
+        applied = await self._to_the_end(_Order(plan=plan, by=by, prune=prune, progress=progress))
+        assert applied is not None  # noqa: S101  # an order without a digest is never passed over
+        return applied
 
     async def apply_once(self, plan: FleetPlan, *, by: Actor) -> Applied | None:
         """Apply a plan, unless it is the one applied so last; None where it is.
@@ -56,14 +82,7 @@ class Fleet:
         A restart with the same fleet file must not bring back VMs that were terminated since.
         """
         digest = hashlib.sha256(repr(plan).encode()).hexdigest()
-
-        def work(tx: Transaction) -> Applied | None:
-            if tx.note(_APPLIED) == digest:
-                return None
-            tx.put_note(_APPLIED, digest)
-            return self._apply(tx, plan, by=by, prune=False)
-
-        return await self._decider.decide(work)
+        return await self._to_the_end(_Order(plan=plan, by=by, digest=digest))
 
     async def show(self) -> list[ScopeView]:
         views = await self._decider.ask(
@@ -77,79 +96,76 @@ class Fleet:
         """Raises UnknownScopeError."""
         return self._with_last_read(await self._decider.ask(lambda s: _view(s, scope_id)))
 
-    def _apply(self, tx: Transaction, plan: FleetPlan, *, by: Actor, prune: bool) -> Applied:
-        kept = {str(binding.name): binding.address for binding in tx.bindings()}
-        planned = expand(plan, address_range=self._address_range, kept=kept)
-        removed = _prune(tx, planned, by) if prune else []
-        _release(tx, planned, kept)
-        return replace(_enroll(tx, planned, by=by), removed=tuple(removed))
+    async def _to_the_end(self, order: "_Order") -> Applied | None:
+        under_way = asyncio.ensure_future(self._carry_out(order))
+        self._under_way.add(under_way)
+        under_way.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(under_way)
+
+    async def _carry_out(self, order: "_Order") -> Applied | None:
+        async with self._turn:
+            if await self._is_large(order):
+                return await self._apply_in_steps(order)
+            size = order.plan.size()
+            order.progress(0, size)
+            applied = await self._decider.decide(partial(self._apply_at_once, order=order))
+            order.progress(size, size)
+            return applied
+
+    async def _is_large(self, order: "_Order") -> bool:
+        if order.plan.size() > self._large or not order.prune:
+            return order.plan.size() > self._large
+        limit = self._large
+        # Removing takes as long as adding.
+        return await self._decider.ask(lambda s: len(list(islice(s.places(), limit + 1))) > limit)
+
+    def _apply_at_once(self, tx: Transaction, *, order: "_Order") -> Applied | None:
+        if order.digest is not None:
+            if tx.note(_APPLIED) == order.digest:
+                return None
+            tx.put_note(_APPLIED, order.digest)
+        account = Account()
+        for step in steps(self._compare(order, list(tx.places()))):
+            account.add(carry_out(tx, step, by=order.by))
+        return account.total()
+
+    async def _apply_in_steps(self, order: "_Order") -> Applied | None:
+        digest = order.digest
+        if digest is not None and await self._decider.ask(lambda s: s.note(_APPLIED)) == digest:
+            return None
+        places = await self._decider.ask(lambda snapshot: list(snapshot.places()))
+        # On a thread, as all that takes seconds for a million VMs: others are answered meanwhile.
+        comparison = await asyncio.to_thread(self._compare, order, places)
+        del places
+        await self._decider.ask(lambda snapshot: refuse_shared_hosts(snapshot, comparison))
+        made, account, done = steps(comparison), Account(), 0
+        order.progress(done, comparison.work)
+        while (step := await asyncio.to_thread(next, made, None)) is not None:
+            work = partial(carry_out, step=step, by=order.by)
+            account.add(await self._decider.decide(work))
+            done += step.work
+            order.progress(done, comparison.work)
+        if digest is not None:
+            # Last: if the server stops on the way, the next start goes on with it.
+            await self._decider.decide(lambda tx: tx.put_note(_APPLIED, digest))
+        return account.total()
+
+    def _compare(self, order: "_Order", places: list[Place]) -> Comparison:
+        return compare(order.plan, places, address_range=self._address_range, prune=order.prune)
 
     def _with_last_read(self, view: ScopeView) -> ScopeView:
         last = self._reading.last_read(view.scope)
         return replace(view, scope=replace(view.scope, last_read_at=last))
 
 
-def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> Applied:
-    added: list[ResourceName] = []
-    changed: list[ResourceName] = []
-    unchanged = 0
-    for plan in planned:
-        if not tx.exists(plan.scope.id):
-            tx.create(replace(plan.scope, resources={}, events={}))
-        change = membership.enroll(tx.load(plan.scope.id), plan.scope, now=tx.now)
-        _refuse_shared_hosts(change.scope)
-        tx.save(change, by=by)
-        moved = _bind(tx, plan.bindings)
-        new = [f.resource for f in change.transitions if isinstance(f, ResourceAdded)]
-        other = [f.resource for f in change.transitions if isinstance(f, ResourceChanged)]
-        touched = dict.fromkeys([*other, *(name for name in moved if name not in new)])
-        added += new
-        changed += touched
-        unchanged += len(plan.scope.resources) - len(new) - len(touched)
-    return Applied(added=tuple(added), changed=tuple(changed), unchanged=unchanged)
-
-
-def _bind(tx: Transaction, bindings: Sequence[Binding]) -> list[ResourceName]:
-    """The names of those that were bound otherwise before."""
-    moved = []
-    for binding in bindings:
-        if tx.binding(binding.name) != binding:
-            tx.bind(binding)
-            moved.append(binding.name)
-    return moved
-
-
-def _release(tx: Transaction, planned: Sequence[PlannedScope], kept: Mapping[str, str]) -> None:
-    """Take the addresses back that are to change hands: two VMs may swap theirs."""
-    for binding in (binding for plan in planned for binding in plan.bindings):
-        if kept.get(binding.name, binding.address) == binding.address:
-            continue
-        if (former := tx.binding(binding.name)) is not None:
-            tx.bind(replace(former, address=""))
-
-
-def _prune(tx: Transaction, planned: Sequence[PlannedScope], by: Actor) -> list[ResourceName]:
-    wanted = {(plan.scope.id, name) for plan in planned for name in plan.scope.resources}
-    removed = []
-    for scope_id in [saved.scope.id for saved in tx.scopes()]:
-        # Loaded one by one: a VM that goes may be the last thing another scope's event waited for.
-        scope = tx.load(scope_id)
-        change = Change(scope=scope)
-        for name in scope.resources:
-            if (scope_id, name) not in wanted:
-                change = change.plus(lifecycle.remove(change.scope, name, now=tx.now))
-                removed.append(name)
-        save(tx, change, by=by)
-    return removed
-
-
-def _refuse_shared_hosts(scope: Scope) -> None:
-    domains: dict[str, set[int]] = {}
-    for resource in scope.resources.values():
-        domains.setdefault(resource.host, set()).add(resource.update_domain)
-    for host, held in domains.items():
-        if len(held) > 1:
-            raise HostSharedError(host, scope.id, held)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    plan: FleetPlan
+    by: Actor
+    prune: bool = False
+    progress: Progress = unheard
+    digest: str | None = None
+    """Of a plan that is to be applied once; None where that makes no difference."""
 
 
 def _view(snapshot: Snapshot, scope_id: ScopeId) -> ScopeView:

@@ -1,6 +1,7 @@
 """A fleet as an operator declares it. `fleet_plan.expand` turns it into scopes and bindings."""
 
-from collections.abc import Mapping
+import ipaddress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -15,6 +16,9 @@ FAULT_DOMAINS: Final = 2
 SCALE_SET_FAULT_DOMAINS: Final = 3
 PLACEMENT_GROUP_SIZE: Final = 100
 NO_SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Orchestration(StrEnum):
@@ -113,7 +117,39 @@ class FleetPlan:
     location: str = "local"
     resource_group: str = "local"
     subscription_id: str = NO_SUBSCRIPTION
+    address_range: Network | None = None
+    """Where VMs without an address get one; None takes the server's own range."""
     vms: tuple[VirtualMachine, ...] = ()
     availability_sets: tuple[AvailabilitySet, ...] = ()
     scale_sets: tuple[ScaleSet, ...] = ()
     cloud_services: tuple[CloudService, ...] = ()
+
+    def size(self) -> int:
+        """How many VMs it declares, without making them."""
+        return (
+            len(self.vms)
+            + sum(len(each.members) for each in self.availability_sets)
+            + sum(max(0, each.capacity) for each in self.scale_sets)
+            + sum(max(0, role.instances) for each in self.cloud_services for role in each.roles)
+        )
+
+    def declared_addresses(self) -> Iterator[str]:
+        """As written, and perhaps wrong."""
+        yield from (vm.address for vm in self._singles() if vm.address is not None)
+        for many in self._numbered():
+            yield from many.addresses
+
+    def declared_hosts(self) -> Iterator[str]:
+        yield from (vm.host for vm in self._singles() if vm.host is not None)
+        for many in self._numbered():
+            yield from many.hosts
+
+    def _singles(self) -> Iterator[VirtualMachine | Member]:
+        yield from self.vms
+        for each in self.availability_sets:
+            yield from each.members
+
+    def _numbered(self) -> Iterator[ScaleSet | Role]:
+        yield from self.scale_sets
+        for each in self.cloud_services:
+            yield from each.roles

@@ -4,9 +4,8 @@ The rules that must stay true: the same plan expands to the same fleet, and no h
 update domains of one scope.
 """
 
-import ipaddress
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -28,6 +27,7 @@ from notbefore.service.fleet_kinds import (
     FleetPlan,
     Member,
     Model,
+    Network,
     Orchestration,
     Role,
     ScaleSet,
@@ -40,11 +40,13 @@ __all__ = [
     "AddressesExhaustedError",
     "AvailabilitySet",
     "CloudService",
+    "Expansion",
     "Fault",
     "FleetPlan",
     "InvalidFleetError",
     "Member",
     "Model",
+    "Network",
     "Orchestration",
     "PlannedScope",
     "Role",
@@ -81,10 +83,7 @@ class PlannedScope:
 
 
 def expand(
-    plan: FleetPlan,
-    *,
-    address_range: ipaddress.IPv4Network | ipaddress.IPv6Network,
-    kept: Mapping[str, str] = _NOTHING,
+    plan: FleetPlan, *, address_range: Network, kept: Mapping[str, str] = _NOTHING
 ) -> list[PlannedScope]:
     """The scopes of a plan, in its order.
 
@@ -93,12 +92,33 @@ def expand(
     """
     for fault in declaration_faults(plan):
         raise fault.error
-    planned = list(groups(plan))
-    for fault in seat_faults(planned):
+    for fault in seat_faults(groups(plan)):
         raise fault.error
-    addresses = _Addresses(planned, address_range, kept)
-    hosts = _Hosts(planned)
-    return [_planned(plan, group, addresses, hosts) for group in planned]
+    folded = {name.casefold(): address for name, address in kept.items()}
+    return list(Expansion(plan, address_range=address_range, kept=folded).scopes())
+
+
+class Expansion:
+    """The fleet of a plan without faults, scope by scope: a large one is never in memory whole."""
+
+    def __init__(self, plan: FleetPlan, *, address_range: Network, kept: Mapping[str, str]) -> None:
+        """`kept` are the addresses that VMs have now, by folded name."""
+        self._plan = plan
+        self._range = plan.address_range or address_range
+        self._kept = kept
+
+    def scopes(self, only: Collection[str] | None = None) -> Iterator[PlannedScope]:
+        """In the plan's order; all of them, or only those with these ids."""
+        addresses = _Addresses(self._plan, self._range, self._kept)
+        hosts = _Hosts(self._plan)
+        for group in groups(self._plan):
+            if only is None or group.id in only:
+                yield _planned(self._plan, group, addresses, hosts)
+                continue
+            # What those that are left out take is not for the others.
+            for seat in group.seats:
+                hosts.host(seat)
+                addresses.address(seat)
 
 
 def _planned(
@@ -150,34 +170,30 @@ def _profile(plan: FleetPlan, group: Group, seat: Seat, placement_group_id: str)
     )
 
 
+def free_addresses(
+    plan: FleetPlan, address_range: Network, kept: Mapping[str, str]
+) -> Iterator[str]:
+    """Those of the range, in order, that nobody has or is to have."""
+    # Also those of VMs that are not in the plan: applying one need not remove them.
+    taken = {*map(plain_address, plan.declared_addresses()), *kept.values(), *_NEVER}
+    return (text for address in address_range.hosts() if (text := str(address)) not in taken)
+
+
 class _Addresses:
     """Declared ones, those that VMs have already, and the free ones of the range, in order."""
 
-    def __init__(
-        self,
-        planned: list[Group],
-        address_range: ipaddress.IPv4Network | ipaddress.IPv6Network,
-        kept: Mapping[str, str],
-    ) -> None:
+    def __init__(self, plan: FleetPlan, address_range: Network, kept: Mapping[str, str]) -> None:
         self._range = address_range
-        self._kept = {name.casefold(): address for name, address in kept.items()}
-        self._declared = {
-            plain_address(seat.address)
-            for group in planned
-            for seat in group.seats
-            if seat.address is not None
-        }
-        # Also those of VMs that are not in the plan: applying one need not remove them.
-        taken = self._declared | set(self._kept.values()) | _NEVER
-        self._free: Iterator[str] = (
-            text for address in address_range.hosts() if (text := str(address)) not in taken
-        )
+        self._kept = kept
+        self._declared = frozenset(map(plain_address, plan.declared_addresses()))
+        self._free = free_addresses(plan, address_range, kept)
 
     def address(self, seat: Seat) -> str:
         if seat.address is not None:
             return plain_address(seat.address)
         kept = self._kept.get(seat.name.casefold())
-        if kept is not None and kept not in self._declared:
+        # An address may have been taken from a VM, and the one that takes its place never given.
+        if kept and kept not in self._declared:
             return kept
         try:
             return next(self._free)
@@ -193,13 +209,8 @@ class _Hosts:
     put a new VM on a host that until now served another update domain.
     """
 
-    def __init__(self, planned: list[Group]) -> None:
-        self._declared = {
-            seat.host.casefold()
-            for group in planned
-            for seat in group.seats
-            if seat.host is not None
-        }
+    def __init__(self, plan: FleetPlan) -> None:
+        self._declared = frozenset(host.casefold() for host in plan.declared_hosts())
         self._open: dict[tuple[str, int, int], tuple[HostName, int]] = {}
         self._counts: dict[tuple[str, int, int], int] = {}
 

@@ -1,0 +1,171 @@
+"""What applying a plan writes: steps, each small enough for one transaction among others.
+
+A step may be run again when a race is lost, so it keeps nothing. All steps of a plan are to be
+carried out in order: what has to make way does so before those it makes way for.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from notbefore.core import lifecycle, membership
+from notbefore.core.change import Change
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Actor, Scope
+from notbefore.core.transitions import ResourceAdded, ResourceChanged
+from notbefore.service.deciding import save
+from notbefore.service.errors import HostSharedError
+from notbefore.service.fleet_comparison import Comparison
+from notbefore.service.fleet_plan import PlannedScope
+from notbefore.service.ports import Binding, Snapshot, Transaction
+
+T = TypeVar("T")
+
+STEP: Final = 500
+"""VMs in a step. Approvals wait while one is written, some tenths of a second at worst, and VMs
+are told of one at a time; a disk's own wait, a few milliseconds, is small beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    gone: tuple[tuple[ScopeId, tuple[ResourceName, ...]], ...] = ()
+    released: tuple[ResourceName, ...] = ()
+    planned: tuple[PlannedScope, ...] = ()
+
+    @property
+    def work(self) -> int:
+        """In VMs, as `Comparison.work` counts them."""
+        gone = sum(len(names) for _, names in self.gone)
+        return gone + sum(len(each.bindings) for each in self.planned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What applying a plan did to VMs, by name."""
+
+    added: tuple[ResourceName, ...] = ()
+    changed: tuple[ResourceName, ...] = ()
+    removed: tuple[ResourceName, ...] = ()
+    unchanged: int = 0
+
+
+@dataclass(slots=True)
+class Account:
+    """What the steps so far did."""
+
+    added: list[ResourceName] = field(default_factory=list)
+    changed: list[ResourceName] = field(default_factory=list)
+    removed: list[ResourceName] = field(default_factory=list)
+    unchanged: int = 0
+
+    def add(self, applied: Applied) -> None:
+        self.added += applied.added
+        self.changed += applied.changed
+        self.removed += applied.removed
+        self.unchanged += applied.unchanged
+
+    def total(self) -> Applied:
+        return Applied(
+            added=tuple(self.added),
+            changed=tuple(self.changed),
+            removed=tuple(self.removed),
+            unchanged=self.unchanged,
+        )
+
+
+def steps(comparison: Comparison) -> Iterator[Step]:
+    """Made as they are asked for: the VMs of one are all that is in memory."""
+    for gone in _batches(comparison.gone.items(), lambda each: len(each[1])):
+        yield Step(gone=gone)
+    for released in _batches(comparison.released, lambda _: 1):
+        yield Step(released=released)
+    for planned in _batches(comparison.expansion.scopes(), lambda each: len(each.bindings)):
+        yield Step(planned=planned)
+
+
+def carry_out(tx: Transaction, step: Step, *, by: Actor) -> Applied:
+    removed = [name for scope_id, names in step.gone for name in _remove(tx, scope_id, names, by)]
+    for name in step.released:
+        if (former := tx.binding(name)) is not None:
+            tx.bind(replace(former, address=""))
+    return replace(_enroll(tx, step.planned, by=by), removed=tuple(removed))
+
+
+def refuse_shared_hosts(snapshot: Snapshot, comparison: Comparison) -> None:
+    """Raises HostSharedError where VMs that join a scope have the hosts of others in it."""
+    if not comparison.growing:
+        return
+    for planned in comparison.expansion.scopes(only=comparison.growing):
+        scope = snapshot.load(planned.scope.id)
+        gone = frozenset(comparison.gone.get(scope.id, ()))
+        staying = {name: vm for name, vm in scope.resources.items() if name not in gone}
+        scope = replace(scope, resources=staying)
+        _refuse_shared_hosts(membership.enroll(scope, planned.scope, now=snapshot.now).scope)
+
+
+def _remove(
+    tx: Transaction, scope_id: ScopeId, names: Iterable[ResourceName], by: Actor
+) -> list[ResourceName]:
+    # Loaded anew: a VM that went may have been the last thing an event of this scope waited for,
+    # and some of these may be gone by themselves.
+    scope = tx.load(scope_id)
+    removed = [name for name in names if name in scope.resources]
+    change = Change(scope=scope)
+    for name in removed:
+        change = change.plus(lifecycle.remove(change.scope, name, now=tx.now))
+    save(tx, change, by=by)
+    return removed
+
+
+def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> Applied:
+    account = Account()
+    for plan in planned:
+        if not tx.exists(plan.scope.id):
+            tx.create(replace(plan.scope, resources={}, events={}))
+        change = membership.enroll(tx.load(plan.scope.id), plan.scope, now=tx.now)
+        _refuse_shared_hosts(change.scope)
+        tx.save(change, by=by)
+        added = {f.resource: None for f in change.transitions if isinstance(f, ResourceAdded)}
+        moved = _bind(tx, plan.bindings, new=added)
+        other = [f.resource for f in change.transitions if isinstance(f, ResourceChanged)]
+        touched = dict.fromkeys([*other, *moved])
+        account.added += added
+        account.changed += touched
+        account.unchanged += len(plan.scope.resources) - len(added) - len(touched)
+    return account.total()
+
+
+def _bind(
+    tx: Transaction, bindings: Sequence[Binding], *, new: Mapping[ResourceName, None]
+) -> list[ResourceName]:
+    """The names of those that were bound otherwise before."""
+    moved = []
+    for binding in bindings:
+        if binding.name in new:
+            tx.bind(binding)
+        elif tx.binding(binding.name) != binding:
+            tx.bind(binding)
+            moved.append(binding.name)
+    return moved
+
+
+def _refuse_shared_hosts(scope: Scope) -> None:
+    domains: dict[str, set[int]] = {}
+    for resource in scope.resources.values():
+        domains.setdefault(resource.host, set()).add(resource.update_domain)
+    for host, held in domains.items():
+        if len(held) > 1:
+            raise HostSharedError(host, scope.id, held)
+
+
+def _batches(parts: Iterable[T], weight: Callable[[T], int]) -> Iterator[tuple[T, ...]]:
+    batch: list[T] = []
+    heavy = 0
+    for part in parts:
+        batch.append(part)
+        heavy += weight(part)
+        if heavy >= STEP:
+            yield tuple(batch)
+            batch, heavy = [], 0
+    if batch:
+        yield tuple(batch)
