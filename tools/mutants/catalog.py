@@ -238,14 +238,11 @@ _SERVICE: Final = (
         tests=(MACHINE,),
     ),
     Mutant(
-        name="pruning-from-memory",
-        file="service/fleet.py",
-        old="""    for scope_id in [saved.scope.id for saved in tx.scopes()]:
-        # Loaded one by one: a VM that goes may be the last thing another scope's event waited for.
-        scope = tx.load(scope_id)
-""",
-        new="    for scope in [saved.scope for saved in tx.scopes()]:\n",
-        breaks="I18: a scope loaded before another was saved undoes a start",
+        name="removal-not-noticed",
+        file="service/fleet_writing.py",
+        old="    save(tx, change, by=by)\n    return removed",
+        new="    tx.save(change, by=by)\n    return removed",
+        breaks="I16: maintenance does not begin when the last VM it waited for is removed",
         tests=(FOUND,),
     ),
 )
