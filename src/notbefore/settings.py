@@ -194,7 +194,7 @@ class Settings:
     # Agents, SDKs, a person or two and their retries: a VM that needs more has a leak.
     max_connections_per_vm: int = _setting(128, whole(1), "open connections of one VM")
     workers: int = _setting(
-        0,
+        1,
         whole(0, 64),
         "processes that serve VMs, beside one that decides; 0: one process for everything",
     )
