@@ -8,7 +8,6 @@ bit for pages, by their revisions, and in one go for places.
 from typing import Generic, TypeVar, assert_never
 
 from notbefore.clock import FollowingClock
-from notbefore.core.ids import ScopeId
 from notbefore.feed.frames import FeedBrokenError
 from notbefore.feed.messages import (
     PROTOCOL,
@@ -22,7 +21,7 @@ from notbefore.feed.messages import (
 )
 from notbefore.service.board import Board
 from notbefore.service.directory import MemoryDirectory
-from notbefore.service.ports import PageContent, Place
+from notbefore.service.ports import PageContent
 
 Rendered = TypeVar("Rendered")
 
@@ -36,7 +35,6 @@ class Mirror(Generic[Rendered]):
         self._clock = clock
         self._sequence: int | None = None
         self._coming: MemoryDirectory | None = None
-        self._scope_ids: dict[ScopeId, ScopeId] = {}
 
     @property
     def is_whole(self) -> bool:
@@ -56,7 +54,6 @@ class Mirror(Generic[Rendered]):
     def lose(self) -> None:
         """The connection is gone. What has been shown stays."""
         self._sequence = self._coming = None
-        self._scope_ids = {}
 
     def take(self, message: State) -> None:
         """Raises FeedBrokenError."""
@@ -66,15 +63,13 @@ class Mirror(Generic[Rendered]):
             case Pages():
                 self._expect_snapshot()
                 self._show(message.pages)
-                self._scope_ids |= {page.scope_id: page.scope_id for page in message.pages}
             case Places():
-                self._expect_snapshot().move(map(self._sharing_its_scope_id, message.places))
+                self._expect_snapshot().move(message.places)
             case Committed():
                 self._follow(message)
             case SnapshotEnd():
                 self._directory.take_over(self._expect_snapshot())
                 self._coming = None
-                self._scope_ids = {}
             case _:
                 assert_never(message)
 
@@ -94,7 +89,3 @@ class Mirror(Generic[Rendered]):
         if self._coming is None:
             raise FeedBrokenError("a part of a snapshot came outside of one")
         return self._coming
-
-    def _sharing_its_scope_id(self, place: Place) -> Place:
-        # A hundred VMs of one scope need not keep its name a hundred times.
-        return place._replace(scope_id=self._scope_ids.get(place.scope_id, place.scope_id))
