@@ -37,6 +37,11 @@ class Crowd:
         """All send a long poll; `hear` says when they have, and once more when all are answered."""
         self._tell({"wait": incarnation})
 
+    def look(self, token: str) -> Any:  # as for `hear`
+        """All poll at once: how many documents have the token, and when was the last read?"""
+        self._tell({"look": token})
+        return self.hear()
+
     def hear(self) -> Any:  # JSON: see the answers of _Members
         line = stdout_of(self.running).readline()
         if not line:
@@ -47,7 +52,7 @@ class Crowd:
         self.begin_polling(seconds, every=every)
         return self.hear()
 
-    def _tell(self, what: dict[str, float]) -> None:
+    def _tell(self, what: dict[str, object]) -> None:
         stdin_of(self.running).write(json.dumps(what).encode() + b"\n")
         stdin_of(self.running).flush()
 
@@ -113,6 +118,23 @@ class _Members:
                 latencies.append(clock() - sent.pop(number))
         return {"answered": len(latencies), "skipped": skipped + len(sent), "latencies": latencies}
 
+    def look(self, token: bytes) -> dict[str, object]:
+        request = exchange.poll()
+        for line in self._lines:
+            line.send(request)
+        received = dict.fromkeys(self._by_number, b"")
+        left = set(received)
+        while left:
+            for number, _ in self._poller.poll():
+                chunk = self._by_number[number].recv(65536)
+                if not chunk:
+                    raise BrokenExchangeError("the server hung up on a VM that looks")
+                received[number] += chunk
+                if exchange.whole(received[number]) is not None:
+                    left.discard(number)
+        at = time.monotonic()
+        return {"seen": sum(token in answer for answer in received.values()), "at": at}
+
     def wait(self, incarnation: int) -> Iterator[dict[str, object]]:
         """Long polls of all; then when each was answered, on the monotonic clock."""
         request, clock = exchange.long_poll(incarnation), time.monotonic
@@ -149,6 +171,8 @@ def _obey(port: int) -> None:
         match json.loads(line):
             case {"poll": seconds, "every": every}:
                 say(members.poll(seconds, every=every))
+            case {"look": token}:
+                say(members.look(token.encode()))
             case {"wait": incarnation}:
                 deque(map(say, members.wait(incarnation)), maxlen=0)
             case other:
