@@ -4,6 +4,7 @@ The rule that must stay true: nobody hears of a change before it is durable, and
 it is answered after the Board has heard.
 """
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
@@ -16,6 +17,7 @@ from notbefore.core.transitions import Approved, Canceled
 from notbefore.service.ports import (
     Commit,
     Listener,
+    Observer,
     Snapshot,
     Store,
     StoreUnavailableError,
@@ -26,8 +28,9 @@ T = TypeVar("T")
 
 
 class Decider:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, observer: Observer | None = None) -> None:
         self._store = store
+        self._observer = observer
         self._listeners: list[Listener] = []
 
     def tell(self, listener: Listener) -> None:
@@ -40,7 +43,11 @@ class Decider:
         A caller who gives up waiting (a VM that hangs up) does not keep the others from hearing of
         what is committed: it is the store that tells, in order of commits.
         """
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
         result, _ = await self._store.transact(work, tell=self._publish)
+        if self._observer is not None:
+            self._observer.committed(clock() - asked_at)
         return result
 
     async def ask(self, question: Callable[[Snapshot], T]) -> T:

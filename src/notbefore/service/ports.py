@@ -7,7 +7,7 @@ run again when a race is lost. Such a function must not keep state between runs.
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 from notbefore.core.change import Change
@@ -180,6 +180,16 @@ class Commit:
     unbound: tuple[ResourceName, ...] = ()
     next_wake: datetime | None = None
     """When the store next wants waking, over all scopes, as of this commit."""
+
+
+class Observer(Protocol):
+    """Is told how long things took."""
+
+    def committed(self, seconds: float) -> None:
+        """From asking for a change until it was durable and told."""
+
+    def woke(self, late: timedelta) -> None:
+        """By how much what fell due was seen to after its instant."""
 
 
 Listener = Callable[[Commit], None]

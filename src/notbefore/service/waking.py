@@ -13,7 +13,14 @@ from notbefore.core.change import Change
 from notbefore.core.model import Actor, Scope
 from notbefore.core.rules import Rules
 from notbefore.service.deciding import Decider, save
-from notbefore.service.ports import Clock, Commit, StoreUnavailableError, Timer, Transaction
+from notbefore.service.ports import (
+    Clock,
+    Commit,
+    Observer,
+    StoreUnavailableError,
+    Timer,
+    Transaction,
+)
 from notbefore.service.reading import Reading
 
 _log = logging.getLogger(__name__)
@@ -24,11 +31,19 @@ _TIME: Final = Actor(name="time")
 
 
 class Waker:
-    def __init__(self, decider: Decider, reading: Reading, rules: Rules, clock: Clock) -> None:
+    def __init__(
+        self,
+        decider: Decider,
+        reading: Reading,
+        rules: Rules,
+        clock: Clock,
+        observer: Observer | None = None,
+    ) -> None:
         self._decider = decider
         self._reading = reading
         self._rules = rules
         self._clock = clock
+        self._observer = observer
         self._set_for: datetime | None = None
         self._timer: Timer | None = None
 
@@ -45,6 +60,8 @@ class Waker:
         self._timer = None if instant is None else self._clock.at(instant, self._wake)
 
     async def _wake(self) -> None:
+        if self._observer is not None and self._set_for is not None:
+            self._observer.woke(self._clock.now() - self._set_for)
         self._set_for = self._timer = None
         try:
             while await self._decider.decide(self._wake_due) == _BATCH:
@@ -52,6 +69,10 @@ class Waker:
         except StoreUnavailableError:
             _log.warning("the store is unavailable: nothing starts until it is back")
             self.set(self._clock.now() + _RETRY)
+        except Exception:
+            # Whatever it is, what is due stays due.
+            self.set(self._clock.now() + _RETRY)
+            raise
 
     def _wake_due(self, tx: Transaction) -> int:
         due = tx.due(_BATCH)
