@@ -103,6 +103,18 @@ async def test_closed_names_events_of_that_scope_which_are_over(store: Store) ->
     assert elsewhere == none == frozenset()
 
 
+async def test_a_census_counts_scopes_and_what_is_open(store: Store) -> None:
+    await keep_three_events(store)
+
+    found = await store.read(lambda snapshot: snapshot.census())
+
+    assert found.scopes == 2
+    assert dict(found.events) == {
+        (EventType.FREEZE, EventStatus.STARTED): 1,
+        (EventType.REBOOT, EventStatus.SCHEDULED): 1,
+    }
+
+
 async def test_started_events_are_found_for_the_actuators(store: Store) -> None:
     await keep_three_events(store)
 

@@ -120,6 +120,15 @@ class HistoryRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """How much there is."""
+
+    scopes: int
+    events: Mapping[tuple[EventType, EventStatus], int]
+    """Open events, by type and status; what there is none of is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
     """Which events to list. What is None does not narrow."""
 
@@ -240,6 +249,7 @@ class Snapshot(Protocol):
         """Scopes whose next wake has come, the longest due first."""
 
     def next_wake(self) -> datetime | None: ...
+    def census(self) -> Census: ...
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
     def note(self, key: str) -> str | None:
         """A remark that `put_note` left."""

@@ -4,6 +4,7 @@ A transaction works on a copy of everything and puts it in place at the end, so 
 whatever was in place when it was taken.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,6 +20,7 @@ from notbefore.core.model import Actor, EventStatus, Scope
 from notbefore.service.errors import AddressTakenError, NameTakenError
 from notbefore.service.ports import (
     Binding,
+    Census,
     Clock,
     Commit,
     EventFilter,
@@ -167,6 +169,13 @@ class MemorySnapshot:
 
     def next_wake(self) -> datetime | None:
         return min(self._contents.wakes.values(), default=None)
+
+    def census(self) -> Census:
+        open_ = (e for saved in self.scopes() for e in saved.scope.events.values())
+        return Census(
+            scopes=len(self._contents.scopes),
+            events=Counter((event.type, event.status) for event in open_),
+        )
 
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
         newest_first = reversed(self._contents.history)

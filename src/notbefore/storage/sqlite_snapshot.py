@@ -7,9 +7,10 @@ from typing import Final
 
 from notbefore.core.errors import UnknownScopeError
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ScopeId
-from notbefore.core.model import EventStatus, Scope
+from notbefore.core.model import EventStatus, EventType, Scope
 from notbefore.service.ports import (
     Binding,
+    Census,
     EventFilter,
     EventRecord,
     HistoryFilter,
@@ -121,6 +122,20 @@ class SqliteSnapshot:
             "SELECT next_wake FROM scopes WHERE next_wake IS NOT NULL ORDER BY next_wake LIMIT 1"
         )
         return None if row is None else rows.to_instant(row["next_wake"])
+
+    def census(self) -> Census:
+        counted = self._all(
+            "SELECT type, status, count(*) AS number FROM events"
+            " WHERE ended_at IS NULL GROUP BY type, status"
+        )
+        [scopes] = self._all("SELECT count(*) AS number FROM scopes")
+        return Census(
+            scopes=scopes["number"],
+            events={
+                (EventType(row["type"]), EventStatus(row["status"])): row["number"]
+                for row in counted
+            },
+        )
 
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
         conditions = {
