@@ -320,6 +320,20 @@ def test_a_mistake_says_what_is_wrong(text: str, problem: str) -> None:
     assert problems(text) == [problem]
 
 
+def test_a_range_of_addresses_is_read_and_written_back() -> None:
+    plan = parse('address_range = "10.0.0.0/8"')
+
+    assert plan.address_range == ipaddress.ip_network("10.0.0.0/8")
+    assert fleet_wire.parse(msgspec.to_builtins(fleet_wire.to_wire(plan))) == plan
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1/8", "10.0.0.0/33", "everywhere", ""])
+def test_what_is_no_range_of_addresses_is_refused_with_its_line(text: str) -> None:
+    [problem] = problems(f'location = "here"\naddress_range = "{text}"')
+
+    assert problem.startswith("fleet.toml:2: address_range: not a range of addresses: ")
+
+
 def test_a_long_value_is_cut_short() -> None:
     (told,) = problems(f"location = [{'1, ' * 1000}]")
 

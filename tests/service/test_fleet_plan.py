@@ -422,3 +422,11 @@ def test_what_two_vms_claim_is_reported_at_the_second() -> None:
         ("scale_sets", 0, "addresses", 1),
         ("scale_sets", 0, "hosts", 1),
     ]
+
+
+def test_a_plan_may_bring_its_own_range_of_addresses() -> None:
+    own = ipaddress.ip_network("10.7.0.0/16")
+
+    found = addresses(FleetPlan(vms=vms("a", "b"), address_range=own))
+
+    assert found == {"a": "10.7.0.1", "b": "10.7.0.2"}
