@@ -20,6 +20,9 @@ from notbefore.service import errors as service
 from notbefore.service.fleet_plan import AddressesExhaustedError, InvalidFleetError
 from notbefore.service.ports import StoreUnavailableError
 
+FAILED: Final = HTTPStatus.INTERNAL_SERVER_ERROR
+"""A fault of ours; everything else is somebody's request or the store."""
+
 _RETRY_AFTER: Final = "1"
 
 
@@ -182,7 +185,7 @@ def _gone(_: Request, error: Exception) -> Response:
 
 def _failed(_: Request, __: Exception) -> Response:
     return _response(
-        HTTPStatus.INTERNAL_SERVER_ERROR,
+        FAILED,
         "internal",
         message="the server failed at this request; its log says why",
     )
@@ -198,3 +201,11 @@ ANSWERS: Final[Mapping[Any, ExceptionHandler]] = {
     ClientDisconnect: _gone,
     Exception: _failed,
 }
+
+
+def answer(request: Request, error: Exception) -> Response:
+    """What the router would answer, for where an error ends a stream rather than a request."""
+    handler = next(ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS)
+    response = handler(request, error)  # type: ignore[arg-type]  # none of ours is for WebSockets
+    assert isinstance(response, Response)  # noqa: S101  # as none of ours is async either
+    return response

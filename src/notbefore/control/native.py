@@ -79,6 +79,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         body=WireFleet,
         query=FleetQuery,
         replies=(wire.FleetApplied,),
+        lines=(wire.Progress, wire.FleetApplied, wire.Refusal),
     ),
     read("/v1/scopes", native_fleet.list_scopes, "All scopes with their VMs", reply=wire.Scopes),
     write(

@@ -1,5 +1,6 @@
 """The fleet: scopes, VMs and hosts as they are, and applying another plan."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -8,12 +9,14 @@ from starlette.responses import Response
 
 from notbefore.control import decoding, fleet_wire, views, wire
 from notbefore.control.errors import RefusedAtError
+from notbefore.control.progress import is_asked_for, progress_response
 from notbefore.control.request_wire import FleetQuery, Nothing
 from notbefore.control.routes import MIB, Asked, json_response
 from notbefore.control.services import Services
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ScopeId
 from notbefore.core.model import Scope
+from notbefore.service.fleet import Progress, unheard
 from notbefore.service.fleet_plan import InvalidFleetError
 from notbefore.service.ports import Snapshot
 from notbefore.service.reading import about
@@ -36,11 +39,19 @@ async def apply_fleet(services: Services, request: Request) -> Response:
     query = decoding.query(request, FleetQuery)
     raw = await decoding.body(request, dict[str, Any], largest=LARGEST_FLEET)
     try:
-        plan = fleet_wire.parse(raw)
+        # A million VMs take seconds to look through, and others are answered meanwhile.
+        plan = await asyncio.to_thread(fleet_wire.parse, raw)
     except InvalidFleetError as refusal:
         raise RefusedAtError(refusal, _first_place(refusal)) from refusal
-    applied = await services.fleet.apply(plan, by=decoding.actor(request), prune=query.prune)
-    return json_response(views.fleet_applied(applied))
+    by = decoding.actor(request)
+
+    async def apply(*, progress: Progress) -> wire.FleetApplied:
+        applied = await services.fleet.apply(plan, by=by, prune=query.prune, progress=progress)
+        return views.fleet_applied(applied)
+
+    if is_asked_for(request):
+        return progress_response(request, apply)
+    return json_response(await apply(progress=unheard))
 
 
 async def show_scope(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scope:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from notbefore import __version__
-from notbefore.control import wire
+from notbefore.control import progress, wire
 from notbefore.control.decoding import ACTOR_HEADER
 from notbefore.control.request_wire import Ask, Nothing
 from notbefore.control.routes import Operation
@@ -55,7 +55,7 @@ class _Schemas:
         queries: set[str] = set()
         for each in operations:
             queries.add(each.query.__name__)
-            for type_ in (each.body, each.query, *each.replies):
+            for type_ in (each.body, each.query, *each.replies, *each.lines):
                 if type_ not in self._types:
                     self._types.append(type_)
         self._schemas, components = msgspec.json.schema_components(
@@ -114,6 +114,9 @@ def _responses(operation: Operation, schemas: _Schemas) -> Iterator[tuple[str, J
     shapes = [schemas.schema(reply) for reply in operation.replies]
     schema = shapes[0] if len(shapes) == 1 else {"oneOf": shapes}
     content = {operation.media_type: {"schema": schema}}
+    if operation.lines:
+        lines = [schemas.schema(line) for line in operation.lines]
+        content[progress.MEDIA_TYPE] = {"schema": {"oneOf": lines}}
     yield str(int(operation.status)), {"description": operation.status.phrase, "content": content}
     if operation.down is not None:
         content = {"application/json": {"schema": schemas.schema(operation.down)}}

@@ -52,6 +52,8 @@ class Operation:
     down: object = None
     """The shape of a 503 where it is no `Refusal`."""
     media_type: str = "application/json"
+    lines: tuple[object, ...] = ()
+    """The shapes of a good answer's lines, for those who ask for lines of JSON; empty for none."""
 
     @property
     def template(self) -> str:

@@ -141,6 +141,13 @@ class Scopes(Shape, frozen=True):
     scopes: tuple[Scope, ...]
 
 
+class Progress(Shape, frozen=True):
+    """How far a long answer has come."""
+
+    done: int
+    total: int
+
+
 class FleetApplied(Shape, frozen=True):
     """What applying a fleet did to VMs, by name."""
 
