@@ -31,6 +31,8 @@ ENDLESS: Final = httpx2.Timeout(30, connect=5, read=None)
 """For what takes as long as it takes: a step of the clock runs everything on the way."""
 WATCHING: Final = httpx2.Timeout(30, connect=5, read=60)
 """The stream of changes says something every 15 s, so a minute of silence is a dead server."""
+FOLLOWING: Final = httpx2.Timeout(30, connect=5, read=300)
+"""Progress comes every second, but not before the server has read all that was sent to it."""
 _LONGEST_CHANGE: Final = 256 * 1024 * 1024
 _LONGEST_ACTOR: Final = 64
 _PORT: Final = re.compile(r":[0-9]+/?$")
@@ -90,8 +92,28 @@ class Control:
     ) -> Answer:
         return self._ask("POST", path, body=body, timeout=timeout)
 
-    def put(self, path: str, body: object, query: Mapping[str, str] | None = None) -> Answer:
-        return self._ask("PUT", path, body=body, params=query, timeout=ENDLESS)
+    def put_in_lines(
+        self, path: str, body: object, query: Mapping[str, str] | None = None
+    ) -> Iterator[Answer]:
+        """The answer a line at a time: how far it has come, and last what came of it."""
+        request = self._client.build_request(
+            "PUT",
+            path,
+            content=msgspec.json.encode(body),
+            headers={"Content-Type": "application/json", "Accept": "application/x-ndjson"},
+            params=query or None,
+            timeout=FOLLOWING,
+        )
+        with self._answering():
+            response = self._client.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    response.read()
+                    self._refuse(response)
+                for line in response.iter_lines():
+                    yield Answer(line.encode(), self.address)
+            finally:
+                response.close()
 
     def changes(self) -> Iterator[httpx2.ServerSentEvent]:
         """Every change from now on, the first message being what is open now."""
@@ -151,13 +173,17 @@ class Control:
         except msgspec.MsgspecError as error:
             raise _foreign(self.address, f"it answered {response.status_code}") from error
         kind = ServerFailedError if response.is_server_error else RefusedError
-        raise kind(
-            fault.message,
-            code=fault.code,
-            field=fault.field,
-            advice=[ADVICE[fault.code]] if fault.code in ADVICE else [],
-            body=response.content,
-        )
+        raise refusal(kind, fault, response.content)
+
+
+def refusal(kind: type[CommandError], fault: wire.Fault, body: bytes) -> CommandError:
+    return kind(
+        fault.message,
+        code=fault.code,
+        field=fault.field,
+        advice=[ADVICE[fault.code]] if fault.code in ADVICE else [],
+        body=body,
+    )
 
 
 def normal_address(text: str) -> str:

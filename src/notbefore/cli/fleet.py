@@ -6,8 +6,9 @@ import click
 import msgspec
 from rich.console import Console
 
-from notbefore.cli import pages, wire
+from notbefore.cli import applying, pages, wire
 from notbefore.cli.failures import RefusedError
+from notbefore.cli.generating import generate
 from notbefore.cli.session import Session, json_option, wants_json, with_session
 from notbefore.cli.tables import PlannedRow, plan_table
 from notbefore.cli.wording import count
@@ -26,6 +27,9 @@ def fleet() -> None:
     """Show the fleet, or bring it to what a fleet file says."""
 
 
+fleet.add_command(generate)
+
+
 @fleet.command()
 @with_session
 def show(session: Session) -> None:
@@ -39,12 +43,15 @@ def show(session: Session) -> None:
 @click.option("--prune", is_flag=True, help="Remove VMs that the file does not name.")
 @with_session
 def apply(session: Session, *, file: Path, prune: bool) -> None:
-    """Bring the server's fleet to what FILE says: all of it, or nothing."""
+    """Bring the server's fleet to what FILE says: all of it, or nothing.
+
+    More than 10,000 VMs are checked as a whole, then written in parts.
+    """
     plan = _load(file)
     query = {"prune": "true"} if prune else None
     # On stderr, and on a terminal only: what stdout gets is the same wherever it goes.
-    with Console(stderr=True).status(f"applying {file}"):
-        answer = session.control.put("/v1/fleet", fleet_wire.to_wire(plan), query)
+    console = Console(stderr=True, quiet=session.is_json)
+    answer = applying.apply(session.control, plan, query, console=console)
     session.show(answer, lambda: pages.applied_page(answer.read(wire.Applied)))
 
 
