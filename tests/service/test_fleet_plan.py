@@ -1,6 +1,7 @@
 """From a plan to scopes and bindings."""
 
 import ipaddress
+import uuid
 from dataclasses import replace
 from datetime import timedelta
 
@@ -430,3 +431,12 @@ def test_a_plan_may_bring_its_own_range_of_addresses() -> None:
     found = addresses(FleetPlan(vms=vms("a", "b"), address_range=own))
 
     assert found == {"a": "10.7.0.1", "b": "10.7.0.2"}
+
+
+def test_ids_of_vms_are_those_that_any_maker_of_guids_would_make() -> None:
+    """They are kept in databases: another way of making them must make the same."""
+    [web] = scopes(FleetPlan(vms=vms("Web")))
+
+    [binding] = web.bindings
+    namespace = uuid.UUID("6f7e1c0a-3d52-5b7e-9d0c-6e6f74626566")
+    assert binding.profile.vm_id == str(uuid.uuid5(namespace, "vm/web"))

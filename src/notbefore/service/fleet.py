@@ -5,6 +5,7 @@ one transaction; a large one is compared with the whole fleet first, and then wr
 """
 
 import asyncio
+import gc
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ LARGE: Final = 10_000
 """VMs above which a plan is written in steps: the store can be held for about a second, no more."""
 
 _APPLIED: Final = "fleet applied"
+_REST: Final = 20
+"""Steps, so 10,000 VMs: few enough to be looked through for garbage in milliseconds."""
 
 Progress = Callable[[int, int], None]
 """Hears how many VMs of how many are done."""
@@ -138,13 +141,17 @@ class Fleet:
         comparison = await asyncio.to_thread(self._compare, order, places)
         del places
         await self._decider.ask(lambda snapshot: refuse_shared_hosts(snapshot, comparison))
-        made, account, done = steps(comparison), Account(), 0
+        made, account, done = enumerate(steps(comparison)), Account(), 0
         order.progress(done, comparison.work)
-        while (step := await asyncio.to_thread(next, made, None)) is not None:
-            work = partial(carry_out, step=step, by=order.by)
-            account.add(await self._decider.decide(work))
+        while (numbered := await asyncio.to_thread(next, made, None)) is not None:
+            number, step = numbered
+            account.add(await self._decider.decide(partial(carry_out, step=step, by=order.by)))
             done += step.work
             order.progress(done, comparison.work)
+            if number % _REST == 0:
+                # Who is told of these VMs keeps them for good. Looking through them for garbage,
+                # again and again as they grow more, would stop everything for up to a second.
+                gc.freeze()
         if digest is not None:
             # Last: if the server stops on the way, the next start goes on with it.
             await self._decider.decide(lambda tx: tx.put_note(_APPLIED, digest))

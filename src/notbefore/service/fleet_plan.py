@@ -4,6 +4,7 @@ The rules that must stay true: the same plan expands to the same fleet, and no h
 update domains of one scope.
 """
 
+import hashlib
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -125,7 +126,7 @@ def _planned(
     plan: FleetPlan, group: Group, addresses: "_Addresses", hosts: "_Hosts"
 ) -> PlannedScope:
     scope_id = ScopeId(group.id)
-    placement_group_id = str(uuid.uuid5(_NAMESPACE, group.id)) if group.scale_set else ""
+    placement_group_id = _guid(group.id) if group.scale_set else ""
     resources: dict[ResourceName, Resource] = {}
     bindings: list[Binding] = []
     for seat in group.seats:
@@ -154,7 +155,7 @@ def _resource(seat: Seat, host: HostName) -> Resource:
 
 def _profile(plan: FleetPlan, group: Group, seat: Seat, placement_group_id: str) -> Profile:
     return Profile(
-        vm_id=str(uuid.uuid5(_NAMESPACE, f"vm/{seat.name.casefold()}")),
+        vm_id=_guid(f"vm/{seat.name.casefold()}"),
         subscription_id=plan.subscription_id,
         resource_group=plan.resource_group,
         location=plan.location,
@@ -168,6 +169,17 @@ def _profile(plan: FleetPlan, group: Group, seat: Seat, placement_group_id: str)
         placement_group_id=placement_group_id,
         tags=seat.model.tags,
     )
+
+
+def _guid(name: str) -> str:
+    """As `uuid.uuid5` makes it, in a third of the time: that was a fifth of expanding a plan."""
+    digest = bytearray(
+        hashlib.sha1(_NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()
+    )
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
 def free_addresses(
