@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import uvloop
 
 from notbefore.application import Application
+from notbefore.control.metrics import Metrics
 from notbefore.listeners import (
     Addresses,
     control_listener,
@@ -64,7 +65,10 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
     async with AsyncExitStack() as stack:
         stack.enter_context(start_errors())
         store = await stack.enter_async_context(opened_store(settings, clock))
-        application = Application(store, clock, render=render, **engine_parts(settings))
+        metrics = Metrics()
+        application = Application(
+            store, clock, render=render, observer=metrics, **engine_parts(settings)
+        )
         await stack.enter_async_context(application)
         await prepare(application, settings)
         await stack.enter_async_context(clock)
@@ -81,6 +85,12 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
         await stack.enter_async_context(metadata)
         control = stack.enter_context(await control_listener(settings.control))
         addresses = Addresses(metadata_url=url(listener), control_url=url(control))
-        services = make_services(application, resolved, addresses.metadata_url)
+        services = make_services(
+            application,
+            resolved,
+            addresses.metadata_url,
+            metrics=metrics,
+            take_counts=metadata.counts.take,
+        )
         await stack.enter_async_context(control_server(services, control, None))
         yield Running(application=application, addresses=addresses)

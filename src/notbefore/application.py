@@ -26,6 +26,7 @@ from notbefore.service.fleet import Fleet, Network
 from notbefore.service.ports import (
     HistoryFilter,
     Listener,
+    Observer,
     Snapshot,
     Store,
     StoreUnavailableError,
@@ -53,6 +54,7 @@ class Engine:
         timings: Mapping[EventType, Timing] | None,
         address_range: Network,
         audience: Sequence[Listener],
+        observer: Observer | None = None,
         movable: MovableClock | None = None,
     ) -> None:
         """`timings` are those of simulated work; None where people complete events themselves.
@@ -62,7 +64,7 @@ class Engine:
         """
         self.clock = clock
         self.rules = rules
-        self.decider = Decider(store)
+        self.decider = Decider(store, observer)
         self.approving = Approving(self.decider, rules)
         self.scheduling = Scheduling(self.decider, rules, new_id)
         self.carrying = Carrying(self.decider)
@@ -72,13 +74,15 @@ class Engine:
         if movable is None and isinstance(clock, VirtualClock):
             movable = clock
         self.timekeeping = Timekeeping(clock, movable)
-        self._waker = Waker(self.decider, self.reading, rules, clock)
+        self._waker = Waker(self.decider, self.reading, rules, clock, observer)
         self._actuator = (
             None if timings is None else SimulatedActuator(clock, self.carrying, timings)
         )
         # VMs hear of a change before the actuators that carry it out do.
         for listener in (*audience, logs.log_commit, self._waker.hear):
             self.decider.tell(listener)
+        if observer is not None:
+            self.decider.tell(observer.hear)
         if self._actuator is not None:
             self.decider.tell(partial(hand_over, actuator=self._actuator))
 
@@ -118,6 +122,7 @@ class Application(Engine):
         new_id: Callable[[], EventId],
         timings: Mapping[EventType, Timing] | None,
         address_range: Network,
+        observer: Observer | None = None,
     ) -> None:
         self.board = Board(render)
         self.directory = MemoryDirectory()
@@ -129,6 +134,7 @@ class Application(Engine):
             timings=timings,
             address_range=address_range,
             audience=(self.board.hear, self.directory.hear),
+            observer=observer,
         )
 
     @override

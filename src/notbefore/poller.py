@@ -16,6 +16,7 @@ from notbefore.feed.mirror import Mirror
 from notbefore.feed.receiver import Receiver
 from notbefore.feed.server import socket_path
 from notbefore.listeners import metadata_options
+from notbefore.metadata.counts import Counts
 from notbefore.metadata.responses import render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
@@ -37,7 +38,8 @@ async def _poll(brief: offspring.Brief) -> None:
     gc.disable()
     board, directory, clock, asking = Board(render), MemoryDirectory(), FollowingClock(), Asking()
     _configure_logs(settings, clock)
-    reader = RemoteReader(asking)
+    counts = Counts()
+    reader = RemoteReader(asking, counts.take)
     receiver = Receiver(
         cache(partial(socket_path, settings.data)),
         Mirror(board, directory, clock),
@@ -57,6 +59,7 @@ async def _poll(brief: offspring.Brief) -> None:
             clock=clock,
             options=metadata_options(settings, default_vm=hello.default_vm, pollers=brief.pollers),
             listener=socket.socket(fileno=brief.listener),
+            counts=counts,
         )
         async with server:
             offspring.report(offspring.Report())

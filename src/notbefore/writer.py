@@ -8,7 +8,7 @@ import asyncio
 import socket
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
@@ -23,6 +23,7 @@ from notbefore.actuators.simulated import Timing
 from notbefore.application import Engine
 from notbefore.clock import SystemClock, VirtualClock, wall_clock
 from notbefore.control.fleet_file import FleetFileError, demo_fleet, load_fleet
+from notbefore.control.metrics import Metrics
 from notbefore.control.native import create_app
 from notbefore.control.services import Services
 from notbefore.core import lifecycle
@@ -70,10 +71,12 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
         stack.enter_context(start_errors())
         store = await stack.enter_async_context(opened_store(settings, clock))
         feed = Feed(clock)
+        metrics = Metrics()
         engine = Engine(
             store,
             clock,
             audience=(feed.hear,),
+            observer=metrics,
             movable=SyncedClock(clock, feed) if isinstance(clock, VirtualClock) else None,
             **engine_parts(settings),
         )
@@ -90,7 +93,9 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
         )
         with _feed_errors(settings):
             await stack.enter_async_context(feeding)
-        services = make_services(engine, resolved, brief.metadata_url)
+        services = make_services(
+            engine, resolved, brief.metadata_url, metrics=metrics, take_counts=feed.take_counts
+        )
         listener = socket.socket(fileno=brief.listener)
         await stack.enter_async_context(control_server(services, listener, feed))
         yield
@@ -239,8 +244,17 @@ async def control_server(
         listener.close()
 
 
-def make_services(engine: Engine, resolved: Resolved, metadata_url: str) -> Services:
+def make_services(
+    engine: Engine,
+    resolved: Resolved,
+    metadata_url: str,
+    *,
+    metrics: Metrics,
+    take_counts: Callable[[], Mapping[str, int]],
+) -> Services:
     return Services(
+        metrics=metrics,
+        take_counts=take_counts,
         decider=engine.decider,
         scheduling=engine.scheduling,
         approving=engine.approving,

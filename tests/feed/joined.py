@@ -22,6 +22,7 @@ from notbefore.feed.receiver import Receiver
 from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer, socket_path
 from notbefore.feed.synced import SyncedClock
+from notbefore.metadata.counts import Counts
 from notbefore.service.board import Board
 from notbefore.service.directory import MemoryDirectory
 from notbefore.service.fleet_plan import FleetPlan, VirtualMachine
@@ -46,7 +47,8 @@ class Poller:
         self.directory = MemoryDirectory()
         self.clock = FollowingClock()
         self.asking = Asking()
-        self.reader = RemoteReader(self.asking)
+        self.counts = Counts()
+        self.reader = RemoteReader(self.asking, self.counts.take)
         self.approver = RemoteApprover(self.asking)
         self.snapshots = 0
         self.receiver = Receiver(

@@ -134,13 +134,14 @@ async def test_a_clock_that_is_moved_is_moved_for_pollers_too(
 
 async def test_what_pollers_count_is_added_up(writer: Writer, poller: Poller) -> None:
     async with polling(writer) as other:
-        poller.reader.counters["polls"] += 3
-        other.reader.counters["polls"] += 4
+        poller.counts.documents += 3
+        other.counts.documents += 4
         await writer.feed.sync()
-        poller.reader.counters["polls"] += 1
+        poller.counts.documents += 1
         await writer.feed.sync()
 
-    assert writer.feed.counters["polls"] == 8
+    assert writer.feed.take_counts() == {"documents": 8}
+    assert writer.feed.take_counts() == {}
 
 
 async def test_without_a_writer_documents_stay_and_nothing_is_granted(

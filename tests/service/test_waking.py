@@ -55,6 +55,9 @@ class Watched:
         self.waker = Waker(self.decider, Reading(self.decider, self.clock), RULES, self.clock, self)
         self.decider.tell(self.waker.hear)
 
+    def hear(self, commit: Commit) -> None:
+        pass
+
     def committed(self, seconds: float) -> None:
         assert seconds >= 0
 

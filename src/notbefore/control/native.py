@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 from notbefore.control import errors, native_events, native_fleet, native_server, openapi, wire
 from notbefore.control.fleet_wire import WireFleet
 from notbefore.control.guards import SameSite
+from notbefore.control.metrics import CONTENT_TYPE
 from notbefore.control.request_wire import (
     Cancel,
     EventsQuery,
@@ -61,6 +62,15 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         answer=native_server.show_health,
         replies=(wire.Health,),
         down=wire.Health,
+    ),
+    Operation(
+        method="GET",
+        path="/metrics",
+        name="show_metrics",
+        summary="Figures about the service, as Prometheus reads them",
+        answer=native_server.show_metrics,
+        replies=(str,),
+        media_type=CONTENT_TYPE,
     ),
     read(
         "/v1/settings",

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from notbefore import __version__
 from notbefore.control import decoding, views, wire
 from notbefore.control.errors import BadRequestError, RefusedAtError
+from notbefore.control.metrics import CONTENT_TYPE
 from notbefore.control.request_wire import Nothing, Speed, Step
 from notbefore.control.routes import Asked, json_response
 from notbefore.control.services import Services
@@ -23,6 +24,15 @@ async def show_health(services: Services, request: Request) -> Response:
     except StoreUnavailableError:
         return json_response(_health(services, is_well=False), HTTPStatus.SERVICE_UNAVAILABLE)
     return json_response(_health(services, is_well=True))
+
+
+async def show_metrics(services: Services, request: Request) -> Response:
+    decoding.query(request, Nothing)
+    census = await services.decider.ask(lambda snapshot: snapshot.census())
+    services.metrics.add(services.take_counts())
+    now = services.timekeeping.show().now
+    text = services.metrics.render(events=census.events, scopes=census.scopes, now=now)
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 async def list_settings(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Setting]:

@@ -1,9 +1,10 @@
 """What the listener calls. Bootstrap puts it together; nothing here knows a real adapter."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from notbefore.control.changes import Changes
+from notbefore.control.metrics import Metrics
 from notbefore.core.rules import Rules
 from notbefore.service.approving import Approving
 from notbefore.service.carrying import Carrying
@@ -30,5 +31,8 @@ class Services:
     """Name, value and origin of each setting."""
     allowed_hosts: frozenset[str]
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
+    metrics: Metrics = field(default_factory=Metrics)
+    take_counts: Callable[[], Mapping[str, int]] = dict
+    """What the metadata listeners have counted since this was last called."""
     changes: Changes = field(default_factory=Changes)
     """Whoever stops the server closes it first: a watcher's connection never ends by itself."""

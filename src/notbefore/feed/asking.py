@@ -5,8 +5,7 @@ refused at once as unavailable, and those under way are as soon as the connectio
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from itertools import count
 from typing import Final, TypeVar
@@ -104,11 +103,11 @@ class RemoteApprover:
 class RemoteReader:
     """Marks and counts stay here until they are sent, once a second or when the writer asks."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking, take_counts: Callable[[], Mapping[str, int]] = dict) -> None:
+        """`take_counts` gives what was counted in this process since it was last called."""
         self._asking = asking
+        self._take_counts = take_counts
         self._seen: set[ScopeId] = set()
-        self.counters: Counter[str] = Counter()
-        """For whoever counts in this process."""
 
     def seen(self, scope_id: ScopeId) -> None:
         self._seen.add(scope_id)
@@ -124,9 +123,8 @@ class RemoteReader:
         seen, self._seen = list(self._seen), set()
         for start in range(0, len(seen), _AT_ONCE):
             send(Seen(seen[start : start + _AT_ONCE]))
-        if self.counters:
-            send(Counted(dict(self.counters)))
-            self.counters.clear()
+        if counted := dict(self._take_counts()):
+            send(Counted(counted))
 
 
 def _expect(answer: Answer, kind: type[T]) -> T:

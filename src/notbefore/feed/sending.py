@@ -34,8 +34,7 @@ class Feed:
         self._syncs = 0
         self.sequence = 0
         """Of the last commit told."""
-        self.counters: Counter[str] = Counter()
-        """What pollers have counted, all together."""
+        self._counters: Counter[str] = Counter()
         clock.watch(self._tell_time)
 
     @property
@@ -49,7 +48,12 @@ class Feed:
         self._links.discard(link)
 
     def count(self, increments: Mapping[str, int]) -> None:
-        self.counters.update(increments)
+        self._counters.update(increments)
+
+    def take_counts(self) -> dict[str, int]:
+        """What pollers have counted since this was last called, all together."""
+        taken, self._counters = dict(self._counters), Counter()
+        return taken
 
     def hear(self, commit: Commit) -> None:
         for message in committed(commit, after=self.sequence):

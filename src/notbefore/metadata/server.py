@@ -46,6 +46,7 @@ class MetadataServer:
         options: Options,
         listener: socket.socket | None = None,
         recognition: Recognition | None = None,
+        counts: Counts | None = None,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
         """`listener` is a socket that listens already, instead of the options' address.
@@ -66,7 +67,7 @@ class MetadataServer:
             most=options.max_connections, most_per_vm=options.max_connections_per_vm
         )
         self._date_line = DateLine(clock)
-        self.counts = Counts()
+        self.counts = counts or Counts()
         self._around: Surroundings | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
 

@@ -192,7 +192,9 @@ class Commit:
 
 
 class Observer(Protocol):
-    """Is told how long things took."""
+    """Keeps the figures: what happened, and how long it took."""
+
+    def hear(self, commit: Commit) -> None: ...
 
     def committed(self, seconds: float) -> None:
         """From asking for a change until it was durable and told."""
