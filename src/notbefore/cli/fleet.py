@@ -1,5 +1,6 @@
 """The fleet: what it is, and bringing it to what a file says."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from notbefore.cli.wording import count
 from notbefore.control import fleet_wire
 from notbefore.control.fleet_file import FleetFileError, load_fleet
 from notbefore.core.errors import RefusalError
-from notbefore.service.fleet_plan import FleetPlan, PlannedScope, expand
+from notbefore.service.fleet_plan import Expansion, FleetPlan, PlannedScope
 
 _file_argument = click.argument(
     "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False)
@@ -61,14 +62,16 @@ def apply(session: Session, *, file: Path, prune: bool) -> None:
 def check(file: Path) -> None:
     """Say what FILE would make of the fleet, or what is wrong with it. Needs no server."""
     plan = _load(file)
-    planned = _expand(plan, file)
+    rows: list[PlannedRow] = []
+    hosts: set[str] = set()
+    for each in _expand(plan, file):
+        rows.append(_row(each))
+        hosts.update(vm.host for vm in each.scope.resources.values())
     session = Session("", is_json=wants_json(click.get_current_context()))
     if session.is_json:
         click.echo(msgspec.json.encode(fleet_wire.to_wire(plan)))
         return
-    rows = [_row(each) for each in planned]
     vms = sum(row.vms for row in rows)
-    hosts = {vm.host for each in planned for vm in each.scope.resources.values()}
     session.print([plan_table(rows), ""] if rows else [])
     session.print(
         [f"{count(vms, 'VM')} in {count(len(rows), 'scope')} on {count(len(hosts), 'host')}"]
@@ -82,14 +85,15 @@ def _load(file: Path) -> FleetPlan:
         raise _refusal(file, error.problems) from error
 
 
-def _expand(plan: FleetPlan, file: Path) -> list[PlannedScope]:
+def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:
+    """One after another: a large fleet need not be in memory whole."""
     from notbefore.cli.serving import load_settings
 
     # Where a server is, is no business of this command, so its form is of no interest either.
     settings = load_settings(None, {"control": "127.0.0.1:0"}).settings
     try:
         # The server knows the addresses in use and may give others; how many fit is the same.
-        return expand(plan, address_range=settings.address_range)
+        yield from Expansion(plan, address_range=settings.address_range, kept={}).scopes()
     except RefusalError as error:
         raise _refusal(file, (f"{file}: {error}",)) from error
 
