@@ -38,7 +38,7 @@ from notbefore.service.waking import Waker
 
 _log = logging.getLogger(__name__)
 
-_CLOCK: Final = "clock at the last stop"
+_CLOCK: Final = "clock when it was last moved or stopped"
 
 
 class Engine:
@@ -73,7 +73,7 @@ class Engine:
         self.fleet = Fleet(self.decider, self.reading, address_range)
         if movable is None and isinstance(clock, VirtualClock):
             movable = clock
-        self.timekeeping = Timekeeping(clock, movable)
+        self.timekeeping = Timekeeping(clock, movable, self._record_time)
         self._waker = Waker(self.decider, self.reading, rules, clock, observer)
         self._actuator = (
             None if timings is None else SimulatedActuator(clock, self.carrying, timings)
@@ -98,12 +98,14 @@ class Engine:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        stopped_at = self.clock.now().isoformat()
         # What is lost with an unavailable store is made good by the next poll of each scope.
         with suppress(StoreUnavailableError):
             await self.reading.flush()
-            await self.decider.decide(lambda tx: tx.put_note(_CLOCK, stopped_at))
+            await self._record_time(self.clock.now())
         await self.decider.finish()
+
+    async def _record_time(self, instant: datetime) -> None:
+        await self.decider.decide(lambda tx: tx.put_note(_CLOCK, instant.isoformat()))
 
     def _take_up(self, snapshot: Snapshot) -> datetime | None:
         return snapshot.next_wake()

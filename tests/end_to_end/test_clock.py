@@ -1,8 +1,9 @@
 """Time, as a person at the command line moves it."""
 
+import signal
 from pathlib import Path
 
-from tests.end_to_end.serving import serving
+from tests.end_to_end.serving import ready, serving, start
 
 
 def test_a_step_of_15_minutes_starts_a_reboot_and_one_of_14m59s_does_not(tmp_path: Path) -> None:
@@ -49,3 +50,14 @@ def test_a_restarted_server_does_not_go_back_in_time(tmp_path: Path) -> None:
     assert now >= stepped
     assert after["DocumentIncarnation"] > 2
     assert b"Scheduled" in before
+
+
+def test_a_killed_server_does_not_go_back_behind_a_step_it_has_answered(tmp_path: Path) -> None:
+    """I23: what was answered is durable, the time included."""
+    with start(tmp_path) as running:
+        server = ready(running, tmp_path)
+        stepped = server.command("clock", "step", "5d")["now"]
+        running.send_signal(signal.SIGKILL)
+
+    with serving(tmp_path) as server:
+        assert server.command("clock", "show")["now"] >= stepped

@@ -47,7 +47,7 @@ class RealClockError(RefusalError):
     def __init__(self) -> None:
         super().__init__(
             "this server's clock is real time and can't be moved:"
-            " start it with --clock paused, or --clock 1x, to move it"
+            " that of an emulator started with --clock paused, or --clock 1x, can be"
         )
 
 

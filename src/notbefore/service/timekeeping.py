@@ -1,5 +1,6 @@
 """The emulator's clock, as people move it."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
@@ -21,6 +22,10 @@ class MovableClock(Clock, Protocol):
     async def step(self, by: timedelta) -> None: ...
 
 
+async def _no_record(_: datetime) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockReading:
     now: datetime
@@ -30,10 +35,19 @@ class ClockReading:
 
 
 class Timekeeping:
-    def __init__(self, clock: Clock, movable: MovableClock | None) -> None:
-        """`movable` is the same clock where it can be moved, and None where it is real time."""
+    def __init__(
+        self,
+        clock: Clock,
+        movable: MovableClock | None,
+        record: Callable[[datetime], Awaitable[None]] = _no_record,
+    ) -> None:
+        """`movable` is the same clock where it can be moved, and None where it is real time.
+
+        `record` keeps the time that was moved to, so that no restart goes back behind it.
+        """
         self._clock = clock
         self._movable = movable
+        self._record = record
         self._speed_before_pause = 1.0
 
     def show(self) -> ClockReading:
@@ -45,21 +59,21 @@ class Timekeeping:
         if clock.speed:
             self._speed_before_pause = clock.speed
         await clock.run(0)
-        return self.show()
+        return await self._moved()
 
     async def resume(self) -> ClockReading:
         """Go on as fast as before the pause."""
         clock = self._require()
         if not clock.speed:
             await clock.run(self._speed_before_pause)
-        return self.show()
+        return await self._moved()
 
     async def run(self, speed: float) -> ClockReading:
         clock = self._require()
         if not SLOWEST <= speed <= FASTEST:
             raise BadSpeedError(speed)
         await clock.run(speed)
-        return self.show()
+        return await self._moved()
 
     async def step(self, by: timedelta) -> ClockReading:
         """Move forward; whatever falls due on the way happens in order before this returns."""
@@ -68,7 +82,12 @@ class Timekeeping:
         if not timedelta(0) < by <= min(LONGEST_STEP, room):
             raise BadStepError(by, LONGEST_STEP)
         await clock.step(by)
-        return self.show()
+        return await self._moved()
+
+    async def _moved(self) -> ClockReading:
+        reading = self.show()
+        await self._record(reading.now)
+        return reading
 
     def _require(self) -> MovableClock:
         if self._movable is None:
