@@ -1,6 +1,7 @@
 """Writer and pollers together, over a real socket."""
 
 import asyncio
+import contextlib
 import stat
 from collections.abc import AsyncIterator
 from typing import Final
@@ -19,6 +20,7 @@ from notbefore.feed.messages import (
     decode_from_writer,
     encode,
 )
+from notbefore.feed.sending import PATIENCE
 from notbefore.feed.server import socket_path
 from notbefore.service.fleet_plan import FleetPlan, VirtualMachine
 from notbefore.service.ports import Caller, StoreUnavailableError
@@ -214,12 +216,12 @@ async def test_a_poller_that_says_nonsense_is_dropped_and_the_others_are_not(
     writer: Writer, poller: Poller
 ) -> None:
     reader, stream = await asyncio.open_unix_connection(socket_path(writer.folder))
-    await until(lambda: writer.feed.links == 2)
-    stream.write(frame(b"nonsense"))
+    with contextlib.closing(stream):
+        await until(lambda: writer.feed.links == 2)
+        stream.write(frame(b"nonsense"))
 
-    async with asyncio.timeout(30):
-        await reader.read()
-    stream.close()
+        async with asyncio.timeout(30):
+            await reader.read()
 
     await until(lambda: writer.feed.links == 1)
     assert poller.asking.is_open
@@ -228,16 +230,18 @@ async def test_a_poller_that_says_nonsense_is_dropped_and_the_others_are_not(
 async def test_a_poller_that_does_not_read_holds_nobody_up(writer: Writer, poller: Poller) -> None:
     """F2: a process that is stopped. It is waited for once, and then no more."""
     _, stream = await asyncio.open_unix_connection(socket_path(writer.folder), limit=1)
-    await until(lambda: writer.feed.links == 2)
-    await activate(poller)
-    await writer.feed.sync()
-    started = asyncio.get_running_loop().time()
-
-    for _ in range(20):
+    with contextlib.closing(stream):
+        await until(lambda: writer.feed.links == 2)
+        await until(lambda: all(link.is_in_step for link in writer.feed._links))
         await writer.feed.sync()
+        started = asyncio.get_running_loop().time()
 
-    assert asyncio.get_running_loop().time() - started < 1
-    stream.close()
+        for _ in range(100):
+            await writer.feed.sync()
+
+        took = asyncio.get_running_loop().time() - started
+        assert took < 50 * PATIENCE.total_seconds()
+        assert poller.asking.is_open
 
 
 async def test_only_the_servers_own_user_can_open_the_socket(writer: Writer) -> None:
@@ -248,14 +252,14 @@ async def test_only_the_servers_own_user_can_open_the_socket(writer: Writer) -> 
 
 async def test_a_change_stands_on_the_stream_before_its_answer(writer: Writer) -> None:
     """Commit, tell, answer, as the bytes have it."""
-    reader, stream = await asyncio.open_unix_connection(socket_path(writer.folder))
     scope_id = next(iter(await writer.engine.fleet.show())).scope.id
-    said = [message async for message in messages(reader, until=SnapshotEnd)]
-    stream.write(frame(encode(Activate(1, Caller(name=WEB, scope_id=scope_id), ADDRESS))))
+    reader, stream = await asyncio.open_unix_connection(socket_path(writer.folder))
+    with contextlib.closing(stream):
+        said = [message async for message in messages(reader, until=SnapshotEnd)]
+        stream.write(frame(encode(Activate(1, Caller(name=WEB, scope_id=scope_id), ADDRESS))))
 
-    answered = [message async for message in messages(reader, until=Granted)]
+        answered = [message async for message in messages(reader, until=Granted)]
 
-    stream.close()
     assert isinstance(said[0], Hello)
     assert [type(message) for message in answered] == [Committed, Granted]
 

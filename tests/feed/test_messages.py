@@ -2,7 +2,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Scope
@@ -83,6 +83,8 @@ def test_no_message_is_left_out_above() -> None:
     assert {type(message) for message in FROM_POLLER} == set(get_args(FromPoller))
 
 
+# Whole scopes take a while to make up, on a machine that is busy.
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(scopes)
 def test_a_document_arrives_as_it_was_sent(scope: Scope) -> None:
     """I25."""
