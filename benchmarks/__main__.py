@@ -120,6 +120,7 @@ def _conditions(cores: Cores, rounds: int, *, urgent: bool) -> dict[str, str]:
         "Cores": str(cores),
         "Machine": f"{facts['processor']}, {facts['cores']} cores, Linux {facts['kernel']},"
         f" Python {facts['python']}",
+        "Beside it": programs.versions(),
         "Load average before": facts["load"]
         + (", but the benchmark came first in the queue" if urgent else ""),
     }

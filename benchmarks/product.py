@@ -35,7 +35,7 @@ class Product:
     control: int
     """port"""
     ready_after: float
-    """seconds from its start until it said that it listens"""
+    """seconds from its start until it answered a poll"""
 
     def call(self, method: str, path: str, body: object = None) -> Any:  # JSON is whatever it is
         connection = HTTPConnection(exchange.LOOPBACK, self.control, timeout=600)
@@ -107,9 +107,9 @@ def serving(
                 break
         else:
             raise StartError(f"the server did not start: {end_of_log(folder)}")
-        ready_after = time.monotonic() - at
         # Whoever reads a scope's document first switches notice on, which is a commit.
         exchange.ask(ports["metadata"], exchange.poll())
+        ready_after = time.monotonic() - at
         yield Product(usage.family(running.pid), ports["metadata"], ports["control"], ready_after)
 
 

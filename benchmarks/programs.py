@@ -52,6 +52,21 @@ def find_all(packages: dict[str, str]) -> bool:
     return all(find(program) is not None for program in packages)
 
 
+def versions() -> str:
+    """Of those the figures depend on, as they call themselves."""
+    asked = {"nginx": "-v", "go": "version", "wrk": "-v"}
+    said = []
+    for program, flag in asked.items():
+        if (path := find(program)) is not None:
+            outcome = subprocess.run(
+                [path, flag], capture_output=True, text=True, timeout=30, check=False
+            )
+            words = (outcome.stdout + outcome.stderr).split("\n")[0].split()
+            number = next((word for word in words if any(map(str.isdigit, word))), "")
+            said.append(f"{program} {number.removeprefix('nginx/').removeprefix('go')}")
+    return ", ".join(said)
+
+
 def _as_root(command: list[str]) -> list[str] | None:
     if find(command[0]) is None:
         return None

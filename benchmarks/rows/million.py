@@ -48,6 +48,7 @@ def _size(bench: Bench, fleet: str, vms: int, *, note: str, took: float) -> Iter
             floor = usage.memory(small.pids)
         with bench.serving("million", fleet, "--clock", "paused") as server:
             starts.append(server.ready_after)
+            usage.wait_until_quiet(server.pids)
             sizes.append((usage.memory(server.pids) - floor) / vms)
     what = many(vms, "VMs")
     yield measured(
