@@ -25,7 +25,7 @@ from notbefore.service.reading import Reading
 
 _log = logging.getLogger(__name__)
 
-_BATCH: Final = 256
+_BATCH: Final = 1000
 _RETRY: Final = timedelta(seconds=1)
 _TIME: Final = Actor(name="time")
 

@@ -7,7 +7,7 @@ from typing import Final, overload
 
 import msgspec
 
-from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from notbefore.core.ids import EventId, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import (
     Approval,
     Document,
@@ -36,6 +36,14 @@ _policy: Final = msgspec.json.Decoder(Policy)
 _rounds: Final = msgspec.json.Decoder(SetMaintenance)
 _profile: Final = msgspec.json.Decoder(Profile)
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
+
+# Looking a member up takes a tenth of the time that calling its class does.
+_event_types: Final = {member.value: member for member in EventType}
+_event_statuses: Final = {member.value: member for member in EventStatus}
+_event_sources: Final = {member.value: member for member in EventSource}
+_priorities: Final = {member.value: member for member in Priority}
+_eviction_policies: Final = {member.value: member for member in EvictionPolicy}
+_resource_states: Final = {member.value: member for member in ResourceState}
 
 
 def to_json(value: object) -> str:
@@ -126,17 +134,24 @@ def from_resource(resource: Resource, scope_id: ScopeId) -> dict[str, Value]:
     }
 
 
+RESOURCE_COLUMNS: Final = (
+    "scope_id, name, host, update_domain, fault_domain, priority, eviction_policy,"
+    " terminate_notice, state"
+)
+"""What `to_resource` takes, in order: a scope may have hundreds, and names take time to look up."""
+
+
 def to_resource(row: sqlite3.Row) -> Resource:
-    notice = row["terminate_notice"]
+    _, name, host, update_domain, fault_domain, priority, eviction_policy, notice, state = row
     return Resource(
-        name=ResourceName(row["name"]),
-        host=HostName(row["host"]),
-        update_domain=row["update_domain"],
-        fault_domain=row["fault_domain"],
-        priority=Priority(row["priority"]),
-        eviction_policy=EvictionPolicy(row["eviction_policy"]),
+        name=name,
+        host=host,
+        update_domain=update_domain,
+        fault_domain=fault_domain,
+        priority=_priorities[priority],
+        eviction_policy=_eviction_policies[eviction_policy],
         terminate_notice=None if notice is None else to_span(notice),
-        state=ResourceState(row["state"]),
+        state=_resource_states[state],
     )
 
 
@@ -202,9 +217,9 @@ def to_event(row: sqlite3.Row) -> Event:
     started_at, start_cause = row["started_at"], row["start_cause"]
     return Event(
         id=EventId(row["id"]),
-        type=EventType(row["type"]),
-        status=EventStatus(row["status"]),
-        source=EventSource(row["source"]),
+        type=_event_types[row["type"]],
+        status=_event_statuses[row["status"]],
+        source=_event_sources[row["source"]],
         resources=to_names(row["resources"]),
         created_at=to_instant(row["created_at"]),
         not_before=None if not_before is None else to_instant(not_before),

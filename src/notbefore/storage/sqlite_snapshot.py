@@ -171,7 +171,9 @@ class SqliteSnapshot:
         return rows.to_saved(
             row,
             resources=self._all(
-                "SELECT * FROM resources WHERE scope_id = ? ORDER BY position", scope_id
+                f"""SELECT {rows.RESOURCE_COLUMNS} FROM resources WHERE scope_id = ?
+                    ORDER BY position""",
+                scope_id,
             ),
             events=self._all(
                 "SELECT * FROM events WHERE scope_id = ? AND ended_at IS NULL ORDER BY sequence",

@@ -71,12 +71,19 @@ _ADD_EVENT: Final = """
             :end_reason)
 """
 _CHANGE_EVENT: Final = """
-    UPDATE events SET type = :type, status = :status, source = :source, resources = :resources,
-           created_at = :created_at, not_before = :not_before, description = :description,
-           duration = :duration, announced = :announced, approved_by = :approved_by,
-           approved_at = :approved_at, approved_by_policy = :approved_by_policy,
-           maintenance = :maintenance, started_at = :started_at, start_cause = :start_cause,
-           ended_at = :ended_at, end_reason = :end_reason
+    UPDATE events SET status = :status, resources = :resources, not_before = :not_before,
+           description = :description, duration = :duration, announced = :announced,
+           approved_by = :approved_by, approved_at = :approved_at,
+           approved_by_policy = :approved_by_policy, started_at = :started_at,
+           start_cause = :start_cause
+    WHERE id = :id
+"""
+_END_EVENT: Final = """
+    UPDATE events SET status = :status, resources = :resources, not_before = :not_before,
+           description = :description, duration = :duration, announced = :announced,
+           approved_by = :approved_by, approved_at = :approved_at,
+           approved_by_policy = :approved_by_policy, started_at = :started_at,
+           start_cause = :start_cause, ended_at = :ended_at, end_reason = :end_reason
     WHERE id = :id
 """
 _ADD_HISTORY: Final = """
@@ -218,5 +225,7 @@ class SqliteTransaction(SqliteSnapshot):
     def _write_events(self, difference: Delta) -> None:
         new = frozenset(difference.opened)
         for record in difference.records:
-            statement = _ADD_EVENT if record.event.id in new else _CHANGE_EVENT
+            statement = _CHANGE_EVENT if record.ended_at is None else _END_EVENT
+            if record.event.id in new:
+                statement = _ADD_EVENT
             self._connection.execute(statement, rows.from_record(record))

@@ -24,7 +24,8 @@ def scopes(ask: Ask) -> Iterator[Saved]:
     for batch in _batches(ask):
         resources = _by_scope(
             ask(
-                f"SELECT resources.* {_of_batch('resources')} ORDER BY number, position",
+                f"""SELECT {rows.RESOURCE_COLUMNS} {_of_batch("resources")}
+                    ORDER BY number, position""",
                 *_ends(batch),
             )
         )
