@@ -21,7 +21,7 @@ from notbefore.service.ports import (
     Transaction,
 )
 from notbefore.service.reading import Reading
-from notbefore.service.waking import Waker
+from notbefore.service.waking import BATCH, Waker
 from notbefore.storage.memory import MemoryStore
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND, a_resource, a_scope, event_id
 
@@ -96,11 +96,14 @@ def _with_vm(tx: Transaction, number: int) -> Scope:
 async def test_what_falls_due_in_many_scopes_at_one_instant_all_starts(anyio_backend: str) -> None:
     """I20: several batches, one instant."""
     watched = Watched()
-    await watched.schedule(600)
+    await watched.schedule(2 * BATCH + 1)
+    told: list[int] = []
+    watched.decider.tell(lambda commit: told.append(len(commit.transitions)))
 
     await watched.clock.step(15 * MINUTE)
 
-    assert await watched.started() == 600
+    assert await watched.started() == 2 * BATCH + 1
+    assert told == [BATCH, BATCH, 1], "listeners hear of a batch at once"
     assert watched.lateness == [timedelta(0)]
 
 

@@ -25,7 +25,8 @@ from notbefore.service.reading import Reading
 
 _log = logging.getLogger(__name__)
 
-_BATCH: Final = 1000
+BATCH: Final = 1000
+"""Scopes in a transaction: a tenth of a second during which nobody else can write."""
 _RETRY: Final = timedelta(seconds=1)
 _TIME: Final = Actor(name="time")
 
@@ -64,7 +65,7 @@ class Waker:
             self._observer.woke(self._clock.now() - self._set_for)
         self._set_for = self._timer = None
         try:
-            while await self._decider.decide(self._wake_due) == _BATCH:
+            while await self._decider.decide(self._wake_due) == BATCH:
                 pass
         except StoreUnavailableError:
             _log.warning("the store is unavailable: nothing starts until it is back")
@@ -75,7 +76,7 @@ class Waker:
             raise
 
     def _wake_due(self, tx: Transaction) -> int:
-        due = tx.due(_BATCH)
+        due = tx.due(BATCH)
         for scope_id in due:
             save(tx, self._woken(tx.load(scope_id), now=tx.now), by=_TIME)
         return len(due)
