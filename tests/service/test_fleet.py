@@ -67,7 +67,7 @@ class Applying:
     def __init__(self) -> None:
         clock = VirtualClock(NOON, speed=0)
         self.store = Stopping(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
-        decider = Decider(self.store)
+        self._decider = decider = Decider(self.store)
         decider.tell(self._hear)
         address_range = ipaddress.ip_network("10.0.0.0/16")
         self.fleet = Fleet(decider, Reading(decider, clock), address_range, large=LARGE)
@@ -83,6 +83,10 @@ class Applying:
             await self.apply(plan, prune=prune)
         assert len(self.commits) == before
         return refused.value
+
+    async def note(self, text: str) -> None:
+        """A change that has nothing to do with the fleet."""
+        await self._decider.decide(lambda tx: tx.put_note("a note", text))
 
     async def places(self) -> dict[str, Place]:
         return await self.store.read(lambda s: {place.name: place for place in s.places()})
@@ -303,6 +307,20 @@ async def test_a_plan_goes_on_when_nobody_waits_for_it_any_more(applying: Applyi
     await ended.wait()
 
     assert len(await applying.places()) == len(FILLING)
+
+
+async def test_other_changes_have_their_turn_between_steps(applying: Applying) -> None:
+    others: list[asyncio.Task[None]] = []
+
+    def progress(_: int, __: int) -> None:
+        if not others:
+            others.append(asyncio.ensure_future(applying.note("between")))
+
+    plan = FleetPlan(vms=FILLING, scale_sets=(ScaleSet(name="api", capacity=90),))
+    await applying.fleet.apply(plan, by=ADA, progress=progress)
+
+    await others[0]
+    assert [len(commit.bound) for commit in applying.commits] == [0, 500, 90]
 
 
 async def test_plans_are_applied_one_after_another(applying: Applying) -> None:
