@@ -7,14 +7,15 @@ outside, so control characters are escaped: no VM can forge a line.
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from typing_extensions import override
 
 from notbefore.core import transitions
-from notbefore.core.transitions import EventTransition
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.transitions import EventTransition, ResourceTransition, Transition
 from notbefore.service.ports import Commit
 
 _log = logging.getLogger("notbefore")
@@ -27,6 +28,8 @@ _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "color_message",
 }
 
+_MOST_NAMES: Final = 10
+
 
 def configure(*, level: str, as_json: bool, stamp: Callable[[], datetime]) -> None:
     """Send the program's log to standard error, stamped with the server's clock."""
@@ -38,15 +41,33 @@ def configure(*, level: str, as_json: bool, stamp: Callable[[], datetime]) -> No
 
 
 def log_commit(commit: Commit) -> None:
+    """A line for each transition; one for all that befell the VMs of a scope alike."""
+    alike: dict[tuple[str, ScopeId], list[ResourceName]] = {}
     for fact in commit.transitions:
-        facts: dict[str, object] = {"scope": fact.scope_id}
-        if isinstance(fact, EventTransition):
-            facts |= {"event": fact.event.id, "type": fact.event.type}
-        if names := transitions.resources(fact):
-            facts["resources"] = list(names)
-        if why := transitions.cause(fact):
-            facts["cause"] = why
-        _log.info(transitions.action(fact), extra=facts)
+        if isinstance(fact, ResourceTransition):
+            alike.setdefault((transitions.action(fact), fact.scope_id), []).append(fact.resource)
+        else:
+            _log_transition(fact)
+    for (action, scope_id), names in alike.items():
+        _log.info(action, extra={"scope": scope_id, "resources": _few(names)})
+
+
+def _log_transition(fact: Transition) -> None:
+    facts: dict[str, object] = {"scope": fact.scope_id}
+    if isinstance(fact, EventTransition):
+        facts |= {"event": fact.event.id, "type": fact.event.type}
+    if names := transitions.resources(fact):
+        facts["resources"] = _few(names)
+    if why := transitions.cause(fact):
+        facts["cause"] = why
+    _log.info(transitions.action(fact), extra=facts)
+
+
+def _few(names: Sequence[ResourceName]) -> list[str]:
+    """A line of a hundred names is read by nobody."""
+    if len(names) <= _MOST_NAMES:
+        return list(names)
+    return [*names[: _MOST_NAMES - 1], f"and {len(names) - _MOST_NAMES + 1} more"]
 
 
 def _facts(record: logging.LogRecord) -> dict[str, object]:
