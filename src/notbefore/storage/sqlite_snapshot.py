@@ -55,7 +55,7 @@ class SqliteSnapshot:
         return streams.bindings(self._all)
 
     def places(self) -> Iterator[Place]:
-        return streams.places(self._all)
+        return streams.places(self._connection)
 
     def event(self, event_id: EventId) -> EventRecord | None:
         row = self._one("SELECT * FROM events WHERE id = ?", event_id)
