@@ -18,7 +18,7 @@ _RIGHT: Final = 130
 _STEP: Final = 26
 _TOP: Final = 62
 _LEAST: Final = 0.1
-_MOST: Final = 100.0
+_MOST: Final = 10.0
 _STYLE: Final = """
 .back { fill: #ffffff } .text { fill: #1f2430 } .soft { fill: #5a6270 }
 .line { stroke: #c9ced6 } .goal { stroke: #1f2430 }
@@ -62,7 +62,7 @@ def place(margin: float) -> float:
 
 def _scale(height: int) -> list[str]:
     parts = []
-    for margin in (0.1, 1.0, 10.0, 100.0):
+    for margin in (0.1, 0.3, 1.0, 3.0, 10.0):
         at, kind = place(margin), "goal" if margin == 1 else "line"
         ends = f'y1="{_TOP - 12}" y2="{height - 12}"'
         parts.append(f'<line class="{kind}" x1="{at:.1f}" x2="{at:.1f}" {ends}/>')
@@ -74,7 +74,7 @@ def _bar(top: int, line: Line, spread: Spread, goal: Goal) -> list[str]:
     margin = goal.margin(spread.median)
     start, end = sorted((place(1.0), place(margin)))
     kind = "met" if margin >= 1 else "missed"
-    what = line.what if len(line.what) <= 60 else line.what[:59] + "…"
+    what = line.what if len(line.what) <= 52 else line.what[:51] + "…"
     figure = f"{page.result(line)} ({page.goal(goal, '')})"
     size = f'width="{max(end - start, 2):.1f}" height="16"'
     return [

@@ -36,7 +36,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
                     listings.append(listed / seconds)
     yield measured(
         "P9",
-        f"p90 of a poll while {many(count, 'events')} are listed {A_SECOND}/s ÷ while they aren't",
+        f"p90 of a poll while {many(count, 'events')} are listed up to {A_SECOND}/s ÷ while not",
         ratios(busy, calm),
         unit="×",
         goal=at_most(3),
