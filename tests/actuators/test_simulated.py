@@ -8,8 +8,8 @@ from notbefore.actuators.simulated import SimulatedActuator, Timing
 from notbefore.clock import VirtualClock
 from notbefore.core.ids import EventId, ScopeId
 from notbefore.core.model import Event, EventStatus, EventType
-from notbefore.service.ports import StoreUnavailableError
-from tests.builders import MINUTE, NOON, SECOND, A, B, an_event, event_id
+from notbefore.service.ports import Report, StoreUnavailableError
+from tests.builders import MINUTE, NOON, SECOND, A, B, C, an_event, event_id
 
 SCOPE1 = ScopeId("scope1")
 TIMINGS = {type_: Timing(impact=MINUTE, span=10 * MINUTE) for type_ in EventType}
@@ -21,21 +21,16 @@ class Listening:
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self.heard: list[tuple[float, str, EventId]] = []
+        self.calls = 0
         self.failures: dict[EventId, list[Exception]] = {}
 
-    async def interrupted(self, scope_id: ScopeId, event_id: EventId) -> None:
-        await self._hear("interrupted", event_id)
-
-    async def restored(self, scope_id: ScopeId, event_id: EventId) -> None:
-        await self._hear("restored", event_id)
-
-    async def completed(self, scope_id: ScopeId, event_id: EventId) -> None:
-        await self._hear("completed", event_id)
-
-    async def _hear(self, what: str, event_id: EventId) -> None:
-        if self.failures.get(event_id):
-            raise self.failures[event_id].pop()
-        self.heard.append(((self._clock.now() - NOON).total_seconds(), what, event_id))
+    async def report(self, *reports: Report) -> None:
+        self.calls += 1
+        for report in reports:
+            if self.failures.get(report.event_id):
+                raise self.failures[report.event_id].pop()
+        at = (self._clock.now() - NOON).total_seconds()
+        self.heard += [(at, report.stage, report.event_id) for report in reports]
 
 
 @pytest.fixture
@@ -103,9 +98,39 @@ async def test_events_that_start_together_are_reported_in_the_order_they_were_ta
     await clock.step(SECOND)
 
     assert listening.heard == [(0, "interrupted", id) for id in ids]
+    assert listening.calls == 1
 
 
-async def test_a_report_that_the_store_could_not_take_is_made_again_and_only_that(
+async def test_what_has_become_due_while_the_server_was_down_is_reported_in_order(
+    clock: VirtualClock, listening: Listening, actuator: SimulatedActuator
+) -> None:
+    """F1, I22"""
+    await clock.step(5 * MINUTE)
+    actuator.begin(SCOPE1, started(B))
+    actuator.begin(SCOPE1, replace(started(A), started_at=NOON - MINUTE))
+
+    await clock.step(SECOND)
+
+    assert [(stage, id) for _, stage, id in listening.heard] == [
+        ("interrupted", A),
+        ("interrupted", B),
+        ("restored", A),
+        ("restored", B),
+    ]
+
+
+async def test_no_end_of_reports_is_made_at_once(
+    clock: VirtualClock, listening: Listening, actuator: SimulatedActuator
+) -> None:
+    for number in range(2_500):
+        actuator.begin(SCOPE1, started(event_id(number)))
+
+    await clock.step(SECOND)
+
+    assert (len(listening.heard), listening.calls) == (2_500, 3)
+
+
+async def test_reports_that_the_store_could_not_take_are_made_again(
     clock: VirtualClock, listening: Listening, actuator: SimulatedActuator
 ) -> None:
     """F4, I22"""
@@ -115,16 +140,17 @@ async def test_a_report_that_the_store_could_not_take_is_made_again_and_only_tha
 
     await clock.step(5 * SECOND)
 
-    assert listening.heard == [(0, "interrupted", B), (2, "interrupted", A)]
+    assert listening.heard == [(2, "interrupted", A), (2, "interrupted", B)]
 
 
-async def test_a_report_that_fails_for_good_keeps_no_other_from_being_made_again(
+async def test_a_report_that_fails_for_good_takes_no_other_with_it(
     clock: VirtualClock, listening: Listening, actuator: SimulatedActuator
 ) -> None:
-    listening.failures = {A: [KeyError("bug")], B: [StoreUnavailableError("full")]}
+    listening.failures = {A: [KeyError("bug"), KeyError("bug")]}
     actuator.begin(SCOPE1, started(A))
     actuator.begin(SCOPE1, started(B))
+    actuator.begin(SCOPE1, started(C))
 
     await clock.step(5 * SECOND)
 
-    assert listening.heard == [(1, "interrupted", B)]
+    assert listening.heard == [(0, "interrupted", B), (0, "interrupted", C)]

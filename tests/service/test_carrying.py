@@ -1,6 +1,7 @@
 """What an actuator reports, in the order and as often as a restart makes it report."""
 
 from notbefore.core.ids import EventId, ScopeId
+from notbefore.service.ports import Report, Stage
 from tests.builders import MINUTE
 from tests.control.steering import Steering, steering
 
@@ -18,12 +19,11 @@ async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up
         carrying = control.services.carrying
         event = await control.schedule("Reboot", "web")
         what = (ScopeId("vm/web"), EventId(event["event_id"]))
-        await carrying.interrupted(*what)
+        await carrying.report(Report(Stage.INTERRUPTED, *what))
         await control.services.timekeeping.step(MINUTE)
-        await carrying.restored(*what)
+        await carrying.report(Report(Stage.RESTORED, *what))
 
-        await carrying.interrupted(*what)
-        await carrying.restored(*what)
+        await carrying.report(Report(Stage.INTERRUPTED, *what), Report(Stage.RESTORED, *what))
 
         assert await actions(control, event["event_id"]) == ["started", "interrupted", "restored"]
         assert (await control.get("/v1/vms/web"))["state"] == "running"
@@ -37,8 +37,7 @@ async def test_a_vm_moves_to_a_host_that_no_other_vm_is_on(anyio_backend: object
         await control.put_fleet({"availability_sets": sets})
         event = await control.schedule("Redeploy", "c-1")
 
-        await control.services.carrying.completed(
-            ScopeId("avset/cache"), EventId(event["event_id"])
-        )
+        completed = Report(Stage.COMPLETED, ScopeId("avset/cache"), EventId(event["event_id"]))
+        await control.services.carrying.report(completed)
 
         assert (await control.get("/v1/vms/c-1"))["host"] == "spare-02"

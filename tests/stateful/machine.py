@@ -26,6 +26,7 @@ from notbefore.core.errors import (
 from notbefore.core.ids import HostName, ResourceName, ScopeId
 from notbefore.core.model import EventSource, EventType
 from notbefore.core.rules import Rules
+from notbefore.service.ports import Report, Stage
 from notbefore.service.scheduling import Request, WorkRequest
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, SECOND, event_id
 from tests.stateful import expectations
@@ -330,18 +331,14 @@ class ScheduledEvents(RuleBasedStateMachine):
         assert life.is_over or life.is_waiting
 
     @precondition(lambda self: self.oracle.under_way())
-    @rule(pick=picks, order=st.permutations(["interrupted", "restored", "completed", "completed"]))
-    def report(self, pick: int, order: list[str]) -> None:
+    @rule(pick=picks, order=st.permutations([*Stage, Stage.COMPLETED]))
+    def report(self, pick: int, order: list[Stage]) -> None:
         """Actuators may repeat themselves, in any order. The first completion counts."""
         life = _chosen(self.oracle.under_way(), pick)
-        reports = {
-            "interrupted": self.app.carrying.interrupted,
-            "restored": self.app.carrying.restored,
-            "completed": self.app.carrying.completed,
-        }
-        for name in order:
+        for stage in order:
             was_over = life.is_over
-            answer, heard = self.observer.attempt(reports[name](life.scope_id, life.event.id))
+            report = Report(stage, life.scope_id, life.event.id)
+            answer, heard = self.observer.attempt(self.app.carrying.report(report))
             assert answer is None
             assert not was_over or changed_nothing(heard), "I18: a late report changed something"
 

@@ -3,17 +3,26 @@
 Reports may come late and more than once; one that comes after the event is over changes nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import count
+from typing import assert_never
 
 from notbefore.core import lifecycle
 from notbefore.core.change import Change
 from notbefore.core.errors import ClosedEventError, UnknownEventError
-from notbefore.core.ids import EventId, HostName, ResourceName, ScopeId
+from notbefore.core.ids import EventId, HostName, ResourceName
 from notbefore.core.model import Actor, Event, EventStatus, EventType, Scope
 from notbefore.core.transitions import Started
 from notbefore.service.deciding import Decider, save
-from notbefore.service.ports import Actuator, Commit, EventRecord, HistoryFilter, Transaction
+from notbefore.service.ports import (
+    Actuator,
+    Commit,
+    EventRecord,
+    HistoryFilter,
+    Report,
+    Stage,
+    Transaction,
+)
 
 _ACTUATOR = Actor(name="actuator")
 _SPARE_HOSTS = "spare hosts used"
@@ -24,16 +33,15 @@ class Carrying:
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
 
-    async def interrupted(self, scope_id: ScopeId, event_id: EventId) -> None:
-        await self._report(scope_id, event_id, lambda s, tx: _interrupt(s, event_id, tx))
+    async def report(self, *reports: Report) -> None:
+        def work(tx: Transaction) -> None:
+            for report in reports:
+                scope = tx.load(report.scope_id)
+                event = scope.events.get(report.event_id)
+                if event is not None and event.status is EventStatus.STARTED:
+                    save(tx, _decide(report.stage, scope, event, tx), by=_ACTUATOR)
 
-    async def restored(self, scope_id: ScopeId, event_id: EventId) -> None:
-        await self._report(
-            scope_id, event_id, lambda s, tx: lifecycle.restore(s, event_id, now=tx.now)
-        )
-
-    async def completed(self, scope_id: ScopeId, event_id: EventId) -> None:
-        await self._report(scope_id, event_id, lambda s, tx: _complete(s, event_id, tx))
+        await self._decider.decide(work)
 
     async def complete_by_hand(self, event_id: EventId, *, by: Actor) -> EventRecord:
         """Somebody says that a Started event is done, ahead of the actuator."""
@@ -54,26 +62,24 @@ class Carrying:
         for record in await self._decider.ask(lambda snapshot: snapshot.started()):
             actuator.begin(record.scope_id, record.event)
 
-    async def _report(
-        self,
-        scope_id: ScopeId,
-        event_id: EventId,
-        decide: Callable[[Scope, Transaction], Change],
-    ) -> None:
-        def work(tx: Transaction) -> None:
-            scope = tx.load(scope_id)
-            event = scope.events.get(event_id)
-            if event is not None and event.status is EventStatus.STARTED:
-                save(tx, decide(scope, tx), by=_ACTUATOR)
-
-        await self._decider.decide(work)
-
 
 def hand_over(commit: Commit, actuator: Actuator) -> None:
     """Give the actuator what a commit has started."""
     for fact in commit.transitions:
         if isinstance(fact, Started):
             actuator.begin(fact.scope_id, fact.event)
+
+
+def _decide(stage: Stage, scope: Scope, event: Event, tx: Transaction) -> Change:
+    match stage:
+        case Stage.INTERRUPTED:
+            return _interrupt(scope, event.id, tx)
+        case Stage.RESTORED:
+            return lifecycle.restore(scope, event.id, now=tx.now)
+        case Stage.COMPLETED:
+            return _complete(scope, event.id, tx)
+        case other:
+            assert_never(other)
 
 
 def _interrupt(scope: Scope, event_id: EventId, tx: Transaction) -> Change:

@@ -8,6 +8,7 @@ run again when a race is lost. Such a function must not keep state between runs.
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 from notbefore.core.change import Change
@@ -316,12 +317,25 @@ class Actuator(Protocol):
         """Take a Started event up. May come again for the same event after a restart."""
 
 
+class Stage(StrEnum):
+    """How far the work of a Started event has come."""
+
+    INTERRUPTED = "interrupted"
+    RESTORED = "restored"
+    COMPLETED = "completed"
+
+
+class Report(NamedTuple):
+    stage: Stage
+    scope_id: ScopeId
+    event_id: EventId
+
+
 class Reports(Protocol):
     """What an actuator says. Each report may come more than once."""
 
-    async def interrupted(self, scope_id: ScopeId, event_id: EventId) -> None: ...
-    async def restored(self, scope_id: ScopeId, event_id: EventId) -> None: ...
-    async def completed(self, scope_id: ScopeId, event_id: EventId) -> None: ...
+    async def report(self, *reports: Report) -> None:
+        """In this order, and in one transaction. Raises StoreUnavailableError."""
 
 
 # --- what the metadata listener asks for ---------------------------------------------------------
