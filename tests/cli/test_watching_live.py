@@ -35,14 +35,27 @@ class Watcher:
 
 
 @contextmanager
+def interruptible() -> Iterator[None]:
+    """Who is started in here can be interrupted, as from a terminal.
+
+    Whatever runs in the background of a script has Ctrl-C ignored, and hands that on.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def watching(served: Served, *words: str) -> Iterator[Watcher]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "notbefore", "events", "--watch", *words],
-        env={**PLAIN, "NOTBEFORE_CONTROL": served.address},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as running:
+    with interruptible():
+        started = subprocess.Popen(
+            [sys.executable, "-m", "notbefore", "events", "--watch", *words],
+            env={**PLAIN, "NOTBEFORE_CONTROL": served.address},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    with started as running:
         try:
             yield Watcher(running)
         finally:
