@@ -60,15 +60,17 @@ mutants: .venv/.dev ## prove that the tests catch small wrong edits
 
 # uv is wanted for this one step only, so it lives in an environment of its own. Addresses of
 # package indexes and paths of machines stay out of the files: whoever installs has their own.
-COMPILE = .venv-constraints/bin/uv --quiet pip compile pyproject.toml constraints/build.in \
-	--universal --python-version 3.11 --generate-hashes --no-config --no-emit-index-url \
-	--no-emit-find-links --no-annotate --custom-compile-command 'make constraints'
+PIN = .venv-constraints/bin/uv --quiet pip compile --universal --python-version 3.11 \
+	--generate-hashes --no-config --no-emit-index-url --no-emit-find-links --no-annotate \
+	--custom-compile-command 'make constraints'
+COMPILE = $(PIN) pyproject.toml constraints/build.in
 
 constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	$(PYTHON) -m venv .venv-constraints
 	.venv-constraints/bin/pip install --quiet --disable-pip-version-check uv
 	$(COMPILE) $(ARGS) --extra server --extra dev --extra docs --output-file constraints/dev.txt
 	$(COMPILE) --extra server --constraint constraints/dev.txt --output-file constraints/server.txt
+	$(PIN) $(ARGS) constraints/az.in --output-file constraints/az.txt
 	rm -rf .venv-constraints
 
 clean: ## remove all that was made here

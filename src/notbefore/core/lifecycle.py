@@ -58,6 +58,7 @@ from notbefore.core.transitions import (
 )
 
 NO_IDS: Final[frozenset[EventId]] = frozenset()
+_DOWN: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,8 @@ class Plan:
     duration: timedelta | None = None
     description: str = ""
     maintenance: MaintenanceId | None = None
+    silent: bool = False
+    """Whether nobody is to be told: carried out at once and recorded, as on an inactive scope."""
 
 
 # --- what people, VMs and actuators ask for ------------------------------------------------------
@@ -101,7 +104,7 @@ def schedule(scope: Scope, plan: Plan, *, rules: Rules, now: datetime) -> Change
         not_before=notice.not_before(now, lead),
         description=plan.description,
         duration=plan.duration,
-        announced=scope.active,
+        announced=scope.active and not plan.silent,
         approval=_approval_by_policy(scope, plan, now),
         maintenance=plan.maintenance,
     )
@@ -306,7 +309,7 @@ def _refuse_unfit(scope: Scope, plan: Plan, resources: tuple[Resource, ...], rul
         is_spot = resource.priority is Priority.SPOT
         if plan.type is EventType.PREEMPT and not is_spot:
             raise NotSpotError(resource.name)
-        if plan.type is EventType.TERMINATE and is_spot:
+        if plan.type is EventType.TERMINATE and is_spot and not plan.silent:
             raise SpotTerminateError(resource.name)
     if plan.source is EventSource.USER and rules.max_user_events is not None:
         is_open = [event.source is EventSource.USER for event in scope.events.values()]
@@ -348,7 +351,7 @@ def _approval_by_policy(scope: Scope, plan: Plan, now: datetime) -> Approval | N
     if (
         (by_user and plan.type is EventType.REBOOT and policy.approves_user_reboot)
         or (by_user and plan.type is EventType.REDEPLOY and policy.approves_user_redeploy)
-        or (policy.approves_when_all_down and states == {ResourceState.DEALLOCATED})
+        or (policy.approves_when_all_down and states <= _DOWN)
     ):
         return Approval(by="policy", at=now, by_policy=True)
     return None

@@ -63,6 +63,8 @@ class ResourceState(StrEnum):
     RUNNING = "running"
     INTERRUPTED = "interrupted"
     """An event is being carried out on it: frozen, restarting or moving."""
+    STOPPED = "stopped"
+    """Switched off, but still on its host."""
     DEALLOCATED = "deallocated"
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache
 
 from notbefore.core.ids import EventId, ResourceName, ScopeId
-from notbefore.core.model import Event, StartCause
+from notbefore.core.model import Event, ResourceState, StartCause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +107,11 @@ class ResourceRemoved(ResourceTransition):
     pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerChanged(ResourceTransition):
+    state: ResourceState
+
+
 def action(fact: Transition) -> str:
     """What happened, as one word for records: `started`, `resource_added`."""
     return _word(type(fact).__name__)
@@ -119,6 +124,8 @@ def cause(fact: Transition) -> str:
             return fact.cause.value
         case Canceled():
             return fact.reason
+        case PowerChanged():
+            return fact.state.value
         case _:
             return ""
 

@@ -36,6 +36,8 @@ class Model:
     eviction_policy: EvictionPolicy = EvictionPolicy.DEALLOCATE
     terminate_notice: timedelta | None = None
     """None where terminate notifications are off."""
+    image_notice: timedelta | None = None
+    """None where nobody is told of a new OS image."""
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

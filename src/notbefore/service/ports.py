@@ -53,6 +53,10 @@ class Profile:
     """Whether that scale set's orchestration mode is Flexible."""
     availability_set: str = ""
     placement_group_id: str = ""
+    model_revision: int = 0
+    """Which model of its scale set the VM was made from, or brought to."""
+    image_notice: timedelta | None = None
+    """That model's notice of a new OS image; None where nobody is told of one."""
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -118,6 +122,53 @@ class HistoryRow:
     event_type: EventType | None
     resources: tuple[ResourceName, ...]
     cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What somebody declared under a ResourceId, and what has come of it.
+
+    VMs and their scopes are the truth about the fleet. This holds what they can't tell: the words
+    of whoever declared them, what no VM is part of, and the counters of a scale set.
+    """
+
+    path: str
+    """The ResourceId as it was first written. Paths are compared in any letter case."""
+    document: str
+    """JSON that the control plane alone can read."""
+    created_at: datetime
+    revision: int = 0
+    """Of a scale set's model; moves when the model does."""
+    next_instance: int = 0
+    """Of a scale set: the number its next instance gets. No number is used twice."""
+    is_going: bool = False
+    """Whether it is to be gone as soon as its last VM is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """Something that takes its time, for whoever asked to look how far it is.
+
+    It has no state of its own: it is over when its events are.
+    """
+
+    id: str
+    path: str
+    """The ResourceId of what is operated on."""
+    action: str
+    started_at: datetime
+    event_ids: tuple[EventId, ...] = ()
+    failure_code: str = ""
+    """Why it failed before there was any event; empty where it did not."""
+    failure: str = ""
+
+
+class GroupPlace(NamedTuple):
+    """A resource group that VMs are in."""
+
+    subscription_id: str
+    name: str
+    location: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +308,21 @@ class Snapshot(Protocol):
     def note(self, key: str) -> str | None:
         """A remark that `put_note` left."""
 
+    def holder(self, address: str) -> ResourceName | None:
+        """The VM that is bound to an address."""
+
+    def scope_ids(self, prefix: str) -> list[ScopeId]:
+        """Of the scopes whose ids begin so, in any letter case; the oldest first."""
+
+    def resource_groups(self) -> list[GroupPlace]:
+        """That VMs are in, each once, by name. A group with VMs in two locations is there twice."""
+
+    def declaration(self, path: str) -> Declaration | None: ...
+    def declarations(self, prefix: str) -> Iterator[Declaration]:
+        """Those whose paths begin so, in any letter case; in order of path."""
+
+    def operation(self, operation_id: str) -> OperationRecord | None: ...
+
 
 class Transaction(Snapshot, Protocol):
     """All of it is committed, or nothing."""
@@ -277,6 +343,15 @@ class Transaction(Snapshot, Protocol):
         """Give a saved VM its address and profile. Raises AddressTakenError."""
 
     def put_note(self, key: str, value: str) -> None: ...
+    def declare(self, declaration: Declaration) -> None:
+        """Add it, or put it in the place of the one with this path."""
+
+    def withdraw(self, path: str) -> None:
+        """Remove a declaration; that of no path changes nothing."""
+
+    def open_operation(self, operation: OperationRecord) -> None: ...
+    def record(self, action: str, *, by: Actor, cause: str) -> None:
+        """One row of history for what concerns no scope, such as a caller who was turned away."""
 
 
 class Store(Protocol):
