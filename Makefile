@@ -1,16 +1,20 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check fmt bench bench-smoke docs mutants constraints clean FORCE
+.PHONY: help venv az run test check fmt bench bench-smoke docs mutants constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 CODE := src tests $(wildcard tools benchmarks)
 
-# Scripts in .venv name this directory and the Python that made it. If it was copied here, or that
-# Python has gone, or an installation broke off, the stamps mean nothing and all is made anew.
+# Scripts in .venv and .venv-az name this directory and the Python that made them. If one was copied
+# here, or that Python has gone, or an installation broke off, its stamps mean nothing and it is
+# made anew.
 ifneq ($(shell $(BIN)/python -c "print(open('.venv/.whole').read().strip())" 2>/dev/null),$(CURDIR))
 STALE := FORCE
+endif
+ifneq ($(shell .venv-az/bin/python -c "print(open('.venv-az/.whole').read().strip())" 2>/dev/null),$(CURDIR))
+STALE_AZ := FORCE
 endif
 
 help: ## list the commands
@@ -22,14 +26,19 @@ help: ## list the commands
 .venv/.dev: constraints/dev.txt pyproject.toml $(STALE)
 	@$(PYTHON) tools/environment.py dev
 
+.venv-az/.az: constraints/az.txt $(STALE_AZ)
+	@$(PYTHON) tools/environment.py az
+
 venv: .venv/.dev ## make .venv with all that development needs
+
+az: .venv-az/.az ## make .venv-az with the az that tests drive the server with
 
 run: .venv/.server ## serve; pass flags as ARGS="--clock paused"
 	@exec $(BIN)/notbefore serve $(ARGS)
 
-test: check ## run the checks and every test, and measure coverage
+test: check .venv-az/.az ## run the checks and every test, and measure coverage
 	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto $(ARGS)
+	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='src/notbefore/core/*' --fail-under=100
@@ -74,5 +83,5 @@ constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	rm -rf .venv-constraints
 
 clean: ## remove all that was made here
-	rm -rf .venv .venv.lock .venv-constraints site .coverage .coverage.* .mypy_cache \
-		.pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv.lock .venv-az .venv-az.lock .venv-constraints site .coverage .coverage.* \
+		.mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

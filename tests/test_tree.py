@@ -117,7 +117,7 @@ def test_only_settings_read_the_environment() -> None:
     assert readers <= {"settings.py", "agent/settings.py"}
 
 
-@pytest.mark.parametrize("constraints", ["server.txt", "dev.txt"])
+@pytest.mark.parametrize("constraints", ["server.txt", "dev.txt", "az.txt"])
 def test_constraints_hold_pins_and_hashes_and_no_address(constraints: str) -> None:
     assert pins(constraints)
 

@@ -1,7 +1,8 @@
-"""Make .venv, or bring it up to date: `python3 tools/environment.py server|dev`.
+"""Make .venv or .venv-az, or bring it up to date: `python3 tools/environment.py server|dev|az`.
 
-A `.venv` is either whole or made anew: the mark of a whole one is taken away before anything is
-installed and put back at the end. This runs before anything is installed, and the Python that
+An environment is either whole or made anew: the mark of a whole one is taken away before anything
+is installed and put back at the end. The az CLI has one of its own, because it pins hundreds of
+packages that are none of ours. This runs before anything is installed, and the Python that
 runs it may be too old to use: standard library only, and no syntax newer than Python 3.6.
 """
 
@@ -13,33 +14,35 @@ from pathlib import Path
 from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
-WHOLE = VENV / ".whole"
 OLDEST = (3, 11)
+VENVS = {"server": ROOT / ".venv", "dev": ROOT / ".venv", "az": ROOT / ".venv-az"}
 # What the Makefile looks at. All that serving needs is among what development needs.
-STAMPS = {"server": (".server",), "dev": (".server", ".dev")}
+STAMPS = {"server": (".server",), "dev": (".server", ".dev"), "az": (".az",)}
 
 
 def main(wanted: str) -> None:
-    """Install what is pinned in constraints/`wanted`.txt, then the project itself."""
+    """Install what is pinned in constraints/`wanted`.txt; beside our own pins, the project too."""
     refuse_if_unusable()
-    with (ROOT / ".venv.lock").open("w") as lock:
+    venv = VENVS[wanted]
+    python = venv / "bin" / "python"
+    whole = venv / ".whole"
+    with (ROOT / f"{venv.name}.lock").open("w") as lock:
         wait_for(lock)
-        if WHOLE.exists() and WHOLE.read_text().strip() == str(ROOT) and PYTHON.exists():
-            WHOLE.unlink()
+        if whole.exists() and whole.read_text().strip() == str(ROOT) and python.exists():
+            whole.unlink()
         else:
-            print("Making .venv", flush=True)
-            run(sys.executable, "-m", "venv", "--clear", str(VENV))
+            print(f"Making {venv.name}", flush=True)
+            run(sys.executable, "-m", "venv", "--clear", str(venv))
         print(f"Installing what constraints/{wanted}.txt pins", flush=True)
-        pip("--require-hashes", "-r", str(ROOT / "constraints" / f"{wanted}.txt"))
-        # pip wants hashes for all or for none, and a working tree has none. Without dependencies
-        # and without an isolated build there is nothing else it could fetch.
-        pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
-        # Scripts in .venv name this directory, so a copied .venv is no longer whole.
-        WHOLE.write_text(f"{ROOT}\n")
+        pip(python, "--require-hashes", "-r", str(ROOT / "constraints" / f"{wanted}.txt"))
+        if wanted != "az":
+            # pip wants hashes for all or for none, and a working tree has none. Without
+            # dependencies and without an isolated build there is nothing else it could fetch.
+            pip(python, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
+        # Scripts in an environment name its directory, so a copied one is no longer whole.
+        whole.write_text(f"{ROOT}\n")
         for stamp in STAMPS[wanted]:
-            (VENV / stamp).touch()
+            (venv / stamp).touch()
 
 
 def refuse_if_unusable() -> None:
@@ -64,8 +67,8 @@ def wait_for(lock: TextIO) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def pip(*arguments: str) -> None:
-    run(str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
+def pip(python: Path, *arguments: str) -> None:
+    run(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
 
 
 def run(*command: str) -> None:
