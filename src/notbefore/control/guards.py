@@ -6,9 +6,11 @@ the Host header, though, nor leave Origin out of a request that changes somethin
 
 import ipaddress
 import re
+from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from notbefore.control.errors import ForeignHostError, ForeignOriginError, RequestError, refusal
@@ -20,13 +22,20 @@ _AUTHORITY: Final = re.compile(r"(?:\[(?P<address>[^\[\]]+)\]|(?P<name>[^\[\]:]+
 class SameSite:
     """Refuses requests for another name, or from pages of another origin."""
 
-    def __init__(self, app: ASGIApp, *, allowed_hosts: frozenset[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        allowed_hosts: frozenset[str],
+        refuse: Callable[[RequestError], Response] = refusal,
+    ) -> None:
         self._app = app
+        self._refuse = refuse
         self._allowed = _ALWAYS | {host.lower() for host in allowed_hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         error = self._error(scope) if scope["type"] == "http" else None
-        app = self._app if error is None else refusal(error)
+        app = self._app if error is None else self._refuse(error)
         await app(scope, receive, send)
 
     def _error(self, scope: Scope) -> RequestError | None:

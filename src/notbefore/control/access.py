@@ -1,0 +1,298 @@
+"""Who may do what on the ARM listener: deny by default, and keep a record of whom.
+
+The rule that must stay true: nobody is admitted whose token was not checked, except on an
+emulator's own machine, where everybody is admin. A refusal says what is missing, never what a
+secret should have been.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from notbefore.control.errors import RequestError
+from notbefore.core.model import Actor
+from notbefore.service.deciding import Decider
+from notbefore.service.identities import (
+    BadTokenError,
+    Bearer,
+    Claims,
+    IssuedToken,
+    Principal,
+    Role,
+    TokensUnavailableError,
+)
+from notbefore.service.ports import (
+    Principals,
+    StoreUnavailableError,
+    TokenIssuer,
+    TokenReader,
+    Transaction,
+)
+
+__all__ = [
+    "Access",
+    "AccessError",
+    "Identities",
+    "InvalidTokenError",
+    "MissingTokenError",
+    "Role",
+    "RoleTooLowError",
+    "SignInError",
+    "audiences_of",
+]
+
+_AZURE_AUDIENCES: Final = ("https://management.azure.com", "https://management.core.windows.net")
+"""What clients ask tokens for that were told of no other cloud."""
+_NOBODY: Final = "local"
+"""What the history calls someone on an emulator's machine who did not say who they are."""
+_MOST_ADDRESSES: Final = 256
+_BETWEEN_RECORDS: Final = 1.0
+
+
+class AccessError(RequestError):
+    """Somebody is not admitted."""
+
+
+class MissingTokenError(AccessError):
+    def __init__(self) -> None:
+        super().__init__(
+            "the request has no bearer token: sign in with a VM's identity, a service principal,"
+            " or a token of `notbefore token create`",
+            field="Authorization",
+        )
+
+
+class InvalidTokenError(AccessError):
+    def __init__(self, why: str) -> None:
+        super().__init__(why, field="Authorization")
+
+
+class RoleTooLowError(AccessError):
+    def __init__(self, name: str, *, needs: Role, has: Role) -> None:
+        super().__init__(f"this needs the role {needs}, and {name!r} has the role {has}")
+        self.name = name
+        self.needs = needs
+        self.has = has
+
+
+class SignInError(Exception):
+    """No service principal has this client id and secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identities:
+    """All that a decision to admit somebody rests on."""
+
+    issuer: TokenIssuer
+    reader: TokenReader
+    principals: Principals
+    audiences: Collection[str]
+    """Who tokens must be for, as `audiences_of` has them."""
+    vm_role: Role
+    open_on_loopback: bool
+    """Whether everybody on this machine is admin, as in an emulator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    actor: Actor
+    role: Role
+
+
+class Access:
+    def __init__(
+        self, identities: Identities, decider: Decider, *, monotonic: Callable[[], float]
+    ) -> None:
+        """`monotonic` spaces the records of refusals, in seconds."""
+        self._identities = identities
+        self._decider = decider
+        self._refusals = _Refusals(monotonic)
+        self._audiences = {_folded(each) for each in identities.audiences}
+
+    async def admit(self, *, authorization: str | None, address: str, needs: Role) -> Actor:
+        """Who this is, if they may. `authorization` is the header's value; None for none.
+
+        Raises AccessError, StoreUnavailableError.
+        """
+        if self._identities.open_on_loopback and _is_loopback(address):
+            return await self._local(authorization, address)
+        name = ""
+        try:
+            known = await self._known(authorization, address)
+            name = known.actor.name
+            if not known.role.covers(needs):
+                raise RoleTooLowError(name, needs=needs, has=known.role)
+        except AccessError as error:
+            await self._record(Actor(name=name or "unknown", address=address), str(error))
+            raise
+        return known.actor
+
+    async def sign_in(
+        self, client_id: str, secret: str, *, audience: str, address: str
+    ) -> IssuedToken:
+        """A token for a service principal. Raises SignInError, TokensUnavailableError."""
+        found = _by_secret(self._identities.principals.current(), client_id, secret)
+        if found is None:
+            unknown = Actor(name="unknown", address=address)
+            await self._record(unknown, "sign-in with a wrong client id or secret")
+            raise SignInError("no service principal has this client id and secret")
+        bearer = Bearer(subject=found.client_id, object_id=found.client_id)
+        return await self._identities.issuer.issue(bearer, audience=audience)
+
+    async def key_set(self) -> Mapping[str, object]:
+        """The public keys that tokens can be checked with."""
+        return await self._identities.reader.key_set()
+
+    async def _local(self, authorization: str | None, address: str) -> Actor:
+        """Admin, whoever it is; the name is for the history alone."""
+        try:
+            known = await self._known(authorization, address)
+        except AccessError:
+            return Actor(name=_NOBODY, address=address)
+        # Not as the VM whose token it may be: that could approve for its own scope only.
+        return Actor(name=known.actor.name, address=address)
+
+    async def _known(self, authorization: str | None, address: str) -> _Known:
+        text = _bearer_token(authorization)
+        if text.count(".") != 2:
+            return _named(_by_token(self._identities.principals.current(), text), address)
+        try:
+            claims = await self._identities.reader.read(text)
+        except (BadTokenError, TokensUnavailableError) as error:
+            raise InvalidTokenError(str(error)) from error
+        self._check_audience(claims)
+        if claims.bearer.resource_path:
+            return await self._vm(claims.bearer, address)
+        return _named(self._by_client_id(claims.bearer.subject), address)
+
+    def _check_audience(self, claims: Claims) -> None:
+        if _folded(claims.audience) not in self._audiences:
+            raise InvalidTokenError(
+                f"the token is for {claims.audience[:200]!r}, not for this server:"
+                f" ask for one with the resource {min(self._audiences)!r}"
+            )
+
+    async def _vm(self, bearer: Bearer, address: str) -> _Known:
+        """A token outlives its VM by up to an hour, and must not."""
+        binding = await self._decider.ask(lambda snapshot: snapshot.binding(bearer.subject))
+        if binding is None or binding.profile.vm_id != bearer.object_id:
+            raise InvalidTokenError(f"the VM {bearer.subject!r}, whose token this is, is gone")
+        actor = Actor(name=binding.name, address=address, resource=binding.name)
+        return _Known(actor=actor, role=self._identities.vm_role)
+
+    def _by_client_id(self, client_id: str) -> Principal | None:
+        current = self._identities.principals.current()
+        return next((each for each in current if each.client_id == client_id), None)
+
+    async def _record(self, by: Actor, cause: str) -> None:
+        if not self._refusals.is_news(by.address):
+            return
+
+        def record(tx: Transaction) -> None:
+            tx.record("refused", by=by, cause=cause)
+
+        # Whoever may not is turned away all the same when that can't be written down.
+        with suppress(StoreUnavailableError):
+            await self._decider.decide(record)
+
+
+class _Refusals:
+    """Which of them are recorded: one a second for each address, and of so many addresses.
+
+    Nobody can fill the disk, or the memory, by being refused.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._recorded: dict[str, float] = {}
+        """In the order of their times."""
+
+    def is_news(self, address: str) -> bool:
+        now = self._monotonic()
+        neighbours = _neighbourhood(address)
+        while self._recorded:
+            oldest = next(iter(self._recorded))
+            if now - self._recorded[oldest] < _BETWEEN_RECORDS:
+                break
+            del self._recorded[oldest]
+        if neighbours in self._recorded or len(self._recorded) >= _MOST_ADDRESSES:
+            return False
+        self._recorded[neighbours] = now
+        return True
+
+
+def audiences_of(arm_url: str, names: Collection[str]) -> tuple[str, ...]:
+    """Every url that the listener goes by, and Azure's own."""
+    url = urlsplit(arm_url)
+    port = "" if url.port is None else f":{url.port}"
+    hosts = dict.fromkeys(["localhost", "127.0.0.1", "[::1]", *names])
+    own = [f"{url.scheme}://{host}{port}" for host in hosts]
+    return tuple(dict.fromkeys([arm_url, *own, *_AZURE_AUDIENCES]))
+
+
+def _bearer_token(authorization: str | None) -> str:
+    if authorization is None:
+        raise MissingTokenError
+    scheme, _, text = authorization.strip().partition(" ")
+    if scheme.lower() != "bearer" or not text.strip():
+        raise InvalidTokenError("the Authorization header must be `Bearer`, a space and a token")
+    return text.strip()
+
+
+def _named(principal: Principal | None, address: str) -> _Known:
+    if principal is None:
+        raise InvalidTokenError("nobody has this token: it was revoked, or never created")
+    return _Known(actor=Actor(name=principal.name, address=address), role=principal.role)
+
+
+def _by_token(principals: Collection[Principal], text: str) -> Principal | None:
+    """Every one is looked at, so that the time it takes tells nothing."""
+    digest = _digest(text)
+    found = None
+    for each in principals:
+        if hmac.compare_digest(each.token_sha256.encode(), digest):
+            found = each
+    return found
+
+
+def _by_secret(principals: Collection[Principal], client_id: str, secret: str) -> Principal | None:
+    digest = _digest(secret)
+    found = None
+    for each in principals:
+        is_it = hmac.compare_digest(each.secret_sha256.encode(), digest)
+        if is_it and each.client_id.casefold() == client_id.casefold():
+            found = each
+    return found
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest().encode()
+
+
+def _folded(audience: str) -> str:
+    return audience.rstrip("/").lower()
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
+
+
+def _neighbourhood(address: str) -> str:
+    """One household has as many addresses of IPv6 as it likes, all within a network of 64 bits."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+    return address

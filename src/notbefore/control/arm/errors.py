@@ -1,0 +1,173 @@
+"""What a refusal is to ARM's clients: the one table of statuses and codes, and the one shape.
+
+The rule that must stay true: whatever goes wrong, the answer is `{"error": {"code", "message"}}`,
+which is what `az` and the SDKs print.
+"""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import ClientDisconnect
+
+from notbefore.control import errors as control
+from notbefore.control.arm.answers import ArmAnswer
+from notbefore.control.errors import RequestError
+from notbefore.core import errors as core
+from notbefore.core.errors import RefusalError
+from notbefore.service import errors as service
+from notbefore.service.fleet_plan import AddressesExhaustedError, InvalidFleetError
+from notbefore.service.ports import StoreUnavailableError
+from notbefore.service.resource_ids import InvalidResourceIdError
+
+_log = logging.getLogger(__name__)
+
+_RETRY_AFTER: Final = "1"
+_LONGEST_MESSAGE: Final = 2000
+"""Whoever sends a book gets a page back."""
+
+
+class ArmError(Exception):
+    """An answer that says no, in ARM's own words: for what only the wire knows of."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        code: str,
+        message: str,
+        *,
+        target: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`target` is the field at fault."""
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.target = target
+        self.headers = headers or {}
+
+
+def bad_request(code: str, message: str, *, target: str | None = None) -> ArmError:
+    return ArmError(HTTPStatus.BAD_REQUEST, code, message, target=target)
+
+
+def invalid_parameter(target: str, message: str) -> ArmError:
+    """A field whose value is none that it can have."""
+    return bad_request("InvalidParameter", message, target=target)
+
+
+def resource_not_found(path: str) -> ArmError:
+    return ArmError(
+        HTTPStatus.NOT_FOUND, "ResourceNotFound", f"The resource '{path}' was not found."
+    )
+
+
+def resource_group_not_found(name: str) -> ArmError:
+    return ArmError(
+        HTTPStatus.NOT_FOUND,
+        "ResourceGroupNotFound",
+        f"Resource group '{name}' could not be found.",
+    )
+
+
+def conflict(code: str, message: str) -> ArmError:
+    return ArmError(HTTPStatus.CONFLICT, code, message)
+
+
+Meaning = tuple[HTTPStatus, str]
+
+_NOT_FOUND: Final[Meaning] = (HTTPStatus.NOT_FOUND, "ResourceNotFound")
+_CONFLICT: Final[Meaning] = (HTTPStatus.CONFLICT, "Conflict")
+_NOT_ALLOWED: Final[Meaning] = (HTTPStatus.CONFLICT, "OperationNotAllowed")
+_INVALID: Final[Meaning] = (HTTPStatus.BAD_REQUEST, "InvalidParameter")
+_FORBIDDEN: Final[Meaning] = (HTTPStatus.FORBIDDEN, "AuthorizationFailed")
+
+MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
+    control.BadRequestError: (HTTPStatus.BAD_REQUEST, "InvalidRequestContent"),
+    control.BodyTooLargeError: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestContentTooLarge"),
+    control.ForeignHostError: (HTTPStatus.FORBIDDEN, "ForeignHost"),
+    control.ForeignOriginError: (HTTPStatus.FORBIDDEN, "ForeignOrigin"),
+    core.UnknownEventError: _NOT_FOUND,
+    core.UnknownResourceError: _NOT_FOUND,
+    core.UnknownScopeError: _NOT_FOUND,
+    core.UnknownHostError: _NOT_FOUND,
+    core.AlreadyStartedError: _CONFLICT,
+    core.NotStartedError: _CONFLICT,
+    core.ClosedEventError: _CONFLICT,
+    core.MaintenanceConflictError: _CONFLICT,
+    core.DuplicateEventError: _CONFLICT,
+    core.DuplicateResourceError: _CONFLICT,
+    core.TooManyUserEventsError: _NOT_ALLOWED,
+    # Both are about what a VM is rather than about what was sent.
+    core.NotSpotError: _NOT_ALLOWED,
+    core.SpotTerminateError: _NOT_ALLOWED,
+    core.NotOwnResourceError: _FORBIDDEN,
+    service.NameTakenError: _CONFLICT,
+    service.AddressTakenError: _CONFLICT,
+    service.RealClockError: _CONFLICT,
+    # What Azure says of a quota that is used up.
+    AddressesExhaustedError: _NOT_ALLOWED,
+    core.InvalidIdError: _INVALID,
+    core.NoResourcesError: _INVALID,
+    core.SeveralUpdateDomainsError: _INVALID,
+    core.NoticeTooShortError: _INVALID,
+    core.NoticeTooLongError: _INVALID,
+    core.ShortNoticeForbiddenError: _INVALID,
+    core.BadDurationError: _INVALID,
+    core.DescriptionTooLongError: _INVALID,
+    core.NotMaintainableError: _INVALID,
+    service.HostSharedError: _INVALID,
+    service.BadSpeedError: _INVALID,
+    service.BadStepError: _INVALID,
+    InvalidFleetError: _INVALID,
+    InvalidResourceIdError: _INVALID,
+}
+
+
+def answer(error: Exception, *, request_id: str) -> ArmAnswer:
+    """What a client is told. A fault of ours goes to the log under the id of the request."""
+    match error:
+        case ArmError():
+            return _error(
+                (error.status, error.code), error.message, error.target, headers=error.headers
+            )
+        case RefusalError() | RequestError():
+            return _error(MEANING.get(type(error), _INVALID), str(error))
+        case StoreUnavailableError():
+            return _error(
+                (HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable"),
+                str(error) or "the store can't be reached; nothing has changed",
+                headers={"Retry-After": _RETRY_AFTER},
+            )
+        case ClientDisconnect():
+            # Nobody reads this; it keeps a hung-up caller from looking like a fault of ours.
+            return _error((HTTPStatus.BAD_REQUEST, "ClientDisconnected"), "the caller hung up")
+        case _:
+            _log.error("a request failed", extra={"request": request_id}, exc_info=error)
+            return _error(
+                (HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError"),
+                f"the server failed at this request; its log says why, under {request_id}",
+            )
+
+
+def error_body(code: str, message: str, target: str | None = None) -> dict[str, object]:
+    """The inside of `error`, which operations and lists of results have too."""
+    body: dict[str, object] = {"code": code, "message": message[:_LONGEST_MESSAGE]}
+    if target is not None:
+        body["target"] = target
+    return body
+
+
+def _error(
+    meaning: Meaning,
+    message: str,
+    target: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> ArmAnswer:
+    status, code = meaning
+    return ArmAnswer(
+        status=status, body={"error": error_body(code, message, target)}, headers=headers or {}
+    )

@@ -1,0 +1,42 @@
+"""What the ARM listener calls. The composition puts it together; nothing here knows an adapter."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from notbefore.control.access import Role
+from notbefore.core.ids import EventId
+from notbefore.core.model import Actor
+from notbefore.core.rules import Rules
+from notbefore.service.approving import Approving
+from notbefore.service.deciding import Decider
+from notbefore.service.fleet_plan import Network
+
+
+class Access(Protocol):
+    async def admit(self, *, authorization: str | None, address: str, needs: Role) -> Actor:
+        """Who this is, if they may. `authorization` is the header's value; None for none.
+
+        Raises a RequestError for whoever is not known, or may not.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmServices:
+    """Instants come from the transaction: `tx.now`."""
+
+    decider: Decider
+    approving: Approving
+    access: Access
+    rules: Rules
+    new_event_id: Callable[[], EventId]
+    new_operation_id: Callable[[], str]
+    address_range: Network
+    """Addresses for VMs that are declared without one."""
+    subscription_id: str
+    location: str = "local"
+    metadata_url: str
+    arm_url: str
+    """As this server would say it. Answers use the name the caller used: `Asked.root`."""
+    allowed_hosts: frozenset[str] = frozenset()
+    """Names this listener goes by, in lower case, besides localhost and IP addresses."""
