@@ -5,7 +5,7 @@ load, decide and save runs in one go where the store wants it (on its writer's t
 run again when a race is lost. Such a function must not keep state between runs.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,6 +24,7 @@ from notbefore.core.model import (
     document,
 )
 from notbefore.core.transitions import Transition
+from notbefore.service.identities import Bearer, Claims, IssuedToken, Principal
 
 T = TypeVar("T")
 
@@ -344,7 +345,7 @@ class Transaction(Snapshot, Protocol):
 
     def put_note(self, key: str, value: str) -> None: ...
     def declare(self, declaration: Declaration) -> None:
-        """Add it, or put it in the place of the one with this path."""
+        """Add it, or put it in the place of the one with this path, whose spelling stays."""
 
     def withdraw(self, path: str) -> None:
         """Remove a declaration; that of no path changes nothing."""
@@ -445,3 +446,27 @@ class Approver(Protocol):
         self, event_ids: Collection[EventId], *, caller: Caller, address: str
     ) -> None:
         """Returns once the approvals are durable. Raises RefusalError, StoreUnavailableError."""
+
+
+# --- who is asking -------------------------------------------------------------------------------
+
+
+class TokenIssuer(Protocol):
+    async def issue(self, bearer: Bearer, *, audience: str) -> IssuedToken:
+        """A token that its bearer may show to the audience. Raises TokensUnavailableError."""
+
+
+class TokenReader(Protocol):
+    async def read(self, text: str) -> Claims:
+        """Whether the audience is the right one is left to the caller.
+
+        Raises BadTokenError, TokensUnavailableError.
+        """
+
+    async def key_set(self) -> Mapping[str, object]:
+        """The public keys as JSON Web Key Set, for others to check tokens with."""
+
+
+class Principals(Protocol):
+    def current(self) -> Sequence[Principal]:
+        """As they are now: someone who was revoked a moment ago is not among them."""
