@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Final
 
 from tests.end_to_end.serving import Server, environment, serving
+from tests.end_to_end.transcripts import steps, without_chance
 
 README: Final = Path(__file__).parents[2] / "README.md"
-GUID: Final = re.compile(r"[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}")
-DATE: Final = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")
 
 
 def test_the_tour_prints_what_the_readme_says(tmp_path: Path) -> None:
-    steps = _console_steps(README.read_text())
+    tour = steps(README.read_text())
 
     # Not paused: the emulator's clock as `make run` has it.
     with serving(tmp_path, "--clock", "1x") as server:
-        printed = [(command, _run(command, server)) for command, _ in steps]
+        printed = [_run(step.command, server) for step in tour]
 
-    for (command, expected), (_, actual) in zip(steps, printed, strict=True):
-        if expected:
-            assert _without_chance(actual) == _without_chance(expected), command
-    incarnations = re.findall(r'"DocumentIncarnation":(\d+)', "".join(text for _, text in printed))
+    for step, text in zip(tour, printed, strict=True):
+        if step.output:
+            assert without_chance(text) == without_chance(step.output), step.command
+    incarnations = re.findall(r'"DocumentIncarnation":(\d+)', "".join(printed))
     assert incarnations == ["1", "2", "3", "4", "6"]
 
 
@@ -34,16 +33,6 @@ def test_the_curl_line_beside_make_run_prints_a_document(tmp_path: Path) -> None
         printed = _run(curl.replace("curl", "curl -s", 1), server)
 
     assert printed == '{"DocumentIncarnation":1,"Events":[]}'
-
-
-def _console_steps(text: str) -> list[tuple[str, str]]:
-    """Each command of the console blocks, with the output shown under it (if any is)."""
-    steps: list[tuple[str, str]] = []
-    for block in re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            steps.append((command, output.strip()))
-    return steps
 
 
 def _run(command: str, server: Server) -> str:
@@ -59,7 +48,3 @@ def _run(command: str, server: Server) -> str:
     )
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout.strip()
-
-
-def _without_chance(text: str) -> str:
-    return DATE.sub("DATE", GUID.sub("GUID", text))
