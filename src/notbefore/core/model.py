@@ -39,7 +39,7 @@ class StartCause(StrEnum):
     POLICY = "policy"
     HOST_FAILURE = "host_failure"
     INACTIVE = "inactive"
-    """Nobody reads this scope's document, so there was nobody to give notice to."""
+    """There was nobody to give notice to: nobody reads the document, or the work gives none."""
 
 
 class ScopeKind(StrEnum):

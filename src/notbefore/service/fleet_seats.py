@@ -187,7 +187,7 @@ def _cloud_service(declared: CloudService, path: KeyPath) -> Group:
 def _uniform_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
     """Azure counts instances in decimal in their names, and in base 36 in their host names."""
     for index in count():
-        yield f"{set_name}_{index}", f"{prefix}{_base36(index):0>6}"
+        yield uniform_name(set_name, prefix, index)
 
 
 def _flexible_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
@@ -195,12 +195,23 @@ def _flexible_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
     for index in count():
         for attempt in count():
-            seed = f"{set_name.casefold()}/{index}/{attempt}".encode()
-            digest = hashlib.sha256(seed).hexdigest()
-            if digest[:8] not in seen:
+            name, computer_name = flexible_name(set_name, prefix, index, attempt)
+            if name not in seen:
                 break
-        seen.add(digest[:8])
-        yield f"{set_name}_{digest[:8]}", f"{prefix}{digest[8:14]}"
+        seen.add(name)
+        yield name, computer_name
+
+
+def uniform_name(set_name: str, prefix: str, index: int) -> tuple[str, str]:
+    """Of the VM, and of its computer."""
+    return f"{set_name}_{index}", f"{prefix}{_base36(index):0>6}"
+
+
+def flexible_name(set_name: str, prefix: str, index: int, attempt: int) -> tuple[str, str]:
+    """Another one for each attempt: few of the names that can be are the same."""
+    seed = f"{set_name.casefold()}/{index}/{attempt}".encode()
+    digest = hashlib.sha256(seed).hexdigest()
+    return f"{set_name}_{digest[:8]}", f"{prefix}{digest[8:14]}"
 
 
 def _base36(number: int) -> str:

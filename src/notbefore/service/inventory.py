@@ -1,0 +1,379 @@
+"""The fleet as the control plane names it: VMs, scale sets, availability sets, resource groups.
+
+VMs, scopes and open events are the truth. What is shown of a set follows from its VMs, so the two
+can't disagree, and a fleet that came from a file is there without having been declared here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from notbefore.core.errors import RefusalError
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Event, EventType, Policy, Resource, Scope
+from notbefore.service.ports import Binding, Declaration, GroupPlace, Profile, Snapshot
+from notbefore.service.resource_ids import (
+    AVAILABILITY_SETS,
+    MACHINES,
+    SCALE_SETS,
+    ResourceId,
+    group_path,
+    same,
+)
+
+
+class BeingDeletedError(RefusalError):
+    field = "name"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is being deleted: wait until it is gone")
+        self.path = path
+
+
+class UnknownGroupError(RefusalError):
+    field = "resourceGroup"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Resource group '{name}' could not be found.")
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A VM with the open events that name it."""
+
+    binding: Binding
+    resource: Resource
+    events: tuple[Event, ...]
+
+    @property
+    def name(self) -> ResourceName:
+        return self.binding.name
+
+    @property
+    def scope_id(self) -> ScopeId:
+        return self.binding.scope_id
+
+    @property
+    def profile(self) -> Profile:
+        return self.binding.profile
+
+    @property
+    def is_leaving(self) -> bool:
+        return any(event.type is EventType.TERMINATE for event in self.events)
+
+    @property
+    def is_instance(self) -> bool:
+        """Whether it has an instance id: VMs of a Uniform set are in their set alone."""
+        return bool(self.profile.scale_set) and not self.profile.is_flexible
+
+    @property
+    def instance_id(self) -> str:
+        """Of an instance its number; of a VM in a Flexible set its name, as Azure has it."""
+        return self.name.rpartition("_")[2] if self.is_instance else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleSetView:
+    id: ResourceId
+    """In the letter case it was declared in."""
+    location: str
+    declaration: Declaration | None
+    """None for a set that came with the fleet and was never declared here."""
+    machines: tuple[Machine, ...]
+    policy: Policy
+    is_flexible: bool
+
+    @property
+    def staying(self) -> tuple[Machine, ...]:
+        """Its capacity: those that are not being deleted."""
+        return tuple(machine for machine in self.machines if not machine.is_leaving)
+
+    @property
+    def revision(self) -> int:
+        return 0 if self.declaration is None else self.declaration.revision
+
+    @property
+    def is_going(self) -> bool:
+        return self.declaration is not None and self.declaration.is_going
+
+    def is_latest(self, machine: Machine) -> bool:
+        """Whether the VM is on the set's latest model."""
+        return machine.profile.model_revision == self.revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvailabilitySetView:
+    id: ResourceId
+    location: str
+    declaration: Declaration | None
+    machines: tuple[Machine, ...]
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    subscription: str
+    name: str
+    location: str
+    declaration: Declaration | None
+
+
+# --- VMs -----------------------------------------------------------------------------------------
+
+
+def machine(snapshot: Snapshot, name: str) -> Machine | None:
+    """By name, in any letter case, wherever it is."""
+    binding = snapshot.binding(name)
+    if binding is None:
+        return None
+    return _machine(snapshot.load(binding.scope_id), binding)
+
+
+def virtual_machine(snapshot: Snapshot, id_: ResourceId) -> Machine | None:
+    """One that is a resource of its own, which an instance of a Uniform set is not."""
+    found = machine(snapshot, id_.name)
+    if found is None or found.is_instance or not _is_in(found.profile, id_.subscription, id_.group):
+        return None
+    return found
+
+
+def virtual_machines(
+    snapshot: Snapshot, subscription: str, group: str | None = None
+) -> Iterator[Machine]:
+    """Of one resource group or all; those of Uniform sets are listed with their sets."""
+    for binding in list(snapshot.bindings()):
+        profile = binding.profile
+        is_instance = bool(profile.scale_set) and not profile.is_flexible
+        if not is_instance and _is_in(profile, subscription, group):
+            yield _machine(snapshot.load(binding.scope_id), binding)
+
+
+def members(snapshot: Snapshot, scope_id: ScopeId) -> list[Machine]:
+    scope = snapshot.load(scope_id)
+    bindings = (snapshot.binding(name) for name in scope.resources)
+    return [_machine(scope, binding) for binding in bindings if binding is not None]
+
+
+def resource_id(machine: Machine) -> ResourceId:
+    """Of a VM that is a resource of its own."""
+    profile = machine.profile
+    return ResourceId(
+        subscription=profile.subscription_id,
+        group=profile.resource_group,
+        type=MACHINES,
+        name=machine.name,
+    )
+
+
+# --- sets ----------------------------------------------------------------------------------------
+
+
+def placement_group(name: str, number: int) -> ScopeId:
+    return ScopeId(f"vmss/{name}/{number}")
+
+
+def availability_scope(name: str) -> ScopeId:
+    return ScopeId(f"avset/{name}")
+
+
+def placement_groups(snapshot: Snapshot, name: str) -> list[ScopeId]:
+    """The scopes of a scale set, as far as there are any."""
+    return snapshot.scope_ids(f"vmss/{name}/")
+
+
+def scale_set(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView | None:
+    declaration = snapshot.declaration(id_.path)
+    scopes = [snapshot.load(each) for each in placement_groups(snapshot, id_.name)]
+    machines = tuple(
+        each
+        for scope in scopes
+        for each in members(snapshot, scope.id)
+        if _is_in(each.profile, id_.subscription, id_.group)
+    )
+    if not machines and (declaration is None or declaration.is_going):
+        return None
+    known = ResourceId.parse(declaration.path) if declaration is not None else _set_id(machines[0])
+    is_flexible = machines[0].profile.is_flexible if machines else False
+    return ScaleSetView(
+        id=known,
+        location=machines[0].profile.location if machines else "",
+        declaration=declaration,
+        machines=machines,
+        policy=scopes[0].policy if scopes else Policy(),
+        is_flexible=is_flexible,
+    )
+
+
+def scale_sets(
+    snapshot: Snapshot, subscription: str, group: str | None = None
+) -> Iterator[ScaleSetView]:
+    """In order of name."""
+    ids = {id_.path.casefold(): id_ for id_ in _declared(snapshot, SCALE_SETS, subscription, group)}
+    for name in dict.fromkeys(map(_name_in, snapshot.scope_ids("vmss/"))):
+        first = _first(snapshot, name)
+        if first is not None and _is_in(first.profile, subscription, group):
+            ids.setdefault(_set_id(first).path.casefold(), _set_id(first))
+    for _, id_ in sorted(ids.items()):
+        found = scale_set(snapshot, id_)
+        if found is not None:
+            yield found
+
+
+def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView | None:
+    declaration = snapshot.declaration(id_.path)
+    wanted = availability_scope(id_.name)
+    scopes = [snapshot.load(each) for each in snapshot.scope_ids(wanted) if same(each, wanted)]
+    machines = tuple(
+        each
+        for scope in scopes
+        for each in members(snapshot, scope.id)
+        if _is_in(each.profile, id_.subscription, id_.group)
+    )
+    if declaration is None and not machines:
+        return None
+    known = id_ if declaration is None else ResourceId.parse(declaration.path)
+    if declaration is None:
+        first = machines[0].profile
+        known = ResourceId(
+            subscription=first.subscription_id,
+            group=first.resource_group,
+            type=AVAILABILITY_SETS,
+            name=first.availability_set,
+        )
+    return AvailabilitySetView(
+        id=known,
+        location=machines[0].profile.location if machines else "",
+        declaration=declaration,
+        machines=machines,
+        policy=scopes[0].policy if scopes else Policy(),
+    )
+
+
+def availability_sets(
+    snapshot: Snapshot, subscription: str, group: str | None = None
+) -> Iterator[AvailabilitySetView]:
+    """In order of path."""
+    ids = {
+        id_.path.casefold(): id_
+        for id_ in _declared(snapshot, AVAILABILITY_SETS, subscription, group)
+    }
+    for scope_id in snapshot.scope_ids("avset/"):
+        for each in members(snapshot, scope_id)[:1]:
+            if _is_in(each.profile, subscription, group):
+                id_ = ResourceId(
+                    subscription=each.profile.subscription_id,
+                    group=each.profile.resource_group,
+                    type=AVAILABILITY_SETS,
+                    name=each.profile.availability_set,
+                )
+                ids.setdefault(id_.path.casefold(), id_)
+    for _, id_ in sorted(ids.items()):
+        found = availability_set(snapshot, id_)
+        if found is not None:
+            yield found
+
+
+# --- resource groups -----------------------------------------------------------------------------
+
+
+def require_group(snapshot: Snapshot, subscription: str, name: str) -> None:
+    """Raises UnknownGroupError, and BeingDeletedError for one that nothing may be added to."""
+    declaration = snapshot.declaration(group_path(subscription, name))
+    if declaration is not None and not declaration.is_going:
+        return
+    view = group(snapshot, subscription, name)
+    if view is None:
+        raise UnknownGroupError(name)
+    if declaration is not None:
+        raise BeingDeletedError(declaration.path)
+
+
+def group(snapshot: Snapshot, subscription: str, name: str) -> GroupView | None:
+    return next((each for each in groups(snapshot, subscription) if same(each.name, name)), None)
+
+
+def groups(snapshot: Snapshot, subscription: str) -> list[GroupView]:
+    """Declared ones and those that VMs are in, by name."""
+    found: dict[str, GroupView] = {}
+    places = [
+        place for place in snapshot.resource_groups() if same(place.subscription_id, subscription)
+    ]
+    for place in places:
+        found.setdefault(place.name.casefold(), _group_of(place))
+    for declaration in snapshot.declarations(group_path(subscription, "")):
+        name = declaration.path.removeprefix("/").split("/")[3]
+        if declaration.path.count("/") != _GROUP_DEPTH:
+            continue
+        here = found.get(name.casefold())
+        if here is None and declaration.is_going:
+            continue
+        found[name.casefold()] = GroupView(
+            subscription=subscription,
+            name=name,
+            location="" if here is None else here.location,
+            declaration=declaration,
+        )
+    return [view for _, view in sorted(found.items())]
+
+
+_GROUP_DEPTH = group_path("s", "g").count("/")
+
+
+def _group_of(place: GroupPlace) -> GroupView:
+    return GroupView(
+        subscription=place.subscription_id,
+        name=place.name,
+        location=place.location,
+        declaration=None,
+    )
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+def _machine(scope: Scope, binding: Binding) -> Machine:
+    return Machine(
+        binding=binding,
+        resource=scope.resources[binding.name],
+        events=tuple(event for event in scope.events.values() if binding.name in event.resources),
+    )
+
+
+def _is_in(profile: Profile, subscription: str, group: str | None) -> bool:
+    return same(profile.subscription_id, subscription) and (
+        group is None or same(profile.resource_group, group)
+    )
+
+
+def _set_id(machine: Machine) -> ResourceId:
+    profile = machine.profile
+    return ResourceId(
+        subscription=profile.subscription_id,
+        group=profile.resource_group,
+        type=SCALE_SETS,
+        name=profile.scale_set,
+    )
+
+
+def _first(snapshot: Snapshot, name: str) -> Machine | None:
+    for scope_id in placement_groups(snapshot, name):
+        for each in members(snapshot, scope_id)[:1]:
+            return each
+    return None
+
+
+def _name_in(scope_id: ScopeId) -> str:
+    return scope_id.split("/")[1]
+
+
+def _declared(
+    snapshot: Snapshot, type_: str, subscription: str, group: str | None
+) -> Iterator[ResourceId]:
+    prefix = group_path(subscription, group or "")
+    depth = ResourceId(subscription="s", group="g", type=type_, name="n").path.count("/")
+    for declaration in snapshot.declarations(prefix):
+        if declaration.path.count("/") != depth:
+            continue
+        id_ = ResourceId.parse(declaration.path)
+        if same(id_.type, type_) and (group is None or same(id_.group, group)):
+            yield id_

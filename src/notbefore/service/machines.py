@@ -1,0 +1,303 @@
+"""VMs that are resources of their own: stand-alone, in an availability set, in a Flexible set.
+
+As in `scale_sets`, each function is one decision in a transaction.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from notbefore.core.errors import RefusalError
+from notbefore.core.ids import EventId
+from notbefore.core.model import Actor, Policy, ScopeKind
+from notbefore.service import instances, inventory, operating, scale_sets, seating
+from notbefore.service.errors import NameTakenError
+from notbefore.service.fleet_kinds import (
+    FAULT_DOMAINS,
+    PLACEMENT_GROUP_SIZE,
+    UPDATE_DOMAINS,
+    FleetPlan,
+    VirtualMachine,
+)
+from notbefore.service.fleet_seats import Group, Seat
+from notbefore.service.inventory import AvailabilitySetView, Machine
+from notbefore.service.means import Means
+from notbefore.service.operating import Action
+from notbefore.service.ports import Declaration, Transaction
+from notbefore.service.resource_ids import ResourceId, same
+
+
+class UnknownMachineError(RefusalError):
+    field = "name"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no virtual machine {path}")
+        self.path = path
+
+
+class UnknownAvailabilitySetError(RefusalError):
+    field = "availabilitySet"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no availability set {path}")
+        self.path = path
+
+
+class PropertyChangeError(RefusalError):
+    """Some of what a VM is was settled when it was made."""
+
+    def __init__(self, name: str, field: str) -> None:
+        super().__init__(f"{field} of {name!r} can't be changed: delete it and create another")
+        self.name = name
+
+
+class SetInUseError(RefusalError):
+    field = "name"
+
+    def __init__(self, path: str, names: list[str]) -> None:
+        super().__init__(f"{path} has VMs, delete them first: {', '.join(names[:10])}")
+        self.path = path
+
+
+class OwnPolicyError(RefusalError):
+    """A scope has one policy, and the scope of a VM in a set is the set's."""
+
+    field = "scheduledEventsPolicy"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"VM {name!r} is in a set and can't have a scheduledEventsPolicy of its own:"
+            " declare it on the set"
+        )
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedMachine:
+    declared: VirtualMachine
+    location: str
+    document: str
+    availability_set: ResourceId | None = None
+    scale_set: ResourceId | None = None
+    """A Flexible one."""
+    has_policy: bool = False
+    """Whether the client declared a policy, rather than took the usual one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedAvailabilitySet:
+    document: str
+    policy: Policy
+    update_domains: int = UPDATE_DOMAINS
+    fault_domains: int = FAULT_DOMAINS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineOutcome:
+    machine: Machine
+    created: bool = False
+    event_ids: tuple[EventId, ...] = ()
+
+
+def find(tx: Transaction, id_: ResourceId) -> Machine:
+    machine = inventory.virtual_machine(tx, id_)
+    if machine is None:
+        raise UnknownMachineError(id_.path)
+    return machine
+
+
+def put(
+    tx: Transaction,
+    id_: ResourceId,
+    revise: Callable[[Machine | None, Declaration | None], WantedMachine],
+    domains: Callable[[AvailabilitySetView], tuple[int, int]],
+    *,
+    means: Means,
+    by: Actor,
+) -> MachineOutcome:
+    """Create a VM, or change one. `domains` reads a set's update and fault domains off it."""
+    machine = inventory.virtual_machine(tx, id_)
+    # What is declared of a VM that is gone is not said of one that takes its name.
+    former = tx.declaration(id_.path) if machine is not None else None
+    wanted = revise(machine, former)
+    is_in_set = wanted.availability_set is not None or wanted.scale_set is not None
+    if wanted.has_policy and is_in_set:
+        raise OwnPolicyError(id_.name)
+    if machine is None:
+        _create(tx, id_, wanted, domains, means=means, by=by)
+    else:
+        _change(tx, machine, wanted, by=by)
+    known = id_ if machine is None else inventory.resource_id(machine)
+    created_at = former.created_at if former is not None else tx.now
+    tx.declare(Declaration(path=known.path, document=wanted.document, created_at=created_at))
+    return MachineOutcome(machine=find(tx, id_), created=machine is None)
+
+
+def operate(
+    tx: Transaction, id_: ResourceId, action: Action, *, means: Means, by: Actor
+) -> MachineOutcome:
+    machine = find(tx, id_)
+    event_ids = operating.operate(tx, [machine], action, means=means, by=by)
+    return MachineOutcome(machine=machine, event_ids=event_ids)
+
+
+def drop(
+    tx: Transaction, id_: ResourceId, *, force: bool, means: Means, by: Actor
+) -> MachineOutcome | None:
+    """None where there is no such VM."""
+    machine = inventory.virtual_machine(tx, id_)
+    if machine is None:
+        return None
+    event_ids = operating.remove(tx, [machine], force=force, means=means, by=by)
+    return MachineOutcome(machine=machine, event_ids=event_ids)
+
+
+def put_availability_set(
+    tx: Transaction,
+    id_: ResourceId,
+    revise: Callable[[AvailabilitySetView | None], WantedAvailabilitySet],
+    *,
+    by: Actor,
+) -> tuple[AvailabilitySetView, bool]:
+    """The set, and whether it is new."""
+    view = inventory.availability_set(tx, id_)
+    wanted = revise(view)
+    scope_id = inventory.availability_scope(id_.name if view is None else view.id.name)
+    if view is None:
+        inventory.require_group(tx, id_.subscription, id_.group)
+        _refuse_taken_scope(tx, id_)
+    seating.open_scope(tx, scope_id, ScopeKind.AVAILABILITY_SET, wanted.policy)
+    seating.set_policy(tx, scope_id, wanted.policy, by=by)
+    path = id_.path if view is None else view.id.path
+    former = None if view is None else view.declaration
+    created_at = tx.now if former is None else former.created_at
+    tx.declare(Declaration(path=path, document=wanted.document, created_at=created_at))
+    if view is None:
+        tx.record("declared", by=by, cause=path)
+    found = inventory.availability_set(tx, id_)
+    assert found is not None  # noqa: S101  # it has just been declared
+    return found, view is None
+
+
+def drop_availability_set(tx: Transaction, id_: ResourceId, *, by: Actor) -> bool:
+    """Whether there was one."""
+    view = inventory.availability_set(tx, id_)
+    if view is None:
+        return False
+    if view.machines:
+        raise SetInUseError(view.id.path, [machine.name for machine in view.machines])
+    tx.withdraw(view.id.path)
+    tx.record("withdrawn", by=by, cause=view.id.path)
+    return True
+
+
+def _refuse_taken_scope(tx: Transaction, id_: ResourceId) -> None:
+    scope_id = inventory.availability_scope(id_.name)
+    if tx.exists(scope_id):
+        for machine in inventory.members(tx, scope_id):
+            raise NameTakenError(id_.name, machine.scope_id)
+
+
+def _create(
+    tx: Transaction,
+    id_: ResourceId,
+    wanted: WantedMachine,
+    domains: Callable[[AvailabilitySetView], tuple[int, int]],
+    *,
+    means: Means,
+    by: Actor,
+) -> None:
+    inventory.require_group(tx, id_.subscription, id_.group)
+    taken = tx.binding(id_.name)
+    if taken is not None:
+        raise NameTakenError(taken.name, taken.scope_id)
+    where = FleetPlan(
+        location=wanted.location, resource_group=id_.group, subscription_id=id_.subscription
+    )
+    if wanted.availability_set is not None:
+        group = _in_availability_set(tx, wanted, wanted.availability_set, domains)
+    elif wanted.scale_set is not None:
+        group = _in_scale_set(tx, wanted, wanted.scale_set)
+    else:
+        group = Group(
+            id=f"vm/{wanted.declared.name}",
+            kind=ScopeKind.VIRTUAL_MACHINE,
+            path=(),
+            policy=wanted.declared.policy,
+            seats=[_seat(wanted.declared)],
+        )
+    seating.seat(tx, group, where, means=means, by=by)
+
+
+def _in_availability_set(
+    tx: Transaction,
+    wanted: WantedMachine,
+    id_: ResourceId,
+    domains: Callable[[AvailabilitySetView], tuple[int, int]],
+) -> Group:
+    view = inventory.availability_set(tx, id_)
+    if view is None:
+        raise UnknownAvailabilitySetError(id_.path)
+    update_domains, fault_domains = domains(view)
+    here = [machine.resource for machine in view.machines]
+    seat = _seat(
+        wanted.declared,
+        update_domain=seating.least_used([vm.update_domain for vm in here], update_domains),
+        fault_domain=seating.least_used([vm.fault_domain for vm in here], fault_domains),
+    )
+    return Group(
+        id=inventory.availability_scope(view.id.name),
+        kind=ScopeKind.AVAILABILITY_SET,
+        path=(),
+        policy=view.policy,
+        seats=[seat],
+        availability_set=view.id.name,
+    )
+
+
+def _in_scale_set(tx: Transaction, wanted: WantedMachine, id_: ResourceId) -> Group:
+    view = scale_sets.find(tx, id_)
+    number = 0
+    while tx.exists(scope_id := inventory.placement_group(view.id.name, number)):
+        if len(tx.load(scope_id).resources) < PLACEMENT_GROUP_SIZE:
+            break
+        number += 1
+    here = [machine.resource.update_domain for machine in view.machines]
+    seat = _seat(wanted.declared, update_domain=seating.least_used(here, UPDATE_DOMAINS))
+    return Group(
+        id=scope_id,
+        kind=ScopeKind.PLACEMENT_GROUP,
+        path=(),
+        policy=view.policy,
+        seats=[seat],
+        scale_set=view.id.name,
+        is_flexible=True,
+    )
+
+
+def _seat(declared: VirtualMachine, *, update_domain: int = 0, fault_domain: int = 0) -> Seat:
+    return Seat(
+        name=declared.name,
+        computer_name=declared.name,
+        model=declared.model,
+        path=(),
+        update_domain=update_domain,
+        fault_domain=fault_domain,
+        zone=declared.zone,
+    )
+
+
+def _change(tx: Transaction, machine: Machine, wanted: WantedMachine, *, by: Actor) -> None:
+    profile = machine.profile
+    wanted_set = "" if wanted.availability_set is None else wanted.availability_set.name
+    if not same(profile.availability_set, wanted_set):
+        raise PropertyChangeError(machine.name, "availabilitySet")
+    wanted_scale_set = "" if wanted.scale_set is None else wanted.scale_set.name
+    if not same(profile.scale_set, wanted_scale_set):
+        raise PropertyChangeError(machine.name, "virtualMachineScaleSet")
+    if not same(profile.location, wanted.location):
+        raise PropertyChangeError(machine.name, "location")
+    if machine.resource.priority is not wanted.declared.model.priority:
+        raise PropertyChangeError(machine.name, "priority")
+    instances.bring_to(tx, machine, wanted.declared.model, revision=profile.model_revision, by=by)
+    if not profile.availability_set and not profile.scale_set:
+        seating.set_policy(tx, machine.scope_id, wanted.declared.policy, by=by)
