@@ -22,6 +22,7 @@ from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
 from notbefore.service.directory import MemoryDirectory
 from notbefore.settings import LogFormat, Settings
+from notbefore.tokens import Tokens
 
 _COLLECT_AFTER: Final = (100_000, 50, 1000)
 """Polls leave no cycles behind, so what is looked for is hardly ever there."""
@@ -60,6 +61,7 @@ async def _poll(brief: offspring.Brief) -> None:
             options=metadata_options(settings, default_vm=hello.default_vm, pollers=brief.pollers),
             listener=socket.socket(fileno=brief.listener),
             counts=counts,
+            issuer=Tokens(settings.data),
         )
         async with server:
             offspring.report(offspring.Report())

@@ -146,7 +146,7 @@ async def test_the_path_has_any_case_and_may_end_in_a_slash(client: Client, path
         "/metadata/%73cheduledevents",
         "/metadata/x/../scheduledevents",
         "/metadata/./scheduledevents",
-        "/metadata/identity/oauth2/token",
+        "/metadata/identity/oauth2",
         "/vm/vm1/metadata/scheduledevents",
     ],
 )

@@ -5,14 +5,23 @@ answered later, and only after the store has it.
 """
 
 import asyncio
+import logging
 import math
 from http import HTTPStatus
 from typing import Final
 
 from notbefore.core.errors import RefusalError
 from notbefore.core.model import Document
-from notbefore.metadata import asks, errors, instance, wire
-from notbefore.metadata.asks import Approve, Ask, Format, ReadEvents, ReadInstance, ReadVersions
+from notbefore.metadata import asks, errors, identity, instance, wire
+from notbefore.metadata.asks import (
+    Approve,
+    Ask,
+    Format,
+    ReadEvents,
+    ReadInstance,
+    ReadToken,
+    ReadVersions,
+)
 from notbefore.metadata.counts import Counts
 from notbefore.metadata.limits import RateLimit
 from notbefore.metadata.options import Options
@@ -21,6 +30,7 @@ from notbefore.metadata.refusals import Reason, Refusal
 from notbefore.metadata.responses import APPROVED, JSON, TEXT, DateLine, Rendered, Response
 from notbefore.metadata.waiting import Wait
 from notbefore.service.board import Board, Page
+from notbefore.service.identities import TokensUnavailableError
 from notbefore.service.ports import (
     Approver,
     Caller,
@@ -28,7 +38,10 @@ from notbefore.service.ports import (
     Directory,
     Reader,
     StoreUnavailableError,
+    TokenIssuer,
 )
+
+_log = logging.getLogger(__name__)
 
 HELD: Final = Response(HTTPStatus.ACCEPTED, None)
 """Stands for no answer yet: the poll waits for a change. Never sent."""
@@ -52,7 +65,9 @@ class Answers:
         date_line: DateLine,
         rate_limit: RateLimit | None,
         options: Options,
+        issuer: TokenIssuer | None = None,
     ) -> None:
+        """Without an `issuer` there is nothing at the identity endpoint."""
         self._board = board
         self._identity = identity
         self._directory = directory
@@ -62,6 +77,7 @@ class Answers:
         self._counts = counts
         self._date_line = date_line
         self._rate_limit = rate_limit
+        self._issuer = issuer
         self._first_call_delay = options.first_call_delay
 
     def at_once(self, ask: Ask, peer: Peer, now: float) -> Response | None:
@@ -134,7 +150,9 @@ class Answers:
     async def later(self, ask: Ask, peer: Peer) -> Response:
         caller = self._identity.caller(peer, ask.vm)
         if caller is None:
-            return errors.refused(self._identity.refusal(peer, ask.vm))
+            refusal = self._identity.refusal(peer, ask.vm)
+            is_for_token = isinstance(ask.want, ReadToken)
+            return errors.refused(asks.in_oauth_words(refusal) if is_for_token else refusal)
         try:
             match ask.want:
                 case ReadEvents():
@@ -143,9 +161,14 @@ class Answers:
                     return await self._approve(ask.want, caller, peer)
                 case ReadInstance():
                     return await self._instance(ask.want, caller)
+                case ReadToken():
+                    return await self._token(ask.want, caller)
                 case ReadVersions() | Refusal():
                     raise AssertionError("answered at once")
         except StoreUnavailableError:
+            return _UNAVAILABLE
+        except TokensUnavailableError:
+            _log.exception("no token can be issued")
             return _UNAVAILABLE
         except RefusalError as error:
             return errors.refused_by_rules(error)
@@ -203,6 +226,19 @@ class Answers:
             )
         kind = TEXT if want.format is Format.TEXT else JSON
         return Response(HTTPStatus.OK, body, {"Content-Type": kind})
+
+    async def _token(self, want: ReadToken, caller: Caller) -> Response:
+        if self._issuer is None:
+            return errors.refused(
+                Refusal(reason=Reason.UNKNOWN_PATH, message="Not found. No tokens are issued here.")
+            )
+        about = await self._reader.about(caller.name)
+        if about is None:
+            return _UNAVAILABLE
+        bearer = identity.bearer(about)
+        token = await self._issuer.issue(bearer, audience=want.audience)
+        body = identity.answer(want, bearer, token)
+        return Response(HTTPStatus.OK, body, {"Content-Type": JSON, "Cache-Control": "no-store"})
 
 
 def _is_news(wait: asks.Wait, document: Document) -> bool:

@@ -8,9 +8,10 @@ that is known not to need the header does without it.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
+from urllib.parse import unquote_plus
 
 from notbefore.durations import InvalidDurationError, parse_duration
 from notbefore.metadata import guards
@@ -21,6 +22,7 @@ from notbefore.metadata.responses import LONGEST_WAIT, Persistence
 from notbefore.metadata.versions import (
     EVENT_VERSIONS,
     INSTANCE_VERSIONS,
+    METADATA_VERSIONS,
     NEWEST_EVENT_VERSIONS,
     NEWEST_METADATA_VERSIONS,
 )
@@ -64,7 +66,15 @@ class ReadVersions:
     pass
 
 
-Want = ReadEvents | Approve | ReadInstance | ReadVersions | Refusal
+@dataclass(frozen=True, slots=True)
+class ReadToken:
+    audience: str
+    """Whom the token is to be shown to."""
+    client_id: str = ""
+    """The identity the caller named; empty for none."""
+
+
+Want = ReadEvents | Approve | ReadInstance | ReadVersions | ReadToken | Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +91,11 @@ class Ask:
 _EVENTS: Final = "/metadata/scheduledevents"
 _INSTANCE: Final = "/metadata/instance"
 _VERSIONS: Final = "/metadata/versions"
+_TOKEN: Final = "/metadata/identity/oauth2/token"  # noqa: S105  # a path
+
+# The managed-identity protocol was App Service's before it was the metadata service's.
+_TOKEN_VERSIONS: Final = frozenset({*METADATA_VERSIONS, "2017-09-01"})
+_LONGEST_NAME: Final = 1024
 
 _INCARNATION: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 
@@ -119,6 +134,8 @@ def _want(request: Request, path: str, query: str) -> Want:
         return _for_instance(request, query, bare)
     if bare == _VERSIONS:
         return _for_versions(request, query)
+    if bare == _TOKEN:
+        return _for_token(request, query)
     if _VERSION_IN_PATH.fullmatch(folded):
         return _wrong_version(NEWEST_EVENT_VERSIONS)
     return Refusal(reason=Reason.UNKNOWN_PATH, message="Not found. There is nothing at this path.")
@@ -164,6 +181,42 @@ def _for_versions(request: Request, query: str) -> Want:
     return parameters if isinstance(parameters, Refusal) else ReadVersions()
 
 
+def _for_token(request: Request, query: str) -> Want:
+    parameters = _metadata_parameters(request, query)
+    if isinstance(parameters, Refusal):
+        return in_oauth_words(parameters)
+    if parameters.get("api-version", "") not in _TOKEN_VERSIONS:
+        return in_oauth_words(_wrong_version(NEWEST_METADATA_VERSIONS))
+    audience = _decoded(parameters.get("resource", ""))
+    client_id = _decoded(parameters.get("client_id", ""))
+    if not audience:
+        return in_oauth_words(
+            Refusal(
+                reason=Reason.BAD_QUERY,
+                message="Bad request. resource must name, percent-encoded, whom the token is for.",
+            )
+        )
+    if client_id is None:
+        return in_oauth_words(
+            Refusal(reason=Reason.BAD_QUERY, message="Bad request. client_id is no client id.")
+        )
+    return ReadToken(audience, client_id)
+
+
+def in_oauth_words(refusal: Refusal) -> Refusal:
+    """As clients of the identity endpoint read them."""
+    return replace(refusal, oauth_error="invalid_request")
+
+
+def _decoded(value: str) -> str | None:
+    """None for what is no name of anything: undecodable, unprintable or endless."""
+    try:
+        text = unquote_plus(value, errors="strict")
+    except UnicodeDecodeError:
+        return None
+    return text if text.isprintable() and len(text) <= _LONGEST_NAME else None
+
+
 def _metadata_parameters(request: Request, query: str) -> Mapping[str, str] | Refusal:
     """The query of a path that is read only, and only with the Metadata header."""
     if request.method != "GET":
@@ -175,7 +228,7 @@ def _metadata_parameters(request: Request, query: str) -> Mapping[str, str] | Re
 
 
 def _parameters(query: str) -> Mapping[str, str] | Refusal:
-    """By name in lower case. Nothing is decoded: no name or value of ours needs it."""
+    """By name in lower case. Nothing is decoded: hardly a name or value of ours needs it."""
     parameters: dict[str, str] = {}
     for part in filter(None, query.split("&")):
         name, _, value = part.partition("=")

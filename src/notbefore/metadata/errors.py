@@ -10,7 +10,7 @@ from notbefore.core.errors import (
     UnknownResourceError,
     UnknownScopeError,
 )
-from notbefore.metadata import wire
+from notbefore.metadata import identity, wire
 from notbefore.metadata.refusals import Reason, Refusal
 from notbefore.metadata.responses import JSON, Response
 
@@ -62,10 +62,15 @@ def refused(refusal: Refusal, *, is_head: bool = False) -> Response:
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(refusal.retry_after)
     # A body after the answer to HEAD would be taken for the next answer.
-    body = b"" if is_head else wire.error(refusal.message, refusal.newest_versions)
-    response = Response(STATUS[refusal.reason], body, headers)
+    response = Response(STATUS[refusal.reason], b"" if is_head else _body(refusal), headers)
     response.reason = refusal.reason
     return response
+
+
+def _body(refusal: Refusal) -> bytes:
+    if refusal.oauth_error:
+        return identity.error(refusal.oauth_error, refusal.message)
+    return wire.error(refusal.message, refusal.newest_versions)
 
 
 def refused_by_rules(error: RefusalError) -> Response:

@@ -36,7 +36,7 @@ def _scale_set_id(vm: About) -> str:
     return f"{provider}/virtualMachineScaleSets/{vm.binding.profile.scale_set}"
 
 
-def _resource_id(vm: About) -> str:
+def resource_id(vm: About) -> str:
     profile = vm.binding.profile
     if profile.scale_set and not profile.is_flexible:
         # Uniform instances are numbered, and named after set and number.
@@ -85,7 +85,7 @@ _COMPUTE: Final[Mapping[str, tuple[str, Field]]] = {
     "provider": ("2018-10-01", lambda _: "Microsoft.Compute"),
     "publisher": ("2017-04-02", _empty),
     "resourceGroupName": ("2017-08-01", lambda vm: vm.binding.profile.resource_group),
-    "resourceId": ("2019-03-11", _resource_id),
+    "resourceId": ("2019-03-11", resource_id),
     "sku": ("2017-04-02", _empty),
     "subscriptionId": ("2017-08-01", lambda vm: vm.binding.profile.subscription_id),
     "tags": ("2017-08-01", _tags),

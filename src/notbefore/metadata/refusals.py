@@ -37,5 +37,7 @@ class Refusal:
     """The api-versions to use instead, newest first."""
     allowed: str = ""
     """The methods this path knows."""
+    oauth_error: str = ""
+    """OAuth's word for it, where the answer has OAuth's shape; empty where it does not."""
     retry_after: int | None = None
     """Seconds; None where trying again would not help."""

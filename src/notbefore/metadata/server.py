@@ -21,7 +21,7 @@ from notbefore.metadata.stream import Stream, Surroundings
 from notbefore.metadata.waiting import Waiting
 from notbefore.service.addresses import plain_address
 from notbefore.service.board import Board
-from notbefore.service.ports import Approver, Clock, Directory, Reader
+from notbefore.service.ports import Approver, Clock, Directory, Reader, TokenIssuer
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +48,12 @@ class MetadataServer:
         recognition: Recognition | None = None,
         counts: Counts | None = None,
         monotonic: Callable[[], float] | None = None,
+        issuer: TokenIssuer | None = None,
     ) -> None:
         """`listener` is a socket that listens already, instead of the options' address.
 
         `monotonic` measures deadlines and rates, in seconds; the event loop's own if None.
+        Without an `issuer` VMs get no tokens.
         """
         self._board = board
         self._directory = directory
@@ -62,6 +64,7 @@ class MetadataServer:
         self._listener = listener
         self._recognition = recognition or Recognition()
         self._monotonic = monotonic
+        self._issuer = issuer
         self._rate_limit = RateLimit(options.rate_limit) if options.rate_limit else None
         self._roster: Roster[Stream] = Roster(
             most=options.max_connections, most_per_vm=options.max_connections_per_vm
@@ -180,6 +183,7 @@ class MetadataServer:
                 date_line=self._date_line,
                 rate_limit=self._rate_limit,
                 options=self._options,
+                issuer=self._issuer,
             ),
             board=self._board,
             counts=self.counts,
