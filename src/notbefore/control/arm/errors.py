@@ -11,6 +11,7 @@ from typing import Final
 
 from starlette.requests import ClientDisconnect
 
+from notbefore.control import access
 from notbefore.control import errors as control
 from notbefore.control.arm.answers import ArmAnswer
 from notbefore.control.errors import RequestError
@@ -133,6 +134,8 @@ def answer(error: Exception, *, request_id: str) -> ArmAnswer:
             return _error(
                 (error.status, error.code), error.message, error.target, headers=error.headers
             )
+        case access.AccessError():
+            return _not_admitted(error)
         case RefusalError() | RequestError():
             return _error(MEANING.get(type(error), _INVALID), str(error))
         case StoreUnavailableError():
@@ -150,6 +153,23 @@ def answer(error: Exception, *, request_id: str) -> ArmAnswer:
                 (HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError"),
                 f"the server failed at this request; its log says why, under {request_id}",
             )
+
+
+NOT_ADMITTED: Final[Mapping[type[access.AccessError], Meaning]] = {
+    access.MissingTokenError: (HTTPStatus.UNAUTHORIZED, "AuthenticationFailed"),
+    access.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken"),
+    access.RoleTooLowError: _FORBIDDEN,
+}
+
+
+def _not_admitted(error: access.AccessError) -> ArmAnswer:
+    status, code = NOT_ADMITTED[type(error)]
+    if status is not HTTPStatus.UNAUTHORIZED:
+        return _error((status, code), str(error))
+    # RFC 9110 wants a challenge with every 401, and RFC 6750 no error where no token was shown.
+    is_bare = isinstance(error, access.MissingTokenError)
+    challenge = "Bearer" if is_bare else 'Bearer error="invalid_token"'
+    return _error((status, code), str(error), headers={"WWW-Authenticate": challenge})
 
 
 def error_body(code: str, message: str, target: str | None = None) -> dict[str, object]:
