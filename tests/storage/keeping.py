@@ -53,4 +53,9 @@ def everything(snapshot: Snapshot) -> tuple[object, ...]:
         snapshot.history(HistoryFilter()),
         snapshot.note("fleet"),
         snapshot.next_wake(),
+        snapshot.scope_ids(""),
+        snapshot.scope_ids("SCOPE1"),
+        snapshot.resource_groups(),
+        list(snapshot.declarations("")),
+        [snapshot.operation(known) for known in ("op1", "op2")],
     )

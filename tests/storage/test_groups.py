@@ -15,8 +15,11 @@ from notbefore.core.ids import ScopeId
 from notbefore.core.transitions import Scheduled
 from notbefore.service.ports import (
     Commit,
+    Declaration,
     HistoryFilter,
+    OperationRecord,
     Saved,
+    Snapshot,
     Store,
     StoreUnavailableError,
     Transaction,
@@ -24,7 +27,7 @@ from notbefore.service.ports import (
 from notbefore.storage import SqliteStore
 from notbefore.storage.lane import same
 from notbefore.storage.writer import MOST
-from tests.builders import MINUTE, NOON, OPERATOR, A, a_scope, an_event, event_id
+from tests.builders import DAY, MINUTE, NOON, OPERATOR, A, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
 from tests.storage.keeping import everything, keep, kept, settle_in
 from tests.storage.test_sqlite import crowd, files_no_larger_than
@@ -211,6 +214,37 @@ async def test_works_that_wait_share_a_commit(sqlite: OpenSqlite) -> None:
         await answers
 
     assert 1 <= asked.count("COMMIT") < 50
+
+
+async def test_what_a_work_that_failed_had_declared_is_unknown_to_its_group(
+    sqlite: OpenSqlite,
+) -> None:
+    """I10, I29"""
+    old = OperationRecord(id="old", path="/a", action="start", started_at=NOON - 8 * DAY)
+    kept_ = Declaration(path="/A", document="kept", created_at=NOON)
+
+    def touch(tx: Transaction) -> None:
+        tx.declare(replace(kept_, document="changed"))
+        tx.declare(replace(kept_, path="/b"))
+        tx.open_operation(replace(old, id="new", started_at=NOON))
+        tx.record("turned_away", by=OPERATOR, cause="")
+
+    def look(snapshot: Snapshot) -> tuple[object, ...]:
+        operations = [snapshot.operation("old"), snapshot.operation("new")]
+        return list(snapshot.declarations("")), operations, snapshot.history(HistoryFilter())
+
+    async with sqlite() as store:
+        await store.transact(lambda tx: tx.declare(kept_))
+        await store.transact(lambda tx: tx.open_operation(old))
+        async with held_up(store):
+            answers = asyncio.ensure_future(together(store, fail_after(touch), look))
+            await asyncio.sleep(0)
+        failed, looked = await answers
+
+        assert isinstance(failed, MindChangedError)
+        assert isinstance(looked, tuple)
+        assert looked[0] == ([kept_], [old, None], [])
+        assert await store.read(look) == looked[0]
 
 
 async def test_more_works_than_a_group_takes_are_all_carried_out(sqlite: OpenSqlite) -> None:

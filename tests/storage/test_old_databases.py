@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +24,8 @@ from notbefore.core.model import (
 )
 from notbefore.core.transitions import Canceled, Scheduled
 from notbefore.service.ports import (
+    Declaration,
+    OperationRecord,
     Profile,
     Transaction,
 )
@@ -111,6 +113,35 @@ def fill(tx: Transaction) -> None:
     tx.put_note("fleet", "one")
 
 
+def fill_declarations(tx: Transaction) -> None:
+    path = "/subscriptions/Sub/resourceGroups/Group"
+    tx.declare(Declaration(path=path, document='{"tags":{}}', created_at=NOON - HOUR))
+    tx.declare(
+        Declaration(
+            path=f"{path}/providers/Microsoft.Compute/virtualMachineScaleSets/Größe",
+            document="{}",
+            created_at=NOON,
+            revision=2,
+            next_instance=5,
+            is_going=True,
+        )
+    )
+    tx.open_operation(
+        OperationRecord(id="op1", path=path, action="delete", started_at=NOON, event_ids=(A, B))
+    )
+    failed = OperationRecord(id="op2", path=path, action="start", started_at=NOON)
+    tx.open_operation(replace(failed, failure_code="Conflict", failure="no room"))
+    scope = a_scope(id="Scope10/Größe", resources=[a_resource("vm4")])
+    settle_in(tx, scope)
+    profile = replace(PROFILE, model_revision=3, image_notice=15 * MINUTE)
+    tx.bind(a_binding("vm4", scope_id=scope.id, address="10.0.0.4", profile=profile))
+    tx.record("turned_away", by=OPERATOR, cause="no token")
+
+
+FILLINGS: Mapping[int, Callable[[Transaction], None]] = {1: fill, 2: fill_declarations}
+"""By the first schema that has a place for it."""
+
+
 def test_there_is_a_filled_database_for_each_schema() -> None:
     assert list(FILLED) == [migration.number for migration in migrations()]
 
@@ -124,7 +155,24 @@ async def test_a_filled_database_of_an_earlier_version_is_read_as_it_was_meant(
         for migration in migrations()[:number]:
             apply(connection, migration)
         connection.executescript(FILLED[number].read_text())
-    await memory.transact(fill)
+    for first, filling in FILLINGS.items():
+        if first <= number:
+            await memory.transact(filling)
 
     async with sqlite() as store:
         assert await store.read(everything) == await memory.read(everything)
+
+
+async def test_scopes_of_an_earlier_version_are_found_by_how_they_begin(
+    sqlite: OpenSqlite, path: Path
+) -> None:
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        apply(connection, migrations()[0])
+        connection.execute(
+            "INSERT INTO scopes VALUES (1, 'Vmss/Größe/0', 'placement_group', 1, 1, 0, NULL, NULL,"
+            " '{}', NULL)"
+        )
+
+    async with sqlite() as store:
+        assert await store.read(lambda s: s.scope_ids("VMSS/GRÖSSE/")) == ["Vmss/Größe/0"]

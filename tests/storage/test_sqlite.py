@@ -355,19 +355,26 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
         snapshot.events(EventFilter(scope_id=SCOPE1))
         snapshot.history(HistoryFilter(scope_id=SCOPE1))
         snapshot.history(HistoryFilter(event_id=A))
+        snapshot.holder("10.0.0.1")
+        snapshot.scope_ids("scope")
+        snapshot.declaration("/subscriptions/sub")
+        list(snapshot.declarations("/subscriptions/sub"))
+        snapshot.operation("op1")
         connection.set_trace_callback(None)
         plans = [
             str(step["detail"])
             for sql in asked
             for step in connection.execute(f"EXPLAIN QUERY PLAN {sql}")
         ]
-        assert len(plans) >= len(asked) > 12
+        assert len(plans) >= len(asked) > 17
         return plans
 
     async with sqlite() as store:
         await keep(store, a_scope(an_event(A)))
         plans = await store._reader.run(ask, same)
 
-    tables = ("scopes", "resources", "events", "history")
+    tables = ("scopes", "resources", "events", "history", "declarations", "operations")
     scans = [f"SCAN {table}" for table in tables]
     assert [plan for plan in plans if plan.startswith(tuple(scans)) and "INDEX" not in plan] == []
+    for index in ("scopes_by_folded (folded>", "autoindex_declarations_1 (folded>"):
+        assert [plan for plan in plans if index in plan] != []

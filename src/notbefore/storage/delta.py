@@ -5,11 +5,12 @@ The rule that must stay true: an event leaves a scope only with the record of ho
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from notbefore.core import transitions as facts
 from notbefore.core.change import Change
-from notbefore.core.ids import EventId, ResourceName
+from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import Actor, Resource, Scope
 from notbefore.core.transitions import Canceled, Completed, EventTransition, Transition
 from notbefore.service.errors import NameTakenError
@@ -94,6 +95,22 @@ def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iter
             resources=facts.resources(fact),
             cause=facts.cause(fact),
         )
+
+
+def remark(action: str, *, at: datetime, by: Actor, cause: str, after: int) -> HistoryRow:
+    """One row for what concerns no scope, numbered as `history` does."""
+    return HistoryRow(
+        id=after + 1,
+        at=at,
+        actor=by.name,
+        address=by.address,
+        action=action,
+        scope_id=ScopeId(""),
+        event_id=None,
+        event_type=None,
+        resources=(),
+        cause=cause,
+    )
 
 
 def _between_vms(before: Scope, after: Scope) -> _Vms:

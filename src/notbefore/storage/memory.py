@@ -23,11 +23,14 @@ from notbefore.service.ports import (
     Census,
     Clock,
     Commit,
+    Declaration,
     EventFilter,
     EventRecord,
+    GroupPlace,
     HistoryFilter,
     HistoryRow,
     Listener,
+    OperationRecord,
     PageContent,
     Place,
     Saved,
@@ -35,6 +38,7 @@ from notbefore.service.ports import (
     Transaction,
 )
 from notbefore.storage import delta
+from notbefore.storage.alike import each_once, forgotten_before
 from notbefore.storage.delta import Delta, fold
 from notbefore.storage.tally import Tally
 
@@ -57,6 +61,9 @@ class Contents:
     """Open and over, oldest first."""
     history: list[HistoryRow] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
+    declarations: dict[str, Declaration] = field(default_factory=dict)
+    """By folded path."""
+    operations: dict[str, OperationRecord] = field(default_factory=dict)
 
     def copy(self) -> "Contents":
         return Contents(
@@ -68,6 +75,8 @@ class Contents:
             events=self.events.copy(),
             history=self.history.copy(),
             notes=self.notes.copy(),
+            declarations=self.declarations.copy(),
+            operations=self.operations.copy(),
         )
 
 
@@ -186,6 +195,31 @@ class MemorySnapshot:
     def note(self, key: str) -> str | None:
         return self._contents.notes.get(key)
 
+    def holder(self, address: str) -> ResourceName | None:
+        return self._contents.addresses.get(address)
+
+    def scope_ids(self, prefix: str) -> list[ScopeId]:
+        start = fold(prefix)
+        return [id_ for id_ in self._contents.scopes if fold(id_).startswith(start)]
+
+    def resource_groups(self) -> list[GroupPlace]:
+        profiles = (binding.profile for binding in self._contents.bindings.values())
+        return each_once(
+            GroupPlace(profile.subscription_id, profile.resource_group, profile.location)
+            for profile in profiles
+        )
+
+    def declaration(self, path: str) -> Declaration | None:
+        return self._contents.declarations.get(fold(path))
+
+    def declarations(self, prefix: str) -> Iterator[Declaration]:
+        start = fold(prefix)
+        kept = sorted(self._contents.declarations.items(), key=lambda item: item[0])
+        return iter([declared for path, declared in kept if path.startswith(start)])
+
+    def operation(self, operation_id: str) -> OperationRecord | None:
+        return self._contents.operations.get(operation_id)
+
     def _saved(self, scope_id: ScopeId) -> Saved:
         saved = self._contents.scopes.get(scope_id)
         if saved is None:
@@ -240,6 +274,27 @@ class MemoryTransaction(MemorySnapshot):
 
     def put_note(self, key: str, value: str) -> None:
         self._contents.notes[key] = value
+
+    def declare(self, declaration: Declaration) -> None:
+        former = self.declaration(declaration.path)
+        path = declaration.path if former is None else former.path
+        self._contents.declarations[fold(path)] = replace(declaration, path=path)
+
+    def withdraw(self, path: str) -> None:
+        self._contents.declarations.pop(fold(path), None)
+
+    def open_operation(self, operation: OperationRecord) -> None:
+        operations = self._contents.operations
+        last = forgotten_before(self.now)
+        for old in [kept.id for kept in operations.values() if kept.started_at < last]:
+            del operations[old]
+        if operation.id in operations:
+            raise ValueError(f"operation {operation.id!r} exists")
+        operations[operation.id] = operation
+
+    def record(self, action: str, *, by: Actor, cause: str) -> None:
+        rows = self._contents.history
+        rows.append(delta.remark(action, at=self.now, by=by, cause=cause, after=len(rows)))
 
     def commit(self) -> Commit:
         return self._tally.commit(next_wake=self.next_wake())

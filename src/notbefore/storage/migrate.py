@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from notbefore.storage.delta import fold
 from notbefore.storage.errors import ForeignDatabaseError, NewerDatabaseError
 
 
@@ -54,6 +55,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 
 def apply(connection: sqlite3.Connection, migration: Migration) -> None:
+    connection.create_function("fold", 1, fold, deterministic=True)
     # `executescript` commits whatever is open before it begins, so the script brings its own.
     script = f"""
         BEGIN IMMEDIATE;

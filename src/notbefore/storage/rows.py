@@ -26,7 +26,16 @@ from notbefore.core.model import (
     StartCause,
     visible,
 )
-from notbefore.service.ports import Binding, EventRecord, HistoryRow, PageContent, Profile, Saved
+from notbefore.service.ports import (
+    Binding,
+    Declaration,
+    EventRecord,
+    HistoryRow,
+    OperationRecord,
+    PageContent,
+    Profile,
+    Saved,
+)
 from notbefore.storage.delta import fold
 
 Value = str | int | None
@@ -278,4 +287,54 @@ def to_history(row: sqlite3.Row) -> HistoryRow:
         event_type=None if event_type is None else EventType(event_type),
         resources=to_names(row["resources"]),
         cause=row["cause"],
+    )
+
+
+# --- what is declared, and what takes its time ---------------------------------------------------
+
+
+def from_declaration(declaration: Declaration) -> dict[str, Value]:
+    return {
+        "folded": fold(declaration.path),
+        "path": declaration.path,
+        "document": declaration.document,
+        "created_at": micros(declaration.created_at),
+        "revision": declaration.revision,
+        "next_instance": declaration.next_instance,
+        "is_going": declaration.is_going,
+    }
+
+
+def to_declaration(row: sqlite3.Row) -> Declaration:
+    return Declaration(
+        path=row["path"],
+        document=row["document"],
+        created_at=to_instant(row["created_at"]),
+        revision=row["revision"],
+        next_instance=row["next_instance"],
+        is_going=bool(row["is_going"]),
+    )
+
+
+def from_operation(operation: OperationRecord) -> dict[str, Value]:
+    return {
+        "id": operation.id,
+        "path": operation.path,
+        "action": operation.action,
+        "started_at": micros(operation.started_at),
+        "event_ids": to_json(operation.event_ids),
+        "failure_code": operation.failure_code,
+        "failure": operation.failure,
+    }
+
+
+def to_operation(row: sqlite3.Row) -> OperationRecord:
+    return OperationRecord(
+        id=row["id"],
+        path=row["path"],
+        action=row["action"],
+        started_at=to_instant(row["started_at"]),
+        event_ids=tuple(map(EventId, _names.decode(row["event_ids"]))),
+        failure_code=row["failure_code"],
+        failure=row["failure"],
     )

@@ -6,20 +6,24 @@ from datetime import datetime
 from typing import Final
 
 from notbefore.core.errors import UnknownScopeError
-from notbefore.core.ids import EventId, HostName, MaintenanceId, ScopeId
+from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import EventStatus, EventType, Scope
 from notbefore.service.ports import (
     Binding,
     Census,
+    Declaration,
     EventFilter,
     EventRecord,
+    GroupPlace,
     HistoryFilter,
     HistoryRow,
+    OperationRecord,
     PageContent,
     Place,
     Saved,
 )
-from notbefore.storage import rows, streams
+from notbefore.storage import declared, rows, streams
+from notbefore.storage.alike import each_once
 from notbefore.storage.delta import fold
 from notbefore.storage.rows import Value, micros, to_json
 
@@ -163,6 +167,35 @@ class SqliteSnapshot:
     def note(self, key: str) -> str | None:
         row = self._one("SELECT value FROM notes WHERE key = ?", key)
         return None if row is None else str(row["value"])
+
+    def holder(self, address: str) -> ResourceName | None:
+        row = self._one("SELECT name FROM resources WHERE address = ?", address)
+        return None if row is None else ResourceName(row["name"])
+
+    def scope_ids(self, prefix: str) -> list[ScopeId]:
+        found = self._connection.execute(
+            f"SELECT id FROM scopes WHERE {declared.BEGINS_SO} ORDER BY number",
+            {"prefix": fold(prefix)},
+        )
+        return [ScopeId(row["id"]) for row in found]
+
+    def resource_groups(self) -> list[GroupPlace]:
+        found = self._all(
+            """SELECT DISTINCT json_extract(profile, '$.subscription_id'),
+                      json_extract(profile, '$.resource_group'),
+                      json_extract(profile, '$.location')
+               FROM resources WHERE profile IS NOT NULL"""
+        )
+        return each_once(map(GroupPlace._make, found))
+
+    def declaration(self, path: str) -> Declaration | None:
+        return declared.declaration(self._connection, path)
+
+    def declarations(self, prefix: str) -> Iterator[Declaration]:
+        return declared.declarations(self._connection, prefix)
+
+    def operation(self, operation_id: str) -> OperationRecord | None:
+        return declared.operation(self._connection, operation_id)
 
     def _saved(self, scope_id: ScopeId) -> Saved:
         row = self._one("SELECT * FROM scopes WHERE id = ?", scope_id)

@@ -13,8 +13,8 @@ from notbefore.core.errors import DuplicateEventError, UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope, ScopeKind
 from notbefore.service.errors import AddressTakenError, NameTakenError
-from notbefore.service.ports import Binding, Commit, Saved
-from notbefore.storage import delta, rows
+from notbefore.service.ports import Binding, Commit, Declaration, OperationRecord, Saved
+from notbefore.storage import declared, delta, rows
 from notbefore.storage.delta import Delta, fold
 from notbefore.storage.kept import Kept
 from notbefore.storage.rows import micros
@@ -35,10 +35,10 @@ _READ_LONG_AGO: Final = Scope(
 # What is never changed is not named where a row is changed: SQLite would write every index on it
 # anew, and look for rows that refer to it.
 _ADD_SCOPE: Final = """
-    INSERT INTO scopes (id, kind, revision, incarnation, active, last_read_at, next_wake, policy,
-                        rounds)
-    VALUES (:id, :kind, :revision, :incarnation, :active, :last_read_at, :next_wake, :policy,
-            :rounds)
+    INSERT INTO scopes (id, folded, kind, revision, incarnation, active, last_read_at, next_wake,
+                        policy, rounds)
+    VALUES (:id, fold(:id), :kind, :revision, :incarnation, :active, :last_read_at, :next_wake,
+            :policy, :rounds)
 """
 _CHANGE_SCOPE: Final = """
     UPDATE scopes SET kind = :kind, revision = :revision, incarnation = :incarnation,
@@ -156,6 +156,19 @@ class SqliteTransaction(SqliteSnapshot):
             "INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
             (key, value),
         )
+
+    def declare(self, declaration: Declaration) -> None:
+        declared.declare(self._connection, declaration)
+
+    def withdraw(self, path: str) -> None:
+        declared.withdraw(self._connection, path)
+
+    def open_operation(self, operation: OperationRecord) -> None:
+        declared.open_operation(self._connection, operation, now=self.now)
+
+    def record(self, action: str, *, by: Actor, cause: str) -> None:
+        row = delta.remark(action, at=self.now, by=by, cause=cause, after=0)
+        self._connection.execute(_ADD_HISTORY, rows.from_history(row))
 
     def correct_wakes(self) -> None:
         """Reckon every scope's wake anew, if the rules differ from those of the last run.
