@@ -52,6 +52,22 @@ def test_history_says_when_what_to_whom_by_whom_and_why() -> None:
     ]
 
 
+def test_history_shows_what_concerns_no_vm() -> None:
+    row = a_row(
+        action="turned_away",
+        event_id=None,
+        event_type=None,
+        resources=(),
+        actor="stranger",
+        cause="no token",
+    )
+
+    assert printed([history_table([row])]) == [
+        "At (UTC)            What        Event VMs Who and why",
+        "2026-01-05 12:00:00 turned away           stranger: no token",
+    ]
+
+
 def test_what_happened_is_never_broken_in_two() -> None:
     row = a_row(
         action="interrupted",

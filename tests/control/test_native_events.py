@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import A
+from tests.builders import OPERATOR, A
 from tests.control.steering import Steering, later
 
 
@@ -240,6 +240,29 @@ async def test_history_tells_who_did_what_from_where(control: Steering) -> None:
         "resources": ["web"],
         "cause": "",
     }
+
+
+async def test_history_tells_of_what_concerns_no_scope(control: Steering) -> None:
+    """I29, S12"""
+    await control.store.transact(
+        lambda tx: tx.record("turned_away", by=OPERATOR, cause="the token has expired")
+    )
+
+    [row] = (await control.get("/v1/history", actor=OPERATOR.name))["history"]
+
+    assert row.pop("id") > 0
+    assert row == {
+        "at": later(),
+        "actor": OPERATOR.name,
+        "address": OPERATOR.address,
+        "action": "turned_away",
+        "scope": "",
+        "event_id": None,
+        "event_type": None,
+        "resources": [],
+        "cause": "the token has expired",
+    }
+    assert (await control.get("/v1/history", limit=1))["history"][0]["action"] == "turned_away"
 
 
 async def test_history_is_read_page_by_page_newest_first(control: Steering) -> None:

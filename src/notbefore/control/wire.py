@@ -170,7 +170,7 @@ class HistoryRow(Shape, frozen=True):
     actor: str
     address: str
     action: str
-    scope: str
+    scope: Annotated[str, msgspec.Meta(description="empty for what concerns no scope")]
     event_id: str | None
     event_type: model.EventType | None
     resources: tuple[str, ...]

@@ -55,6 +55,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 
 def apply(connection: sqlite3.Connection, migration: Migration) -> None:
+    # Steps fold names as the store does: SQLite's own lower() knows ASCII only.
     connection.create_function("fold", 1, fold, deterministic=True)
     # `executescript` commits whatever is open before it begins, so the script brings its own.
     script = f"""
