@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from notbefore.clock import wall_clock
 from notbefore.service.identities import (
+    ISSUER,
     TENANT_ID,
     BadTokenError,
     Bearer,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 KEY_FILE: Final = "identity-key.pem"
-ISSUER: Final = f"https://notbefore.invalid/{TENANT_ID}/"
-"""A name, not an address: the listeners of one server go by many."""
 LIFETIME: Final = timedelta(hours=1)
 # Clocks of one machine, but of several processes, and set from outside now and then.
 _LEEWAY: Final = timedelta(seconds=30)

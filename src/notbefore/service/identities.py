@@ -7,6 +7,8 @@ from typing import Final
 
 TENANT_ID: Final = "6e6f7462-6566-4f72-a501-746f6b656e73"
 """The tenant that every identity is in. One for all stores: clients keep settings by tenant."""
+ISSUER: Final = f"https://notbefore.invalid/{TENANT_ID}/"
+"""A name, not an address: the listeners of one server go by many."""
 
 
 class Role(StrEnum):

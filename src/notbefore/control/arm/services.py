@@ -1,6 +1,6 @@
 """What the ARM listener calls. The composition puts it together; nothing here knows an adapter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from notbefore.core.rules import Rules
 from notbefore.service.approving import Approving
 from notbefore.service.deciding import Decider
 from notbefore.service.fleet_plan import Network
+from notbefore.service.identities import IssuedToken
 
 
 class Access(Protocol):
@@ -21,6 +22,16 @@ class Access(Protocol):
         """
 
 
+class SigningIn(Protocol):
+    async def sign_in(
+        self, client_id: str, secret: str, *, audience: str, address: str
+    ) -> IssuedToken:
+        """A token for a service principal. Raises SignInError, TokensUnavailableError."""
+
+    async def key_set(self) -> Mapping[str, object]:
+        """The public keys that tokens can be checked with. Raises TokensUnavailableError."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmServices:
     """Instants come from the transaction: `tx.now`."""
@@ -28,6 +39,8 @@ class ArmServices:
     decider: Decider
     approving: Approving
     access: Access
+    signing_in: SigningIn | None = None
+    """None where nobody signs in here."""
     rules: Rules
     new_event_id: Callable[[], EventId]
     new_operation_id: Callable[[], str]
