@@ -11,6 +11,7 @@ from notbefore.core.rules import Rules
 from notbefore.service.approving import Approving
 from notbefore.service.deciding import Decider
 from notbefore.service.fleet_plan import Network
+from notbefore.service.means import Means
 from notbefore.service.identities import IssuedToken
 
 
@@ -53,3 +54,12 @@ class ArmServices:
     """As this server would say it. Answers use the name the caller used: `Asked.root`."""
     allowed_hosts: frozenset[str] = frozenset()
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
+
+    @property
+    def means(self) -> Means:
+        return Means(
+            rules=self.rules,
+            new_event_id=self.new_event_id,
+            new_id=self.new_operation_id,
+            address_range=self.address_range,
+        )
