@@ -22,7 +22,11 @@ from notbefore.core.transitions import Canceled, Completed, Started
 from tests.builders import HOUR, NOON, A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import APPROVAL, EARLY, a_terminate, facts, names_of_facts
 
-RUNNING, INTERRUPTED, DOWN = ResourceState
+RUNNING, INTERRUPTED, DOWN = (
+    ResourceState.RUNNING,
+    ResourceState.INTERRUPTED,
+    ResourceState.DEALLOCATED,
+)
 STARTED = EventStatus.STARTED
 VM1, VM2 = ResourceName("vm1"), ResourceName("vm2")
 

@@ -40,6 +40,10 @@ class SimulatedActuator:
 
     def begin(self, scope_id: ScopeId, event: Event) -> None:
         started_at = event.started_at or self._clock.now()
+        if not event.announced:
+            # Nobody was told of it, so nobody watches it: it is over as soon as it has begun.
+            self._plan(started_at, Report(Stage.COMPLETED, scope_id, event.id))
+            return
         timing = self._timings[event.type]
         impact = timing.impact if event.duration is None else event.duration
         if impact:
