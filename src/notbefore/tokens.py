@@ -161,7 +161,7 @@ def _instant(seconds: object) -> datetime:
 
 
 def _make(path: Path) -> None:
-    """Whole or not at all, and for nobody else to read."""
+    """Whole or not at all."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  # see above
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
@@ -174,7 +174,8 @@ def _make(path: Path) -> None:
     )
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123  # a file that others can't read from its first moment on
+        # Nobody else can read it, from its first moment on.
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(pem)
             file.flush()
             os.fsync(file.fileno())

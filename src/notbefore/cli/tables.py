@@ -8,7 +8,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from notbefore.cli.wire import Event, Row, SettingValue, Vm
+from notbefore.cli.wire import Event, Known, Row, SettingValue, Vm
 from notbefore.cli.wording import (
     STATUS_STYLES,
     TYPE_STYLES,
@@ -105,6 +105,13 @@ def setting_table(values: Iterable[SettingValue]) -> Table:
             plain(setting.value),
             Text(plain(setting.origin), "dim" if is_default else "green"),
         )
+    return table
+
+
+def principal_table(principals: Iterable[Known]) -> Table:
+    table = _table("Name", "Role", "Client id")
+    for each in principals:
+        table.add_row(each.name, each.role, each.client_id)
     return table
 
 

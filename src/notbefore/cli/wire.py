@@ -128,6 +128,46 @@ class SettingValue(msgspec.Struct, frozen=True):
     origin: str
 
 
+class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a server is reached, and what it keeps."""
+
+    metadata: str
+    arm: str | None = None
+    """None where it has no such listener."""
+    ca: str | None = None
+    """The file of the certificate to trust; None where there is no `arm`."""
+    data: str
+
+
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client needs in its environment, and is to run first."""
+
+    variables: dict[str, str]
+    commands: tuple[str, ...] = ()
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A person or a program that may steer the server."""
+
+    name: str
+    role: str
+    client_id: str = ""
+
+
+class NewToken(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    role: str
+    token: str
+
+
+class NewServicePrincipal(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    role: str
+    tenant_id: str
+    client_id: str
+    client_secret: str
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the stream of changes."""
 

@@ -1,0 +1,185 @@
+"""Who may steer the server from outside its VMs: tokens and service principals.
+
+These commands write a file beside the store, and need no server: whoever may write there may admit
+others.
+"""
+
+import hashlib
+import secrets
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from notbefore import principals
+from notbefore.cli import wire
+from notbefore.cli.failures import RefusedError, UsageError
+from notbefore.cli.serving import load_settings
+from notbefore.cli.session import Session, json_option, wants_json
+from notbefore.cli.tables import principal_table
+from notbefore.service.identities import TENANT_ID, Principal, Role
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _folder_options(function: F) -> F:
+    """Where the server keeps its state, said as for 'notbefore serve'."""
+    config = click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Settings file [env: NOTBEFORE_CONFIG; default: notbefore.toml, if there is one].",
+    )
+    data = click.option(
+        "--data",
+        metavar="PATH",
+        help="Directory of the server's store [env: NOTBEFORE_DATA; default: .notbefore].",
+    )
+    return config(data(json_option(function)))
+
+
+def _folder(config: Path | None, data: str | None) -> Path:
+    return load_settings(config, {"data": data}).settings.data
+
+
+@click.group()
+def token() -> None:
+    """Admit people and programs to the ARM listener, and shut them out again.
+
+    On a loopback emulator nobody needs a token.
+    """
+
+
+@token.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    required=True,
+    help="What they may do; each role may do what those before it may.",
+)
+@click.option(
+    "--service-principal",
+    is_flag=True,
+    help="Make a client id and a secret to sign in with, instead of a bearer token.",
+)
+@_folder_options
+def create(
+    *, name: str, role: str, service_principal: bool, config: Path | None, data: str | None
+) -> None:
+    """Make a token for NAME, and print it. It is shown this once.
+
+    The server keeps its digest alone, and notices without a restart.
+    """
+    if not principals.NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} can't be a name: take up to 64 letters, digits and . _ @ -",
+            code="bad_name",
+            field="name",
+        )
+    secret = f"nb_{secrets.token_urlsafe(32)}"
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    if service_principal:
+        client_id = str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
+        made = Principal(name=name, role=Role(role), client_id=client_id, secret_sha256=digest)
+    else:
+        made = Principal(name=name, role=Role(role), token_sha256=digest)
+    with _edited(_folder(config, data)) as known:
+        if any(principals.same_name(each, name) for each in known):
+            raise RefusedError(
+                f"{name!r} has a token already",
+                code="name_taken",
+                field="name",
+                advice=[f"Take it back with 'notbefore token revoke {name}' first."],
+            )
+        known.append(made)
+    _print_secret(made, secret)
+
+
+def _print_secret(made: Principal, secret: str) -> None:
+    if wants_json(click.get_current_context()):
+        click.echo(msgspec.json.encode(_shown(made, secret)))
+    elif not made.client_id:
+        # Alone on its line, so that it can be put into a variable.
+        click.echo(secret)
+    else:
+        click.echo(f"tenant id      {TENANT_ID}")
+        click.echo(f"client id      {made.client_id}")
+        click.echo(f"client secret  {secret}")
+
+
+def _shown(made: Principal, secret: str) -> wire.NewToken | wire.NewServicePrincipal:
+    if not made.client_id:
+        return wire.NewToken(name=made.name, role=made.role, token=secret)
+    return wire.NewServicePrincipal(
+        name=made.name,
+        role=made.role,
+        tenant_id=TENANT_ID,
+        client_id=made.client_id,
+        client_secret=secret,
+    )
+
+
+@token.command("list")
+@_folder_options
+def list_(*, config: Path | None, data: str | None) -> None:
+    """List who has a token, and what they may do. No secret is shown."""
+    context = click.get_current_context()
+    session = Session("", is_json=wants_json(context))
+    with _faults():
+        known = principals.load(_folder(config, data) / principals.FILE)
+    shown = [wire.Known(name=each.name, role=each.role, client_id=each.client_id) for each in known]
+    if session.is_json:
+        click.echo(msgspec.json.encode(shown))
+    elif shown:
+        session.print([principal_table(shown)])
+    else:
+        click.echo("nobody has a token")
+
+
+@token.command()
+@click.argument("name")
+@_folder_options
+def revoke(*, name: str, config: Path | None, data: str | None) -> None:
+    """Take NAME's token back. It is refused from now on."""
+    with _edited(_folder(config, data)) as known:
+        found = [each for each in known if principals.same_name(each, name)]
+        if not found:
+            raise RefusedError(
+                f"nobody named {name!r} has a token",
+                code="unknown_principal",
+                field="name",
+                advice=["'notbefore token list' lists who has."],
+            )
+        known.remove(found[0])
+    if wants_json(click.get_current_context()):
+        gone = found[0]
+        click.echo(
+            msgspec.json.encode(
+                wire.Known(name=gone.name, role=gone.role, client_id=gone.client_id)
+            )
+        )
+    else:
+        click.echo(f"the token of {found[0].name} is revoked")
+
+
+@contextmanager
+def _edited(folder: Path) -> Iterator[list[Principal]]:
+    with _faults(), principals.edited(folder) as known:
+        yield known
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except principals.PrincipalsError as error:
+        raise RefusedError(
+            str(error),
+            code="bad_principals",
+            advice=["Nothing was changed. Put the file right, or remove it to shut everybody out."],
+        ) from error
