@@ -123,19 +123,22 @@ def variables(home: Path, server: Server) -> dict[str, str]:
 def azure(folder: Path) -> Iterator[Azure]:
     """A fresh server with its clock paused, and az logged in to it."""
     with serving(folder, "--arm", "127.0.0.1:0") as server:
-        before = variables(folder / "home", server)
-        done = subprocess.run(
-            ["bash", "-c", 'eval "$(notbefore env az)" >&2 && env -0'],
-            env=before,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        after = dict(line.split("=", 1) for line in done.stdout.split("\0") if line)
-        yield Azure(server=server, variables=after)
+        yield Azure(server=server, variables=exported("az", folder, server))
+
+
+def exported(client: str, folder: Path, server: Server) -> dict[str, str]:
+    """The variables of a shell after `eval "$(notbefore env CLIENT)"`."""
+    done = subprocess.run(
+        ["bash", "-c", f'eval "$(notbefore env {client})" >&2 && env -0'],
+        env=variables(folder / "home", server),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(line.split("=", 1) for line in done.stdout.split("\0") if line)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,259 @@
+"""What people do to VMs with the real az: when it returns, and what it says when it can't."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.az import Azure, azure
+
+pytestmark = pytest.mark.xdist_group("az")
+
+GROUP = "work"
+UNTIL_OVER = "45m"
+"""Longer than any event takes, once it has started."""
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
+    with azure(tmp_path_factory.mktemp("az")) as logged_in:
+        logged_in.az("group", "create", "--name", GROUP, "--location", "local")
+        yield logged_in
+
+
+# --- operations that wait, and those that don't ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "event_type", "minutes"), [("restart", "Reboot", 15), ("redeploy", "Redeploy", 10)]
+)
+def test_an_operation_on_a_vm_that_listens_returns_only_after_its_event(
+    cloud: Azure, command: str, event_type: str, minutes: int
+) -> None:
+    vm = made(cloud, f"listens-{command}")
+    cloud.document(vm)
+
+    with cloud.waiting(*on(command, vm)) as waiting:
+        [shown] = cloud.document(vm)["Events"]
+        cloud.step(f"{minutes - 1}m59s")
+        [early] = cloud.document(vm)["Events"]
+        cloud.step("1s")
+        [on_time] = cloud.document(vm)["Events"]
+        cloud.step(UNTIL_OVER)
+        operation = waiting.result()
+
+    assert (shown["EventType"], shown["EventSource"]) == (event_type, "User")
+    assert [each["EventStatus"] for each in (early, on_time)] == ["Scheduled", "Started"]
+    assert cloud.document(vm)["Events"] == []
+    # As the server saw it: had it been called done any sooner, its end would say so.
+    assert operation["status"] == "Succeeded"
+    assert took(operation) > timedelta(minutes=minutes)
+
+
+def test_a_restart_that_the_vm_approves_goes_ahead_at_once(cloud: Azure) -> None:
+    vm = made(cloud, "ready")
+    cloud.document(vm)
+
+    with cloud.waiting(*on("restart", vm)) as waiting:
+        cloud.approve(vm, cloud.document(vm)["Events"][0]["EventId"])
+        [approved] = cloud.document(vm)["Events"]
+        cloud.step("10m")
+        operation = waiting.result()
+
+    assert approved["EventStatus"] == "Started"
+    assert took(operation) <= timedelta(minutes=10)
+
+
+@pytest.mark.parametrize("command", ["restart", "redeploy"])
+def test_an_operation_on_a_vm_that_never_asked_returns_at_once(cloud: Azure, command: str) -> None:
+    vm = made(cloud, f"deaf-{command}")
+
+    operation = cloud.az(*on(command, vm))
+
+    assert operation["status"] == "Succeeded"
+    assert took(operation) == timedelta()
+    assert cloud.document(vm) == {"DocumentIncarnation": 1, "Events": []}
+
+
+def test_stopping_deallocating_and_starting_announce_nothing(cloud: Azure) -> None:
+    vm = made(cloud, "power")
+    cloud.document(vm)
+
+    seen = []
+    for command in ("stop", "start", "deallocate", "start"):
+        cloud.az(*on(command, vm))
+        seen.append(power(cloud, vm))
+
+    assert seen == ["VM stopped", "VM running", "VM deallocated", "VM running"]
+    assert cloud.document(vm)["Events"] == []
+
+
+def test_an_evicted_spot_vm_has_thirty_seconds(cloud: Azure) -> None:
+    vm = made(cloud, "cheap", priority="Spot", evictionPolicy="Deallocate")
+    cloud.document(vm)
+
+    cloud.az(*on("simulate-eviction", vm))
+    [shown] = cloud.document(vm)["Events"]
+    cloud.step("29s")
+    [early] = cloud.document(vm)["Events"]
+    cloud.step("5m")
+
+    assert (shown["EventType"], shown["EventSource"]) == ("Preempt", "Platform")
+    assert early["EventStatus"] == "Scheduled"
+    assert power(cloud, vm) == "VM deallocated"
+
+
+def test_a_deleted_vm_is_gone(cloud: Azure) -> None:
+    vm = made(cloud, "leaving")
+    cloud.document(vm)
+
+    cloud.az(*on("delete", vm), "--yes")
+
+    assert cloud.refused(*on("show", vm)).code == 3
+
+
+def test_a_scale_set_restarts_whole_or_in_part(cloud: Azure) -> None:
+    cloud.az(
+        *("vmss", "create", "--resource-group", GROUP, "--name", "many"),
+        *("--orchestration-mode", "Uniform", "--image", "UbuntuLTS"),
+        *("--admin-username", "someone", "--generate-ssh-keys"),
+    )
+    cloud.document("many_0")
+    restart = ("vmss", "restart", "--resource-group", GROUP, "--name", "many")
+
+    with cloud.waiting(*restart, "--instance-ids", "1") as restarting:
+        part = resources(cloud, "many_0")
+        cloud.step(UNTIL_OVER)
+        restarting.result()
+    with cloud.waiting(*restart, events=2) as restarting:
+        whole = resources(cloud, "many_0")
+        cloud.step(UNTIL_OVER)
+        restarting.result()
+
+    assert part == ["many_1"]
+    assert whole == ["many_0", "many_1"]
+
+
+def test_an_event_is_approved_from_outside_the_vm(cloud: Azure) -> None:
+    vm = made(cloud, "outside")
+    cloud.document(vm)
+
+    with cloud.waiting(*on("restart", vm)) as waiting:
+        [shown] = cloud.document(vm)["Events"]
+        answer = rest(
+            cloud,
+            "post",
+            f"Microsoft.Compute/virtualMachines/{vm}/providers/Microsoft.Maintenance"
+            f"/scheduledevents/{shown['EventId']}/acknowledge?api-version=2025-10-01-preview",
+        )
+        [approved] = cloud.document(vm)["Events"]
+        cloud.step(UNTIL_OVER)
+        waiting.result()
+
+    assert answer == {"value": "Successfully Approved"}
+    assert approved["EventStatus"] == "Started"
+
+
+# --- what az says to a person ---------------------------------------------------------------------
+
+
+def test_a_vm_that_is_not_there_is_told_apart_from_other_failures(cloud: Azure) -> None:
+    refusal = cloud.refused(*on("restart", "nobody"))
+
+    assert refusal.code == 3
+    assert refusal.text.startswith("ERROR: (ResourceNotFound) ")
+    assert "nobody" in refusal.text
+
+
+def test_a_notice_of_99_minutes_is_refused_and_changes_nothing(cloud: Azure) -> None:
+    name = ("--resource-group", GROUP, "--name", "strict")
+    cloud.az("vmss", "create", *name, "--terminate-notification-time", "10")
+    before = cloud.az("vmss", "show", *name)
+
+    refusal = cloud.refused("vmss", "update", *name, "--terminate-notification-time", "99")
+
+    assert refusal.code == 1
+    assert refusal.text.startswith("ERROR: (")
+    assert "PT99M" in refusal.text
+    assert "PT15M" in refusal.text
+    assert cloud.az("vmss", "show", *name) == before
+
+
+def test_a_template_with_a_notice_of_99_minutes_fails_without_a_traceback(cloud: Azure) -> None:
+    name = ("--resource-group", GROUP, "--name", "never")
+
+    refusal = cloud.refused("vmss", "create", *name, "--terminate-notification-time", "99")
+
+    assert "PT15M" in refusal.text
+    assert "Traceback" not in refusal.text
+    assert cloud.refused("vmss", "show", *name).code == 3
+
+
+def test_only_spot_vms_can_be_evicted(cloud: Azure) -> None:
+    vm = made(cloud, "dear")
+    cloud.document(vm)
+
+    refusal = cloud.refused(*on("simulate-eviction", vm))
+
+    assert refusal.code == 1
+    assert "Spot" in refusal.text
+    assert cloud.document(vm)["Events"] == []
+
+
+def test_an_instance_that_is_not_there_is_not_deleted_and_neither_are_the_others(
+    cloud: Azure,
+) -> None:
+    name = ("--resource-group", GROUP, "--name", "some")
+    cloud.az(
+        *("vmss", "create", *name, "--orchestration-mode", "Uniform", "--image", "UbuntuLTS"),
+        *("--admin-username", "someone", "--generate-ssh-keys"),
+    )
+
+    refusal = cloud.refused("vmss", "delete-instances", *name, "--instance-ids", "0", "7")
+
+    assert "7" in refusal.text
+    listed = cloud.az("vmss", "list-instances", *name)
+    assert [each["instanceId"] for each in listed] == ["0", "1"]
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def on(command: str, vm: str) -> tuple[str, ...]:
+    return ("vm", command, "--resource-group", GROUP, "--name", vm)
+
+
+def made(cloud: Azure, name: str, **properties: str) -> str:
+    """A VM by the cheapest command there is; `az vm create` is in the guide."""
+    body = {"location": "local", "properties": properties}
+    rest(
+        cloud,
+        "put",
+        f"Microsoft.Compute/virtualMachines/{name}?api-version=2024-07-01",
+        "--body",
+        json.dumps(body),
+    )
+    return name
+
+
+def rest(cloud: Azure, method: str, path: str, *more: str) -> Any:
+    url = f"/subscriptions/{{subscriptionId}}/resourceGroups/{GROUP}/providers/{path}"
+    return cloud.az("rest", "--method", method, "--url", url, *more)
+
+
+def took(operation: dict[str, str]) -> timedelta:
+    return datetime.fromisoformat(operation["endTime"]) - datetime.fromisoformat(
+        operation["startTime"]
+    )
+
+
+def power(cloud: Azure, vm: str) -> str:
+    shown: str = cloud.az(*on("show", vm), "--show-details")["powerState"]
+    return shown
+
+
+def resources(cloud: Azure, vm: str) -> list[str]:
+    events = cloud.document(vm)["Events"]
+    return sorted(name for event in events for name in event["Resources"])
