@@ -26,7 +26,7 @@ class Approving:
             # The VM may have been removed since its address was looked up.
             if caller.name not in tx.load(caller.scope_id).resources:
                 raise UnknownResourceError(caller.name)
-            self._approve(tx, caller.scope_id, event_ids, by)
+            approve(tx, caller.scope_id, event_ids, rules=self._rules, by=by)
 
         await self._decider.decide(work)
 
@@ -37,20 +37,27 @@ class Approving:
             record = tx.event(event_id)
             if record is None:
                 raise UnknownEventError(event_id)
-            self._approve(tx, record.scope_id, (event_id,), by)
+            approve(tx, record.scope_id, (event_id,), rules=self._rules, by=by)
 
         await self._decider.decide(work)
 
-    def _approve(
-        self, tx: Transaction, scope_id: ScopeId, event_ids: Collection[EventId], by: Actor
-    ) -> None:
-        scope = tx.load(scope_id)
-        change = lifecycle.approve(
-            scope,
-            event_ids,
-            by=by,
-            rules=self._rules,
-            now=tx.now,
-            closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),
-        )
-        save(tx, change, by=by)
+
+def approve(
+    tx: Transaction,
+    scope_id: ScopeId,
+    event_ids: Collection[EventId],
+    *,
+    rules: Rules,
+    by: Actor,
+) -> None:
+    """As part of a transaction: events of one scope, all or none."""
+    scope = tx.load(scope_id)
+    change = lifecycle.approve(
+        scope,
+        event_ids,
+        by=by,
+        rules=rules,
+        now=tx.now,
+        closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),
+    )
+    save(tx, change, by=by)

@@ -57,7 +57,11 @@ class ResourceId:
 
 
 def group_path(subscription: str, group: str) -> str:
-    return f"/subscriptions/{subscription}/resourceGroups/{group}"
+    return f"{subscription_path(subscription)}/resourceGroups/{group}"
+
+
+def subscription_path(subscription: str) -> str:
+    return f"/subscriptions/{subscription}"
 
 
 def same(one: str, other: str) -> bool:

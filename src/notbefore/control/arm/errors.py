@@ -73,6 +73,10 @@ def resource_group_not_found(name: str) -> ArmError:
     )
 
 
+def not_found(code: str, message: str) -> ArmError:
+    return ArmError(HTTPStatus.NOT_FOUND, code, message)
+
+
 def conflict(code: str, message: str) -> ArmError:
     return ArmError(HTTPStatus.CONFLICT, code, message)
 
@@ -125,6 +129,11 @@ MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
     InvalidFleetError: _INVALID,
     InvalidResourceIdError: _INVALID,
 }
+
+
+def code_of(error: RefusalError) -> str:
+    """As ARM calls it, for lists of results."""
+    return MEANING.get(type(error), _INVALID)[1]
 
 
 def answer(error: Exception, *, request_id: str) -> ArmAnswer:

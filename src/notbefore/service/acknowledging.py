@@ -1,0 +1,97 @@
+"""Approvals from outside that name the resource they are for: a VM, or a set of VMs.
+
+The rule that must stay true: an event of something else is answered as one that does not exist.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from notbefore.core.errors import RefusalError, UnknownEventError
+from notbefore.core.ids import EventId, same_name
+from notbefore.core.model import Actor
+from notbefore.core.rules import Rules
+from notbefore.service import approving, inventory
+from notbefore.service.machines import UnknownAvailabilitySetError, UnknownMachineError
+from notbefore.service.ports import EventRecord, Snapshot, Transaction
+from notbefore.service.resource_ids import (
+    AVAILABILITY_SETS,
+    MACHINES,
+    SCALE_SETS,
+    ResourceId,
+    same,
+)
+from notbefore.service.scale_sets import UnknownSetError
+
+Concerns = Callable[[EventRecord], bool]
+
+
+class UnknownKindError(RefusalError):
+    """Only VMs and sets of them have events."""
+
+    field = "resourceType"
+
+    def __init__(self, type_: str) -> None:
+        super().__init__(
+            f"a {type_[:100]} has no scheduled events:"
+            " virtualMachines, virtualMachineScaleSets and availabilitySets do"
+        )
+        self.type = type_
+
+
+def acknowledge(
+    tx: Transaction, id_: ResourceId, event_ids: Sequence[EventId], *, rules: Rules, by: Actor
+) -> Mapping[EventId, RefusalError | None]:
+    """Approve those events that are of this resource: for each, what is in its way, or None.
+
+    Raises RefusalError for a resource that there is not.
+    """
+    concerns = _events_of(tx, id_)
+    results: dict[EventId, RefusalError | None] = {}
+    for event_id in event_ids:
+        record = tx.event(event_id)
+        if record is None or not concerns(record) or not _may_know(tx, record, by):
+            results[event_id] = UnknownEventError(event_id)
+            continue
+        try:
+            approving.approve(tx, record.scope_id, (event_id,), rules=rules, by=by)
+        except RefusalError as error:
+            results[event_id] = error
+        else:
+            results[event_id] = None
+    return results
+
+
+def _events_of(snapshot: Snapshot, id_: ResourceId) -> Concerns:
+    if same(id_.type, MACHINES):
+        return _of_machine(snapshot, id_)
+    if same(id_.type, SCALE_SETS):
+        scale_set = inventory.scale_set(snapshot, id_)
+        if scale_set is None:
+            raise UnknownSetError(id_.path)
+        groups = set(inventory.placement_groups(snapshot, scale_set.id.name))
+        return lambda record: record.scope_id in groups
+    if same(id_.type, AVAILABILITY_SETS):
+        availability_set = inventory.availability_set(snapshot, id_)
+        if availability_set is None:
+            raise UnknownAvailabilitySetError(id_.path)
+        scope_id = inventory.availability_scope(availability_set.id.name)
+        return lambda record: same(record.scope_id, scope_id)
+    raise UnknownKindError(id_.type)
+
+
+def _of_machine(snapshot: Snapshot, id_: ResourceId) -> Concerns:
+    machine = inventory.virtual_machine(snapshot, id_)
+    if machine is None:
+        raise UnknownMachineError(id_.path)
+    name, scope_id = machine.name, machine.scope_id
+    return lambda record: (
+        record.scope_id == scope_id
+        and any(same_name(name, other) for other in record.event.resources)
+    )
+
+
+def _may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
+    """A VM knows of the events of its own scope alone."""
+    if by.resource is None:
+        return True
+    binding = snapshot.binding(by.resource)
+    return binding is not None and binding.scope_id == record.scope_id
