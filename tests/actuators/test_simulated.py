@@ -154,3 +154,13 @@ async def test_a_report_that_fails_for_good_takes_no_other_with_it(
     await clock.step(5 * SECOND)
 
     assert listening.heard == [(0, "interrupted", B), (0, "interrupted", C)]
+
+
+async def test_what_nobody_was_told_of_is_over_as_soon_as_it_has_begun(
+    clock: VirtualClock, listening: Listening, actuator: SimulatedActuator
+) -> None:
+    actuator.begin(SCOPE1, replace(started(), announced=False))
+
+    await clock.step(SECOND)
+
+    assert listening.heard == [(0, "completed", A)]
