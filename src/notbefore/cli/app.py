@@ -32,6 +32,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "cancel": "deciding",
         "complete": "deciding",
         "clock": "clock",
+        "env": "environment",
+        "token": "access",
         "completion": "completion",
     }
 )

@@ -73,6 +73,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         media_type=CONTENT_TYPE,
     ),
     read(
+        "/v1/endpoints",
+        native_server.show_endpoints,
+        "Where VMs, az and the Azure SDKs reach the server",
+        reply=wire.Endpoints,
+    ),
+    read(
         "/v1/settings",
         native_server.list_settings,
         "Every setting, its value and where that came from",

@@ -42,6 +42,15 @@ async def list_settings(services: Services, _: Asked[Nothing, Nothing]) -> list[
     ]
 
 
+async def show_endpoints(services: Services, _: Asked[Nothing, Nothing]) -> wire.Endpoints:
+    return wire.Endpoints(
+        metadata=services.metadata_url,
+        arm=services.arm_url,
+        ca=services.ca_file,
+        data=services.data_folder,
+    )
+
+
 async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
     return views.clock(services.timekeeping.show())
 

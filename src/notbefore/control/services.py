@@ -31,6 +31,11 @@ class Services:
     """Name, value and origin of each setting."""
     allowed_hosts: frozenset[str]
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
+    arm_url: str | None = None
+    """Where ARM is served; None where it is not."""
+    ca_file: str | None = None
+    """The certificate that its clients are to trust."""
+    data_folder: str = ""
     metrics: Metrics = field(default_factory=Metrics)
     take_counts: Callable[[], Mapping[str, int]] = dict
     """What the metadata listeners have counted since this was last called."""

@@ -212,6 +212,17 @@ class Health(Shape, frozen=True):
     clock: Clock
 
 
+class Endpoints(Shape, frozen=True):
+    metadata: Annotated[str, msgspec.Meta(description="where VMs read their documents")]
+    arm: Annotated[
+        str | None, msgspec.Meta(description="where az and the Azure SDKs go; null: nowhere")
+    ]
+    ca: Annotated[
+        str | None, msgspec.Meta(description="file of the certificate that those are to trust")
+    ]
+    data: Annotated[str, msgspec.Meta(description="directory of the store")]
+
+
 class Setting(Shape, frozen=True):
     name: str
     value: str
