@@ -11,6 +11,8 @@ FLAGS: list[dict[str, object]] = [
     {"mode": "service", "rate": "0.25", "hosts": "a.test,b.test", "max_user_events": "10"},
     {"clock": "paused", "silence": "90m", "first_call_delay": "1500ms", "default_vm": "web"},
     {"clock": "0.5x", "fleet": "none.toml", "metadata": "[::1]:8169", "workers": "3"},
+    {"mode": "service", "arm": "off"},
+    {"arm": "[::1]:0"},
     {"data": "none", "log_format": "json", "address_range": "10.1.0.0/16"},
 ]
 

@@ -190,19 +190,38 @@ def test_an_emulator_listens_to_vms_on_loopback_only() -> None:
 
 
 @pytest.mark.parametrize("mode", ["emulator", "service"])
-@pytest.mark.parametrize("listener", ["control", "arm"])
-def test_listeners_that_rule_the_fleet_are_on_loopback_only(mode: str, listener: str) -> None:
-    told = problems(flags={"mode": mode, listener: "10.0.0.1:9000"})
+def test_a_listener_that_asks_nobody_who_they_are_is_on_loopback_only(mode: str) -> None:
+    told = problems(flags={"mode": mode, "control": "10.0.0.1:9000"})
 
-    assert told.startswith(f"flag --{listener}: {listener} = 10.0.0.1:9000: ")
+    assert told.startswith("flag --control: control = 10.0.0.1:9000: ")
     assert "no TLS" in told
+
+
+def test_arm_is_served_off_loopback_only_where_people_have_to_sign_in() -> None:
+    told = problems(flags={"arm": "10.0.0.1:9000"})
+    service = resolve(flags={"mode": "service", "arm": "10.0.0.1:9000"}).settings
+
+    assert told.startswith("flag --arm: arm = 10.0.0.1:9000: in emulator mode nobody has to sign")
+    assert service.arm == Address("10.0.0.1", 9000)
+
+
+@pytest.mark.parametrize("off", ["off", "OFF", "none"])
+def test_arm_can_be_switched_off(off: str) -> None:
+    assert resolve(NOTBEFORE_ARM=off).settings.arm is None
+    assert resolve("arm = false").settings.arm is None
+    assert resolve(flags={"arm": "off", "control": "127.0.0.1:8171"}).settings.arm is None
+
+
+def test_an_address_of_arm_may_be_written_as_clients_write_it() -> None:
+    assert resolve(NOTBEFORE_ARM="https://[::1]:9000/").settings.arm == Address("::1", 9000)
+    assert problems(flags={"arm": "on"}).endswith("like 127.0.0.1:8169 or [::1]:8169; or off")
 
 
 def test_listeners_need_different_addresses_unless_any_port_will_serve() -> None:
     anywhere: dict[str, object] = dict.fromkeys(["metadata", "control", "arm"], "127.0.0.1:0")
 
     assert "address of their own" in problems(flags={"control": "127.0.0.1:8169"})
-    assert resolve(flags=anywhere).settings.arm.port == 0
+    assert resolve(flags=anywhere).settings.arm == Address("127.0.0.1", 0)
 
 
 # --- values --------------------------------------------------------------------------------------

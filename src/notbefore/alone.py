@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import uvloop
 
 from notbefore.application import Application
+from notbefore.arm_server import ArmParts, arm_server
 from notbefore.control.metrics import Metrics
 from notbefore.listeners import (
     Addresses,
+    arm_listener,
     control_listener,
     metadata_listeners,
     metadata_options,
@@ -27,8 +29,11 @@ from notbefore.writer import (
     engine_parts,
     make_clock,
     make_services,
+    new_event_id,
+    new_operation_id,
     opened_store,
     prepare,
+    prepared_tokens,
     start_errors,
 )
 
@@ -71,6 +76,7 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
         )
         await stack.enter_async_context(application)
         await prepare(application, settings)
+        tokens = await prepared_tokens(settings)
         await stack.enter_async_context(clock)
         [listener] = await metadata_listeners(settings.metadata, 1)
         metadata = MetadataServer(
@@ -84,13 +90,31 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
         )
         await stack.enter_async_context(metadata)
         control = stack.enter_context(await control_listener(settings.control))
-        addresses = Addresses(metadata_url=url(listener), control_url=url(control))
+        arm = None
+        if settings.arm is not None:
+            arm = stack.enter_context(await arm_listener(settings.arm))
+        addresses = Addresses(
+            metadata_url=url(listener),
+            control_url=url(control),
+            arm_url=None if arm is None else url(arm, scheme="https"),
+        )
         services = make_services(
             application,
             resolved,
-            addresses.metadata_url,
+            metadata_url=addresses.metadata_url,
+            arm_url=addresses.arm_url,
             metrics=metrics,
             take_counts=metadata.counts.take,
         )
         await stack.enter_async_context(control_server(services, control, None))
+        if arm is not None and addresses.arm_url is not None:
+            parts = ArmParts(
+                metadata_url=addresses.metadata_url,
+                arm_url=addresses.arm_url,
+                tokens=tokens,
+                new_event_id=new_event_id,
+                new_operation_id=new_operation_id,
+                feed=None,
+            )
+            await stack.enter_async_context(arm_server(application, settings, arm, parts))
         yield Running(application=application, addresses=addresses)

@@ -27,12 +27,13 @@ def run(resolved: Resolved) -> None:
 
 def _welcome(addresses: Addresses, settings: Settings) -> str:
     document = f"{addresses.metadata_url}/metadata/scheduledevents?api-version=2020-07-01"
+    arm = "" if addresses.arm_url is None else f"  arm       {addresses.arm_url}\n"
     return f"""\
 NotBefore {__version__}: {settings.mode}, clock {settings.clock}, state in {settings.data}
 
   metadata  {addresses.metadata_url}
   control   {addresses.control_url}
-
+{arm}
 Be a VM:    curl -H Metadata:true "{document}"
 Stop with Ctrl-C.
 """

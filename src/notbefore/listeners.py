@@ -35,6 +35,8 @@ class Addresses:
 
     metadata_url: str
     control_url: str
+    arm_url: str | None
+    """None where ARM is not served."""
 
 
 async def patiently(
@@ -54,9 +56,17 @@ async def patiently(
 
 async def control_listener(address: Address) -> socket.socket:
     """Raises StartError."""
+    return await _listening("control", address, lambda: _listen(address))
+
+
+async def arm_listener(address: Address) -> socket.socket:
+    """Raises StartError."""
+    return await _listening("arm", address, lambda: _listen(address))
+
+
+def _listen(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    where = (address.host, address.port)
-    return await _listening("control", address, lambda: socket.create_server(where, family=family))
+    return socket.create_server((address.host, address.port), family=family)
 
 
 async def metadata_listeners(address: Address, wanted: int) -> list[socket.socket]:
@@ -104,8 +114,8 @@ def metadata_options(settings: Settings, *, default_vm: str | None, pollers: int
     )
 
 
-def url(listener: socket.socket) -> str:
-    return f"http://{Address(*listener.getsockname()[:2])}"
+def url(listener: socket.socket, *, scheme: str = "http") -> str:
+    return f"{scheme}://{Address(*listener.getsockname()[:2])}"
 
 
 def cannot_listen(which: str, address: Address, error: OSError) -> StartError:

@@ -28,12 +28,20 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """Its process id."""
     listener: int
     """The descriptor of the socket to serve."""
+    arm_listener: int | None
+    """The descriptor of the writer's second socket, for ARM; None for none."""
     metadata_url: str
+    arm_url: str | None
     pollers: int
     values: dict[str, str]
     """Every setting, as its parser reads it."""
     origin: dict[str, str]
     file: str | None
+
+    @property
+    def descriptors(self) -> list[int]:
+        """All that the child is given."""
+        return [self.listener] if self.arm_listener is None else [self.listener, self.arm_listener]
 
     def resolved(self) -> Resolved:
         # Each comes from its own field's parser, so each has its own field's type.
@@ -53,12 +61,21 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def brief(
-    resolved: Resolved, *, supervisor: int, listener: int, metadata_url: str, pollers: int
+    resolved: Resolved,
+    *,
+    supervisor: int,
+    listener: int,
+    arm_listener: int | None = None,
+    metadata_url: str,
+    arm_url: str | None = None,
+    pollers: int,
 ) -> Brief:
     return Brief(
         supervisor=supervisor,
         listener=listener,
+        arm_listener=arm_listener,
         metadata_url=metadata_url,
+        arm_url=arm_url,
         pollers=pollers,
         values={each.name: _shown(getattr(resolved.settings, each.name)) for each in SETTINGS},
         origin=dict(resolved.origin),

@@ -25,6 +25,7 @@ T = TypeVar("T")
 Choice = TypeVar("Choice", bound=StrEnum)
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
+_SCHEME: Final = re.compile(r"^https?://")
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _SPEED: Final = re.compile(r"(?P<speed>[0-9]{1,6}(?:\.[0-9]{1,6})?)x")
 _SLOWEST, _FASTEST = 0.001, 100_000
@@ -45,7 +46,7 @@ class Address:
     def parse(cls, value: object) -> "Address":
         allowed = "expected HOST:PORT, like 127.0.0.1:8169 or [::1]:8169"
         # NOTBEFORE_CONTROL is read by clients too, and those take it for an address on the web.
-        text = value.removeprefix("http://").removesuffix("/") if isinstance(value, str) else ""
+        text = _SCHEME.sub("", value).removesuffix("/") if isinstance(value, str) else ""
         found = _ADDRESS.fullmatch(text)
         if found is None or int(found["port"]) > 65535:
             raise ValueError(allowed)
@@ -113,6 +114,20 @@ def one_of(choices: type[Choice]) -> Callable[[object], Choice]:
 
 def optional(parse: Callable[[object], T]) -> Callable[[object], T | None]:
     return lambda value: None if value == _NONE else parse(value)
+
+
+def or_off(parse: Callable[[object], T]) -> Callable[[object], T | None]:
+    """For what can be switched off as a whole; None is off."""
+
+    def parse_or_off(value: object) -> T | None:
+        if value is False or (isinstance(value, str) and value.lower() in {"off", _NONE}):
+            return None
+        try:
+            return parse(value)
+        except ValueError as wrong:
+            raise ValueError(f"{wrong}; or off") from None
+
+    return parse_or_off
 
 
 def on_off(value: object) -> bool:

@@ -30,6 +30,7 @@ from notbefore.setting_values import (
     on_off,
     one_of,
     optional,
+    or_off,
     show,
     text,
     whole,
@@ -106,6 +107,7 @@ def _setting(default: T, parse: Parser[T], help: str, *, in_service: T | None = 
     return made  # type: ignore[no-any-return]
 
 
+_ARM: Address | None = Address("127.0.0.1", 8171)
 _spans: Final = duration(timedelta(0), timedelta(days=1))
 
 
@@ -127,10 +129,10 @@ class Settings:
     control: Address = _setting(
         Address("127.0.0.1", 8170), Address.parse, "where the CLI reaches the server"
     )
-    arm: Address = _setting(
-        Address("127.0.0.1", 8171),
-        Address.parse,
-        "where az and the Azure SDKs will reach the server; not served yet",
+    arm: Address | None = _setting(
+        _ARM,
+        or_off(Address.parse),
+        "where az and the Azure SDKs reach the server, by HTTPS; off: nowhere",
     )
     fleet: Path | None = _setting(
         None, optional(file_path), "fleet file; none: the built-in demo fleet, in emulator mode"
@@ -403,15 +405,21 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             "in emulator mode any caller can be any VM, so it listens on loopback only:"
             " take 127.0.0.1, or --mode service",
         )
-    for name, address in (("control", settings.control), ("arm", settings.arm)):
-        if not address.is_loopback:
-            yield refuse(
-                name,
-                "whoever reaches this listener rules the fleet, and it has no TLS and no sign-in"
-                " yet, so it listens on loopback only: take 127.0.0.1, and a tunnel from afar",
-            )
+    if not settings.control.is_loopback:
+        yield refuse(
+            "control",
+            "whoever reaches this listener rules the fleet, and it has no TLS and no sign-in"
+            " yet, so it listens on loopback only: take 127.0.0.1, and a tunnel from afar",
+        )
+    if settings.arm and not settings.arm.is_loopback and settings.mode is not Mode.SERVICE:
+        yield refuse(
+            "arm",
+            "in emulator mode nobody has to sign in, so it listens on loopback only:"
+            " take 127.0.0.1, or --mode service",
+        )
     listeners = [settings.metadata, settings.control, settings.arm]
-    if len({one for one in listeners if one.port}) < len([one for one in listeners if one.port]):
+    fixed = [one for one in listeners if one is not None and one.port]
+    if len(set(fixed)) < len(fixed):
         yield refuse("control", "metadata, control and arm each need an address of their own")
 
 

@@ -23,6 +23,7 @@ from notbefore.clock import wall_clock
 from notbefore.listeners import (
     Addresses,
     StartError,
+    arm_listener,
     control_listener,
     metadata_listeners,
     url,
@@ -60,8 +61,15 @@ async def _supervise(resolved: Resolved, welcome: Callable[[Addresses], None]) -
         for listener in metadata:
             stack.enter_context(listener)
         control = stack.enter_context(await control_listener(settings.control))
-        addresses = Addresses(metadata_url=url(metadata[0]), control_url=url(control))
-        crew = _crew(resolved, metadata, control, addresses)
+        arm = None
+        if settings.arm is not None:
+            arm = stack.enter_context(await arm_listener(settings.arm))
+        addresses = Addresses(
+            metadata_url=url(metadata[0]),
+            control_url=url(control),
+            arm_url=None if arm is None else url(arm, scheme="https"),
+        )
+        crew = _crew(resolved, metadata, control, arm, addresses)
         await crew.serve(stop, lambda: welcome(addresses))
 
 
@@ -69,20 +77,25 @@ def _crew(
     resolved: Resolved,
     metadata: Sequence[socket.socket],
     control: socket.socket,
+    arm: socket.socket | None,
     addresses: Addresses,
 ) -> "Crew":
-    def child(module: str, name: str, listener: socket.socket) -> Child:
+    def child(
+        module: str, name: str, listener: socket.socket, arm: socket.socket | None = None
+    ) -> Child:
         brief = offspring.brief(
             resolved,
             supervisor=os.getpid(),
             listener=listener.fileno(),
+            arm_listener=None if arm is None else arm.fileno(),
             metadata_url=addresses.metadata_url,
+            arm_url=addresses.arm_url,
             pollers=len(metadata),
         )
         return Child(module, name, brief)
 
     return Crew(
-        writer=child("notbefore.writer", "writer", control),
+        writer=child("notbefore.writer", "writer", control, arm),
         pollers=[
             child("notbefore.poller", f"poller {number}", listener)
             for number, listener in enumerate(metadata, 1)
@@ -147,7 +160,7 @@ class Child:
             self.name,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            pass_fds=[self._brief.listener],
+            pass_fds=self._brief.descriptors,
             process_group=0,
         )
         if self._stopping.is_set():

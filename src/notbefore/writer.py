@@ -4,7 +4,6 @@ It is started by the supervisor, and feeds the pollers. Its parts also make up t
 does everything.
 """
 
-import asyncio
 import socket
 import sys
 import uuid
@@ -14,13 +13,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-import uvicorn
 import uvloop
-from typing_extensions import override
 
 from notbefore import logs, offspring
 from notbefore.actuators.simulated import Timing
 from notbefore.application import Engine
+from notbefore.arm_server import ArmParts, arm_server
+from notbefore.certificates import CA_FILE, CertificateError
 from notbefore.clock import SystemClock, VirtualClock, wall_clock
 from notbefore.control.fleet_file import FleetFileError, demo_fleet, load_fleet
 from notbefore.control.metrics import Metrics
@@ -33,15 +32,25 @@ from notbefore.core.model import Actor, EventType
 from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer
 from notbefore.feed.synced import SyncedClock, synced_app
+from notbefore.http_serving import serving
 from notbefore.listeners import StartError, patiently
+from notbefore.service.identities import TokensUnavailableError
 from notbefore.service.ports import Snapshot
 from notbefore.setting_values import show
 from notbefore.settings import SETTINGS, LogFormat, Mode, Resolved, Settings
 from notbefore.storage.errors import CannotOpenError, StoreInUseError
 from notbefore.storage.sqlite import SqliteStore
+from notbefore.tokens import Tokens
 
 Clock = SystemClock | VirtualClock
 
+_MENDABLE: Final = (
+    CannotOpenError,
+    CertificateError,
+    FleetFileError,
+    RefusalError,
+    TokensUnavailableError,
+)
 _LONGEST_LEAD: Final = timedelta(minutes=5)
 
 
@@ -82,6 +91,7 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
         )
         await stack.enter_async_context(engine)
         await prepare(engine, settings)
+        tokens = await prepared_tokens(settings)
         await stack.enter_async_context(clock)
         feeding = FeedServer(
             feed,
@@ -94,10 +104,26 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
         with _feed_errors(settings):
             await stack.enter_async_context(feeding)
         services = make_services(
-            engine, resolved, brief.metadata_url, metrics=metrics, take_counts=feed.take_counts
+            engine,
+            resolved,
+            metadata_url=brief.metadata_url,
+            arm_url=brief.arm_url,
+            metrics=metrics,
+            take_counts=feed.take_counts,
         )
         listener = socket.socket(fileno=brief.listener)
         await stack.enter_async_context(control_server(services, listener, feed))
+        if brief.arm_listener is not None and brief.arm_url is not None:
+            arm = socket.socket(fileno=brief.arm_listener)
+            parts = ArmParts(
+                metadata_url=brief.metadata_url,
+                arm_url=brief.arm_url,
+                tokens=tokens,
+                feed=feed,
+                new_event_id=new_event_id,
+                new_operation_id=new_operation_id,
+            )
+            await stack.enter_async_context(arm_server(engine, settings, arm, parts))
         yield
 
 
@@ -133,7 +159,7 @@ def start_errors() -> Iterator[None]:
     """What people can put right is told as such; the rest is a fault of the program."""
     try:
         yield
-    except (CannotOpenError, FleetFileError, RefusalError) as error:
+    except _MENDABLE as error:
         raise StartError(str(error)) from error
 
 
@@ -167,6 +193,17 @@ def engine_parts(settings: Settings) -> dict[str, Any]:
 
 def new_event_id() -> EventId:
     return EventId(str(uuid.uuid4()).upper())
+
+
+def new_operation_id() -> str:
+    return str(uuid.uuid4())
+
+
+async def prepared_tokens(settings: Settings) -> Tokens:
+    """With the key that VMs' tokens are signed by, which pollers then find."""
+    tokens = Tokens(settings.data)
+    await tokens.prepare()
+    return tokens
 
 
 async def prepare(engine: Engine, settings: Settings) -> None:
@@ -209,49 +246,27 @@ async def _apply_fleet(engine: Engine, settings: Settings) -> None:
     await engine.fleet.apply_once(plan, by=Actor(name="fleet file"))
 
 
-class _ControlServer(uvicorn.Server):
-    """uvicorn without its own idea of what a signal means: the whole server stops, or nothing."""
-
-    @override
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @asynccontextmanager
 async def control_server(
     services: Services, listener: socket.socket, feed: Feed | None
 ) -> AsyncIterator[None]:
     """Serves the control API. `feed` leads to the pollers to be in step with; None for none."""
     app = create_app(services)
-    config = uvicorn.Config(
-        app if feed is None else synced_app(app, feed),
-        http="httptools",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-    )
-    server = _ControlServer(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="control")
-    try:
+    in_step = app if feed is None else synced_app(app, feed)
+    async with serving(in_step, listener, name="control", parting=services.changes.close):
         yield
-    finally:
-        services.changes.close()
-        server.should_exit = True
-        await serving
-        listener.close()
 
 
 def make_services(
     engine: Engine,
     resolved: Resolved,
-    metadata_url: str,
     *,
+    metadata_url: str,
+    arm_url: str | None,
     metrics: Metrics,
     take_counts: Callable[[], Mapping[str, int]],
 ) -> Services:
+    folder = resolved.settings.data.absolute()
     return Services(
         metrics=metrics,
         take_counts=take_counts,
@@ -265,6 +280,9 @@ def make_services(
         rules=engine.rules,
         mode=resolved.settings.mode,
         metadata_url=metadata_url,
+        arm_url=arm_url,
+        ca_file=None if arm_url is None else str(folder / CA_FILE),
+        data_folder=str(folder),
         settings_listing=[
             (setting.name, show(getattr(resolved.settings, setting.name)), origin)
             for setting in SETTINGS

@@ -1,15 +1,16 @@
-"""A real server process, its two doors, and the CLI beside it."""
+"""A real server process, its three doors, and the CLI beside it."""
 
 import contextlib
 import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 METADATA: Final = {"Metadata": "true"}
 DOCUMENT: Final = "/metadata/scheduledevents?api-version=2020-07-01"
 
-_READY: Final = re.compile(r"^\s*(metadata|control)\s+(http://\S+)$")
+_READY: Final = re.compile(r"^\s*(metadata|control|arm)\s+https?://(\S+)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class Server:
     metadata: str
     """HOST:PORT"""
     control: str
+    arm: str
+    data: Path
 
     def get(self, path: str = DOCUMENT, *, source: str | None = None, **headers: str) -> Answer:
         return self._ask("GET", path, None, source, headers)
@@ -68,6 +71,20 @@ class Server:
         assert response.status < 400, answer
         return json.loads(answer)
 
+    def ask_arm(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        """Over TLS, trusting nothing but the server's own authority."""
+        trusting = ssl.create_default_context(cafile=str(self.data / "arm-ca.pem"))
+        connection = HTTPSConnection(self.arm, timeout=60, context=trusting)
+        with contextlib.closing(connection):
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, text, {"Content-Type": "application/json"} | headers)
+            response = connection.getresponse()
+            return Answer(
+                status=response.status,
+                headers={name.lower(): value for name, value in response.getheaders()},
+                body=response.read(),
+            )
+
     def _ask(
         self, method: str, path: str, body: str | None, source: str | None, extra: dict[str, str]
     ) -> Answer:
@@ -96,7 +113,8 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
-    defaults = ("--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--clock", "paused")
+    anywhere = [word for door in ("metadata", "control", "arm") for word in _anywhere(door)]
+    defaults = (*anywhere, "--clock", "paused")
     command = [sys.executable, "-m", "notbefore", "serve", "--data", str(folder / "state")]
     with (folder / "log").open("a") as log:
         return subprocess.Popen(
@@ -109,15 +127,19 @@ def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
         )
 
 
+def _anywhere(door: str) -> tuple[str, str]:
+    return (f"--{door}", "127.0.0.1:0")
+
+
 def ready(running: subprocess.Popen[str], folder: Path) -> Server:
     """Wait until the server says where it listens."""
     assert running.stdout is not None
     found: dict[str, str] = {}
     for line in running.stdout:
         if match := _READY.match(line):
-            found[match[1]] = match[2].removeprefix("http://")
-        if len(found) == 2:
-            return Server(pid=running.pid, metadata=found["metadata"], control=found["control"])
+            found[match[1]] = match[2]
+        if len(found) == 3:
+            return Server(pid=running.pid, data=folder / "state", **found)
     running.wait()
     raise AssertionError(f"the server did not start: {(folder / 'log').read_text()}")
 

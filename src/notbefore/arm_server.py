@@ -1,0 +1,90 @@
+"""The ARM listener put together: who is let in, what it calls, and its certificate."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from notbefore import certificates
+from notbefore.application import Engine
+from notbefore.certificates import ServerCertificate
+from notbefore.clock import wall_clock
+from notbefore.control.access import Access, Identities, audiences_of
+from notbefore.control.arm.app import create_arm_app
+from notbefore.control.arm.services import ArmServices
+from notbefore.core.ids import EventId
+from notbefore.feed.sending import Feed
+from notbefore.feed.synced import synced_app
+from notbefore.http_serving import serving
+from notbefore.principals import PrincipalsFile
+from notbefore.service.fleet_kinds import NO_SUBSCRIPTION
+from notbefore.service.identities import Role
+from notbefore.settings import Mode, Settings
+from notbefore.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmParts:
+    """What the listener takes beside the use cases and the settings."""
+
+    metadata_url: str
+    arm_url: str
+    tokens: Tokens
+    new_event_id: Callable[[], EventId]
+    new_operation_id: Callable[[], str]
+    feed: Feed | None
+    """Leads to the pollers to be in step with; None for none."""
+
+
+@asynccontextmanager
+async def arm_server(
+    engine: Engine, settings: Settings, listener: socket.socket, parts: ArmParts
+) -> AsyncIterator[None]:
+    """Raises CertificateError."""
+    certificate = await _certificate(settings)
+    app = create_arm_app(_services(engine, settings, parts))
+    in_step = app if parts.feed is None else synced_app(app, parts.feed)
+    async with serving(in_step, listener, name="arm", certificate=certificate):
+        yield
+
+
+async def _certificate(settings: Settings) -> ServerCertificate:
+    """By the machine's own clock: clients have no other."""
+    return await asyncio.to_thread(
+        certificates.provide, settings.data, names=_names(settings), now=wall_clock()
+    )
+
+
+def _services(engine: Engine, settings: Settings, parts: ArmParts) -> ArmServices:
+    return ArmServices(
+        decider=engine.decider,
+        approving=engine.approving,
+        access=_access(engine, settings, parts),
+        rules=engine.rules,
+        new_event_id=parts.new_event_id,
+        new_operation_id=parts.new_operation_id,
+        address_range=settings.address_range,
+        subscription_id=NO_SUBSCRIPTION,
+        metadata_url=parts.metadata_url,
+        arm_url=parts.arm_url,
+        allowed_hosts=frozenset(name.lower() for name in _names(settings)),
+    )
+
+
+def _access(engine: Engine, settings: Settings, parts: ArmParts) -> Access:
+    identities = Identities(
+        issuer=parts.tokens,
+        reader=parts.tokens,
+        principals=PrincipalsFile(settings.data),
+        audiences=audiences_of(parts.arm_url, settings.hosts),
+        vm_role=Role.APPROVER,
+        open_on_loopback=settings.mode is Mode.EMULATOR,
+    )
+    return Access(identities, engine.decider, monotonic=asyncio.get_running_loop().time)
+
+
+def _names(settings: Settings) -> tuple[str, ...]:
+    """What this server is called in addition to localhost: names and addresses."""
+    at = () if settings.arm is None else (settings.arm.host,)
+    return (*at, *settings.hosts)

@@ -1,0 +1,67 @@
+"""HTTP servers as guests of a loop that others live in, at sockets that are there already."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import uvicorn
+from typing_extensions import override
+
+from notbefore.certificates import ServerCertificate
+
+# As ASGI has them.
+Message = MutableMapping[str, Any]
+App = Callable[
+    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
+    Awaitable[None],
+]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own idea of what a signal means: the whole server stops, or nothing."""
+
+    @override
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(
+    app: App,
+    listener: socket.socket,
+    *,
+    name: str,
+    certificate: ServerCertificate | None = None,
+    parting: Callable[[], None] = lambda: None,
+) -> AsyncIterator[None]:
+    """Over TLS where there is a certificate.
+
+    At the end, requests under way are answered first; `parting` is called before that, to end
+    those that never would end by themselves.
+    """
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        ssl_certfile=None if certificate is None else certificate.certificate,
+        ssl_keyfile=None if certificate is None else certificate.key,
+    )
+    # Here rather than in the task: what can't be loaded must keep the server from starting.
+    config.load()
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]), name=name)
+    try:
+        yield
+    finally:
+        parting()
+        server.should_exit = True
+        await task
+        listener.close()
