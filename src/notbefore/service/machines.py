@@ -22,7 +22,7 @@ from notbefore.service.fleet_seats import Group, Seat
 from notbefore.service.inventory import AvailabilitySetView, Machine
 from notbefore.service.means import Means
 from notbefore.service.operating import Action
-from notbefore.service.ports import Declaration, Transaction
+from notbefore.service.ports import Declaration, Snapshot, Transaction
 from notbefore.service.resource_ids import ResourceId, same
 
 
@@ -98,8 +98,8 @@ class MachineOutcome:
     event_ids: tuple[EventId, ...] = ()
 
 
-def find(tx: Transaction, id_: ResourceId) -> Machine:
-    machine = inventory.virtual_machine(tx, id_)
+def find(snapshot: Snapshot, id_: ResourceId) -> Machine:
+    machine = inventory.virtual_machine(snapshot, id_)
     if machine is None:
         raise UnknownMachineError(id_.path)
     return machine

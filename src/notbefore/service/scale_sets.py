@@ -19,7 +19,7 @@ from notbefore.service.fleet_kinds import FleetPlan, Model, ScaleSet
 from notbefore.service.inventory import BeingDeletedError, Machine, ScaleSetView
 from notbefore.service.means import Means
 from notbefore.service.operating import Action
-from notbefore.service.ports import Declaration, Transaction
+from notbefore.service.ports import Declaration, Snapshot, Transaction
 from notbefore.service.resource_ids import SCALE_SETS, ResourceId, same
 
 _OWNER: Final = "owner of scale set "
@@ -96,8 +96,8 @@ def model_path(set_path: str, revision: int) -> str:
     return f"{set_path}/models/{revision}"
 
 
-def find(tx: Transaction, id_: ResourceId) -> ScaleSetView:
-    view = inventory.scale_set(tx, id_)
+def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
+    view = inventory.scale_set(snapshot, id_)
     if view is None:
         raise UnknownSetError(id_.path)
     return view

@@ -1,0 +1,195 @@
+"""The whole engine over a store in memory and a clock that stands still, for tests of use cases."""
+
+import ipaddress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from typing import Final, TypeVar
+
+from notbefore.actuators.simulated import Timing
+from notbefore.application import Application
+from notbefore.clock import VirtualClock
+from notbefore.core import lifecycle
+from notbefore.core.ids import EventId
+from notbefore.core.model import Document, EventType, Policy, Priority
+from notbefore.core.rules import Rules
+from notbefore.metadata.responses import render
+from notbefore.service import groups, inventory, machines, scale_sets
+from notbefore.service.fleet_kinds import Model, Orchestration, ScaleSet, VirtualMachine
+from notbefore.service.inventory import AvailabilitySetView, Machine, ScaleSetView
+from notbefore.service.machines import WantedMachine
+from notbefore.service.means import Means
+from notbefore.service.ports import Caller, Declaration, Snapshot, Transaction
+from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
+from notbefore.service.scale_sets import SetOutcome, WantedSet
+from notbefore.storage.memory import MemoryStore
+from tests.builders import MINUTE, NOON, OPERATOR, SECOND, event_id
+
+T = TypeVar("T")
+
+SUBSCRIPTION: Final = "11111111-2222-3333-4444-555555555555"
+FIVE, TEN = 5 * MINUTE, 10 * MINUTE
+
+
+def set_id(name: str = "web", group: str = "shop") -> ResourceId:
+    return ResourceId(subscription=SUBSCRIPTION, group=group, type=SCALE_SETS, name=name)
+
+
+def machine_id(name: str = "vm1", group: str = "shop") -> ResourceId:
+    return ResourceId(subscription=SUBSCRIPTION, group=group, type=MACHINES, name=name)
+
+
+def availability_id(name: str = "db", group: str = "shop") -> ResourceId:
+    return ResourceId(subscription=SUBSCRIPTION, group=group, type=AVAILABILITY_SETS, name=name)
+
+
+def five_and_two(_: AvailabilitySetView) -> tuple[int, int]:
+    return 5, 2
+
+
+class Estate:
+    def __init__(self, application: Application, clock: VirtualClock, means: Means) -> None:
+        self.application = application
+        self.clock = clock
+        self.means = means
+
+    async def decide(self, work: Callable[[Transaction], T]) -> T:
+        return await self.application.decider.decide(work)
+
+    async def ask(self, question: Callable[[Snapshot], T]) -> T:
+        return await self.application.decider.ask(question)
+
+    async def put_set(
+        self,
+        name: str = "web",
+        *,
+        capacity: int | None = None,
+        model: Model | None = None,
+        flexible: bool = False,
+        automatic: bool = False,
+        zones: tuple[str, ...] = (),
+        policy: Policy | None = None,
+        group: str = "shop",
+        reimaged: bool = False,
+    ) -> SetOutcome:
+        """What is None stays as it is."""
+
+        def revise(view: ScaleSetView | None) -> WantedSet:
+            staying = 0 if view is None else len(view.staying)
+            return WantedSet(
+                declared=ScaleSet(
+                    name=name if view is None else view.id.name,
+                    capacity=staying if capacity is None else capacity,
+                    orchestration=Orchestration.FLEXIBLE if flexible else Orchestration.UNIFORM,
+                    zones=zones,
+                    model=model or Model(),
+                    policy=policy or Policy(),
+                ),
+                location="here",
+                document='{"said": "so"}',
+                model=repr(model),
+                model_changed=model is not None,
+                upgrades_by_itself=automatic,
+                reimaged=reimaged,
+            )
+
+        return await self.decide(
+            lambda tx: scale_sets.put(
+                tx, set_id(name, group), revise, means=self.means, by=OPERATOR
+            )
+        )
+
+    async def put_machine(
+        self,
+        name: str = "vm1",
+        *,
+        model: Model | None = None,
+        group: str = "shop",
+        location: str = "here",
+        availability_set: str | None = None,
+        scale_set: str | None = None,
+        policy: Policy | None = None,
+    ) -> Machine:
+        def revise(_: Machine | None, __: Declaration | None) -> WantedMachine:
+            return WantedMachine(
+                declared=VirtualMachine(
+                    name=name, model=model or Model(), policy=policy or Policy()
+                ),
+                location=location,
+                document="{}",
+                availability_set=None
+                if availability_set is None
+                else availability_id(availability_set),
+                scale_set=None if scale_set is None else set_id(scale_set),
+                has_policy=policy is not None,
+            )
+
+        outcome = await self.decide(
+            lambda tx: machines.put(
+                tx, machine_id(name, group), revise, five_and_two, means=self.means, by=OPERATOR
+            )
+        )
+        return outcome.machine
+
+    async def names(self, name: str = "web") -> list[str]:
+        view = await self.ask(lambda snapshot: inventory.scale_set(snapshot, set_id(name)))
+        return [] if view is None else [machine.name for machine in view.machines]
+
+    async def view(self, name: str = "web") -> ScaleSetView:
+        return await self.decide(lambda tx: scale_sets.find(tx, set_id(name)))
+
+    async def switch_on(self, name: str) -> None:
+        """Let this VM read its document, so that what befalls its scope is announced."""
+        found = await self.ask(lambda snapshot: inventory.machine(snapshot, name))
+        assert found is not None
+        caller = Caller(name=found.name, scope_id=found.scope_id)
+        await self.application.reading.activate(caller, address="127.0.0.1")
+
+    async def document(self, name: str) -> Document:
+        found = await self.ask(lambda snapshot: inventory.machine(snapshot, name))
+        assert found is not None
+        page = self.application.board.page(found.scope_id)
+        assert page is not None
+        return page.document
+
+    async def approve(self, *event_ids: EventId) -> None:
+        for each in event_ids:
+            await self.application.approving.approve_from_outside(each, by=OPERATOR)
+
+    async def step(self, by: timedelta = SECOND) -> None:
+        await self.clock.step(by)
+
+
+@asynccontextmanager
+async def estate() -> AsyncIterator[Estate]:
+    """With an empty resource group `shop`."""
+    clock = VirtualClock(NOON, speed=0)
+    rules = Rules(short_notice_allowed=True)
+    numbers, ids = count(1), count(1)
+    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
+    network = ipaddress.ip_network("10.1.0.0/24")
+    means = Means(
+        rules=rules,
+        new_event_id=lambda: event_id(next(numbers)),
+        new_id=lambda: f"{next(ids):032x}",
+        address_range=network,
+    )
+    application = Application(
+        store,
+        clock,
+        rules=rules,
+        render=render,
+        new_id=means.new_event_id,
+        timings={type_: Timing(impact=MINUTE, span=TEN) for type_ in EventType},
+        address_range=network,
+    )
+    async with application, clock:
+        built = Estate(application, clock, means)
+        await built.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "shop", "{}", by=OPERATOR))
+        yield built
+
+
+WITH_NOTICE: Final = Model(terminate_notice=TEN)
+SPOT: Final = Model(priority=Priority.SPOT)
