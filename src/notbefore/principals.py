@@ -115,10 +115,10 @@ def parse(text: str, source: str = FILE) -> tuple[Principal, ...]:
     except ValueError as error:
         raise PrincipalsError([f"{source}: {error}"]) from error
     lines = key_lines(text)
-    problems: list[str] = []
+    problems: list[tuple[int, str]] = []
 
     def refuse(path: KeyPath, why: str) -> None:
-        problems.append(f"{source}:{line_of(path, lines)}: {why}")
+        problems.append((line_of(path, lines), why))
 
     for key in sorted(content.keys() - {_TABLE}):
         refuse((key,), f"{key!r} is not known; each principal is a table [[{_TABLE}]]")
@@ -133,7 +133,7 @@ def parse(text: str, source: str = FILE) -> tuple[Principal, ...]:
             _refuse_double(principal, found, (_TABLE, index), refuse)
             found.append(principal)
     if problems:
-        raise PrincipalsError(problems)
+        raise PrincipalsError(f"{source}:{line}: {why}" for line, why in sorted(problems))
     return tuple(found)
 
 

@@ -152,9 +152,12 @@ def _seconds(instant: datetime) -> int:
 
 
 def _instant(seconds: object) -> datetime:
-    if not isinstance(seconds, int):
-        raise BadTokenError("the token's times are not those of this server's")
-    return datetime.fromtimestamp(seconds, UTC)
+    try:
+        if isinstance(seconds, int):
+            return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        pass  # a time that no clock shows
+    raise BadTokenError("the token's times are not those of this server's")
 
 
 # --- the key -------------------------------------------------------------------------------------

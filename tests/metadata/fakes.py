@@ -16,8 +16,9 @@ from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import Rendered, render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
+from notbefore.service.identities import Bearer, IssuedToken
 from notbefore.service.ports import About, Binding, Caller, Profile, Saved, Timer
-from tests.builders import NOON, a_resource, a_scope
+from tests.builders import HOUR, NOON, a_resource, a_scope
 
 NEWEST: Final = "2020-07-01"
 EVENTS: Final = f"/metadata/scheduledevents?api-version={NEWEST}"
@@ -112,6 +113,19 @@ class FakeApprover:
         self.approved.append((tuple(event_ids), caller, address))
 
 
+@dataclass
+class FakeIssuer:
+    """Tokens that say in plain words whom they are for."""
+
+    error: Exception | None = None
+
+    async def issue(self, bearer: Bearer, *, audience: str) -> IssuedToken:
+        if self.error is not None:
+            raise self.error
+        text = f"{bearer.subject}|{bearer.object_id}|{bearer.resource_path}|{audience}"
+        return IssuedToken(text=text, not_before=NOON, expires_at=NOON + HOUR)
+
+
 class FakeClock:
     """An instant, set by hand. For code that asks the time and sets no timers."""
 
@@ -146,6 +160,7 @@ class FakeService:
         self.directory = FakeDirectory()
         self.reader = FakeReader(self)
         self.approver = FakeApprover()
+        self.issuer = FakeIssuer()
         self.clock = VirtualClock(NOON, speed=0)
         self.stopwatch = Stopwatch()
         self.scopes: dict[str, Scope] = {}
@@ -179,6 +194,7 @@ class FakeService:
             options=replace(options or Options(rate_limit=None), port=0),
             recognition=recognition,
             monotonic=self.stopwatch,
+            issuer=self.issuer,
         )
         async with server:
             site = Site(server)
