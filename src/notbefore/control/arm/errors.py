@@ -18,6 +18,7 @@ from notbefore.control.errors import RequestError
 from notbefore.core import errors as core
 from notbefore.core.errors import RefusalError
 from notbefore.service import errors as service
+from notbefore.service import inventory, machines, operating, scale_sets
 from notbefore.service.fleet_plan import AddressesExhaustedError, InvalidFleetError
 from notbefore.service.ports import StoreUnavailableError
 from notbefore.service.resource_ids import InvalidResourceIdError
@@ -81,11 +82,22 @@ def conflict(code: str, message: str) -> ArmError:
     return ArmError(HTTPStatus.CONFLICT, code, message)
 
 
+def settled(target: str) -> ArmError:
+    """A property that can't be changed any more."""
+    return ArmError(
+        HTTPStatus.CONFLICT,
+        "PropertyChangeNotAllowed",
+        f"Changing property '{target}' is not allowed.",
+        target=target,
+    )
+
+
 Meaning = tuple[HTTPStatus, str]
 
 _NOT_FOUND: Final[Meaning] = (HTTPStatus.NOT_FOUND, "ResourceNotFound")
 _CONFLICT: Final[Meaning] = (HTTPStatus.CONFLICT, "Conflict")
 _NOT_ALLOWED: Final[Meaning] = (HTTPStatus.CONFLICT, "OperationNotAllowed")
+_SETTLED: Final[Meaning] = (HTTPStatus.CONFLICT, "PropertyChangeNotAllowed")
 _INVALID: Final[Meaning] = (HTTPStatus.BAD_REQUEST, "InvalidParameter")
 _FORBIDDEN: Final[Meaning] = (HTTPStatus.FORBIDDEN, "AuthorizationFailed")
 
@@ -112,6 +124,18 @@ MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
     service.NameTakenError: _CONFLICT,
     service.AddressTakenError: _CONFLICT,
     service.RealClockError: _CONFLICT,
+    inventory.UnknownGroupError: (HTTPStatus.NOT_FOUND, "ResourceGroupNotFound"),
+    inventory.BeingDeletedError: _NOT_ALLOWED,
+    scale_sets.UnknownSetError: _NOT_FOUND,
+    scale_sets.SetNameTakenError: _CONFLICT,
+    scale_sets.UnknownInstanceError: _INVALID,
+    machines.UnknownMachineError: _NOT_FOUND,
+    machines.UnknownAvailabilitySetError: _NOT_FOUND,
+    machines.PropertyChangeError: _SETTLED,
+    machines.SetInUseError: _NOT_ALLOWED,
+    machines.OwnPolicyError: _INVALID,
+    operating.NotRunningError: _NOT_ALLOWED,
+    operating.NothingToMaintainError: _NOT_ALLOWED,
     # What Azure says of a quota that is used up.
     AddressesExhaustedError: _NOT_ALLOWED,
     core.InvalidIdError: _INVALID,
