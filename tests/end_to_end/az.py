@@ -108,21 +108,21 @@ def _path(vm: str) -> str:
     return f"/vm/{vm}/metadata/scheduledevents?api-version=2020-07-01"
 
 
-def variables(home: Path, server: Server) -> dict[str, str]:
+def variables(home: Path, **more: str) -> dict[str, str]:
     """For a terminal with `notbefore` and `az` on its PATH, and nothing of this machine's user."""
     assert (AZ / "az").exists(), "there is no az to test with: `make az` installs it"
     home.mkdir(exist_ok=True)
-    kept = environment(**_ALONE, NOTBEFORE_CONTROL=f"http://{server.control}", HOME=str(home))
+    kept = environment(**_ALONE, HOME=str(home))
     for name in [name for name in kept if name.startswith(("AZURE_", "ARM_"))]:
         del kept[name]
     ours = os.pathsep.join([str(AZ), str(Path(sys.executable).parent)])
-    return kept | {"PATH": f"{ours}{os.pathsep}{kept['PATH']}"}
+    return kept | {"PATH": f"{ours}{os.pathsep}{kept['PATH']}"} | more
 
 
 @contextlib.contextmanager
 def azure(folder: Path) -> Iterator[Azure]:
     """A fresh server with its clock paused, and az logged in to it."""
-    with serving(folder, "--arm", "127.0.0.1:0") as server:
+    with serving(folder) as server:
         yield Azure(server=server, variables=exported("az", folder, server))
 
 
@@ -130,7 +130,7 @@ def exported(client: str, folder: Path, server: Server) -> dict[str, str]:
     """The variables of a shell after `eval "$(notbefore env CLIENT)"`."""
     done = subprocess.run(
         ["bash", "-c", f'eval "$(notbefore env {client})" >&2 && env -0'],
-        env=variables(folder / "home", server),
+        env=variables(folder / "home", NOTBEFORE_CONTROL=f"http://{server.control}"),
         cwd=folder,
         capture_output=True,
         text=True,

@@ -1,6 +1,7 @@
 """The Azure SDKs for Python, pointed at a server of ours as `notbefore env python` has it."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def terminate_profile(minutes: int, *, enable: bool = True) -> dict[str, Any]:
 def sdk(folder: Path) -> Iterator[Sdk]:
     """A fresh server with its clock paused, a client for each part of it, and a resource group."""
     with (
-        serving(folder, "--arm", "127.0.0.1:0") as server,
+        serving(folder) as server,
         pytest.MonkeyPatch.context() as environment,
     ):
         for name, value in exported("python", folder, server).items():
@@ -83,19 +84,22 @@ def sdk(folder: Path) -> Iterator[Sdk]:
 
 @contextlib.contextmanager
 def clients(server: Server) -> Iterator[Sdk]:
-    endpoints = server.call("GET", "/v1/endpoints")
-    arm, subscription = endpoints["arm"], endpoints["subscription_id"]
+    arm = os.environ["NOTBEFORE_ARM_URL"]
+    [subscription, *_] = server.ask_arm("GET", "/subscriptions?api-version=2022-12-01").json[
+        "value"
+    ]
+    subscription_id = subscription["subscriptionId"]
     scopes = [f"{arm}/.default"]
     with (
         ManagedIdentityCredential() as credential,
         ComputeManagementClient(
-            credential, subscription, base_url=arm, credential_scopes=scopes, polling_interval=1
+            credential, subscription_id, base_url=arm, credential_scopes=scopes, polling_interval=1
         ) as compute,
         ResourceManagementClient(
-            credential, subscription, base_url=arm, credential_scopes=scopes, polling_interval=1
+            credential, subscription_id, base_url=arm, credential_scopes=scopes, polling_interval=1
         ) as resources,
         MaintenanceManagementClient(
-            credential, subscription, base_url=arm, credential_scopes=scopes
+            credential, subscription_id, base_url=arm, credential_scopes=scopes
         ) as maintenance,
     ):
         yield Sdk(server=server, compute=compute, resources=resources, maintenance=maintenance)

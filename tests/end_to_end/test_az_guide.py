@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.az import changes, next_change, variables
-from tests.end_to_end.serving import Server, environment, ready
+from tests.end_to_end.serving import Server, ready
 from tests.end_to_end.terminal import Terminal, terminal
 from tests.end_to_end.transcripts import Ids, Step, programs, steps, without_chance
 
@@ -26,9 +26,9 @@ def test_every_command_of_the_guide_does_what_the_guide_says(tmp_path: Path) -> 
     home = tmp_path / "home"
 
     with started(first.command, tmp_path) as server:
-        arm = server.call("GET", "/v1/endpoints")["arm"].removeprefix("https://")
-        ports = {"127.0.0.1:8169": server.metadata, "127.0.0.1:8171": arm}
-        with terminal(tmp_path, variables(home, server)) as here:
+        ports = {"127.0.0.1:8169": server.metadata, "127.0.0.1:8171": server.arm}
+        control = f"http://{server.control}"
+        with terminal(tmp_path, variables(home, NOTBEFORE_CONTROL=control)) as here:
             for name, text in programs(page).items():
                 (tmp_path / name).write_text(with_ports(text, ports))
             ids = Ids()
@@ -43,13 +43,12 @@ def started(command: str, folder: Path) -> Iterator[Server]:
     """The server, by the guide's own command; only the ports are any that are free."""
     assert command.startswith("notbefore serve ")
     free = dict.fromkeys(("NOTBEFORE_METADATA", "NOTBEFORE_CONTROL", "NOTBEFORE_ARM"), FREE)
-    server = Server(pid=0, metadata="", control="")
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
             cwd=folder,
-            env=environment(**free, PATH=variables(folder / "home", server)["PATH"]),
+            env=variables(folder / "home", **free),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
