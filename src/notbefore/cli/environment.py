@@ -32,7 +32,7 @@ def _for_az(at: wire.Endpoints, arm: str, ca: str) -> wire.Environment:
         },
         commands=(
             f"{cloud} --output none 2>/dev/null || {update} --output none",
-            f"az cloud set --name {_CLOUD} --output none",
+            f"az cloud set --name {_CLOUD} --only-show-errors --output none",
             "az login --identity --output none",
         ),
     )
