@@ -87,6 +87,7 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             clock=clock,
             options=metadata_options(settings, default_vm=await default_vm(application, settings)),
             listener=stack.enter_context(listener),
+            issuer=tokens,
         )
         await stack.enter_async_context(metadata)
         control = stack.enter_context(await control_listener(settings.control))

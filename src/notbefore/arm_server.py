@@ -19,7 +19,6 @@ from notbefore.feed.synced import synced_app
 from notbefore.http_serving import serving
 from notbefore.principals import PrincipalsFile
 from notbefore.service.fleet_kinds import NO_SUBSCRIPTION
-from notbefore.service.identities import Role
 from notbefore.settings import Mode, Settings
 from notbefore.tokens import Tokens
 
@@ -41,7 +40,7 @@ class ArmParts:
 async def arm_server(
     engine: Engine, settings: Settings, listener: socket.socket, parts: ArmParts
 ) -> AsyncIterator[None]:
-    """Raises CertificateError."""
+    """Raises CertificateError, PrincipalsError."""
     certificate = await _certificate(settings)
     app = create_arm_app(_services(engine, settings, parts))
     in_step = app if parts.feed is None else synced_app(app, parts.feed)
@@ -57,10 +56,12 @@ async def _certificate(settings: Settings) -> ServerCertificate:
 
 
 def _services(engine: Engine, settings: Settings, parts: ArmParts) -> ArmServices:
+    access = _access(engine, settings, parts)
     return ArmServices(
         decider=engine.decider,
         approving=engine.approving,
-        access=_access(engine, settings, parts),
+        access=access,
+        signing_in=access,
         rules=engine.rules,
         new_event_id=parts.new_event_id,
         new_operation_id=parts.new_operation_id,
@@ -73,12 +74,14 @@ def _services(engine: Engine, settings: Settings, parts: ArmParts) -> ArmService
 
 
 def _access(engine: Engine, settings: Settings, parts: ArmParts) -> Access:
+    principals = PrincipalsFile(settings.data)
+    principals.check()
     identities = Identities(
         issuer=parts.tokens,
         reader=parts.tokens,
-        principals=PrincipalsFile(settings.data),
+        principals=principals,
         audiences=audiences_of(parts.arm_url, settings.hosts),
-        vm_role=Role.APPROVER,
+        vm_role=settings.vm_role,
         open_on_loopback=settings.mode is Mode.EMULATOR,
     )
     return Access(identities, engine.decider, monotonic=asyncio.get_running_loop().time)

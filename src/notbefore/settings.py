@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from notbefore.core.model import EventType
 from notbefore.core.rules import Rules
+from notbefore.service.identities import Role
 from notbefore.setting_values import (
     Address,
     ClockSpeed,
@@ -182,6 +183,11 @@ class Settings:
         Approve.ANY,
         one_of(Approve),
         "who may approve a Terminate: any VM of the scope, or only the VM it names",
+    )
+    vm_role: Role = _setting(
+        Role.APPROVER,
+        one_of(Role),
+        "what a VM's own token may do at the arm listener, in service mode",
     )
     strict_forwarding: bool = _setting(
         False,

@@ -34,6 +34,7 @@ from notbefore.feed.server import FeedServer
 from notbefore.feed.synced import SyncedClock, synced_app
 from notbefore.http_serving import serving
 from notbefore.listeners import StartError, patiently
+from notbefore.principals import PrincipalsError
 from notbefore.service.identities import TokensUnavailableError
 from notbefore.service.ports import Snapshot
 from notbefore.setting_values import show
@@ -48,6 +49,7 @@ _MENDABLE: Final = (
     CannotOpenError,
     CertificateError,
     FleetFileError,
+    PrincipalsError,
     RefusalError,
     TokensUnavailableError,
 )

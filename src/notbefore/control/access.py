@@ -233,7 +233,8 @@ def audiences_of(arm_url: str, names: Collection[str]) -> tuple[str, ...]:
     """Every url that the listener goes by, and Azure's own."""
     url = urlsplit(arm_url)
     port = "" if url.port is None else f":{url.port}"
-    hosts = dict.fromkeys(["localhost", "127.0.0.1", "[::1]", *names])
+    bracketed = [f"[{name}]" if ":" in name else name for name in names]
+    hosts = dict.fromkeys(["localhost", "127.0.0.1", "[::1]", *bracketed])
     own = [f"{url.scheme}://{host}{port}" for host in hosts]
     return tuple(dict.fromkeys([arm_url, *own, *_AZURE_AUDIENCES]))
 
