@@ -115,7 +115,8 @@ def variables(home: Path, **more: str) -> dict[str, str]:
     kept = environment(**_ALONE, HOME=str(home))
     for name in [name for name in kept if name.startswith(("AZURE_", "ARM_"))]:
         del kept[name]
-    ours = os.pathsep.join([str(AZ), str(Path(sys.executable).parent)])
+    # Ours first: az has a `python` beside it, too.
+    ours = os.pathsep.join([str(Path(sys.executable).parent), str(AZ)])
     return kept | {"PATH": f"{ours}{os.pathsep}{kept['PATH']}"} | more
 
 

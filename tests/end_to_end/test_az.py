@@ -1,8 +1,10 @@
 """What people do to VMs with the real az: when it returns, and what it says when it can't."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from tests.end_to_end.az import Azure, azure
 
 pytestmark = pytest.mark.xdist_group("az")
 
+README = Path(__file__).parents[2] / "README.md"
 GROUP = "work"
 UNTIL_OVER = "45m"
 """Longer than any event takes, once it has started."""
@@ -21,6 +24,12 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     with azure(tmp_path_factory.mktemp("az")) as logged_in:
         logged_in.az("group", "create", "--name", GROUP, "--location", "local")
         yield logged_in
+
+
+def test_the_readmes_command_restarts_a_vm_of_the_demo_fleet(cloud: Azure) -> None:
+    [command] = re.findall(r"^az (vm .*)$", README.read_text(), flags=re.MULTILINE)
+
+    assert cloud.az(*command.split())["status"] == "Succeeded"
 
 
 # --- operations that wait, and those that don't ---------------------------------------------------
