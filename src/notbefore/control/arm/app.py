@@ -10,7 +10,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from notbefore.control.arm import errors
+from notbefore.control.arm import (
+    aliases,
+    discovery,
+    errors,
+    groups,
+    images,
+    maintenance,
+    network,
+    operations,
+    resources,
+    sizes,
+    tokens,
+)
 from notbefore.control.arm.answers import ArmAnswer
 from notbefore.control.arm.requests import (
     Asked,
@@ -27,19 +39,28 @@ from notbefore.control.errors import RequestError
 from notbefore.control.guards import SameSite
 from notbefore.core.model import Actor
 
-OPERATIONS: Final[tuple[Operation, ...]] = ()
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *discovery.OPERATIONS,
+    *aliases.OPERATIONS,
+    *tokens.OPERATIONS,
+    *sizes.OPERATIONS,
+    *groups.OPERATIONS,
+    *resources.OPERATIONS,
+    *network.OPERATIONS,
+    *images.OPERATIONS,
+    *maintenance.OPERATIONS,
+    *operations.OPERATIONS,
+)
 
 _LONGEST_ID: Final = 128
 
 
-def create_arm_app(
-    services: ArmServices, operations: tuple[Operation, ...] = OPERATIONS
-) -> ASGIApp:
+def create_arm_app(services: ArmServices, table: tuple[Operation, ...] = OPERATIONS) -> ASGIApp:
     def refuse(error: RequestError) -> Response:
         request_id = services.new_operation_id()
         return _response(errors.answer(error, request_id=request_id), request_id)
 
-    app = _ArmApp(services, Router(operations))
+    app = _ArmApp(services, Router(table))
     return SameSite(app, allowed_hosts=services.allowed_hosts, refuse=refuse)
 
 

@@ -1,0 +1,209 @@
+"""Resource groups, and what is in them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from notbefore.control.arm import subscriptions
+from notbefore.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
+from notbefore.control.arm.errors import ArmError, conflict, invalid_parameter
+from notbefore.control.arm.fields import Fields
+from notbefore.control.arm.filters import equalities
+from notbefore.control.arm.paging import page
+from notbefore.control.arm.profiles import read_location, read_tags
+from notbefore.control.arm.requests import Asked, Json
+from notbefore.control.arm.routing import Operation, delete, head, patch, put, read
+from notbefore.control.arm.services import ArmServices
+from notbefore.service import groups, inventory, operations
+from notbefore.service.inventory import GroupView
+from notbefore.service.ports import OperationRecord, Snapshot, Transaction
+from notbefore.service.resource_ids import group_path, same
+
+_TYPE: Final = "Microsoft.Resources/resourceGroups"
+_NAME: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
+
+
+# --- documents -----------------------------------------------------------------------------------
+
+
+def location_of(view: GroupView) -> str:
+    """What resources of the group get that say nothing else."""
+    declared = _declared(view).get("location")
+    return declared if isinstance(declared, str) else view.location
+
+
+def _declared(view: GroupView) -> Json:
+    document = "" if view.declaration is None else view.declaration.document
+    declared: Json = msgspec.json.decode(document) if document else {}
+    return declared
+
+
+def _shown(view: GroupView) -> Json:
+    declared = _declared(view)
+    is_going = view.declaration is not None and view.declaration.is_going
+    shown = {
+        "id": group_path(view.subscription, view.name),
+        "name": view.name,
+        "type": _TYPE,
+        "location": location_of(view),
+        "tags": declared.get("tags", {}),
+        "properties": {"provisioningState": "Deleting" if is_going else "Succeeded"},
+    }
+    if "managedBy" in declared:
+        shown["managedBy"] = declared["managedBy"]
+    return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    location: str | None
+    tags: Mapping[str, str] | None
+    managed_by: str | None
+
+    @classmethod
+    def read(cls, body: Mapping[str, Any]) -> "_Wanted":
+        fields = Fields(body)
+        fields.object("properties")
+        return cls(
+            location=read_location(fields),
+            tags=read_tags(fields) if "tags" in fields else None,
+            managed_by=fields.text("managedBy", longest=1024),
+        )
+
+    def document(self, view: GroupView | None, *, keeps_tags: bool) -> str:
+        """Raises ArmError where there is no location, or another one."""
+        declared: Json = {} if view is None else _declared(view)
+        location = self.location if view is None else location_of(view)
+        if location is None:
+            raise ArmError(
+                HTTPStatus.BAD_REQUEST,
+                "LocationRequired",
+                "The location property is required for this definition.",
+                target="location",
+            )
+        if view is not None and self.location is not None and not same(self.location, location):
+            raise conflict(
+                "InvalidResourceGroupLocation",
+                f"Invalid resource group location '{self.location}'."
+                f" The Resource group already exists in location '{location}'.",
+            )
+        tags = self.tags
+        if tags is None:
+            tags = declared.get("tags", {}) if keeps_tags else {}
+        document: Json = {"location": location, "tags": tags}
+        managed_by = self.managed_by or declared.get("managedBy")
+        if managed_by is not None:
+            document["managedBy"] = managed_by
+        return msgspec.json.encode(document).decode()
+
+
+def refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise invalid_parameter(
+            "resourceGroupName",
+            f"The resource group name '{name[:100]}' is invalid: expected 1 to 90 letters, digits,"
+            " periods, underscores, hyphens and parentheses, and no period at the end.",
+        )
+
+
+# --- operations ----------------------------------------------------------------------------------
+
+
+async def put_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    subscription, name = asked.path["subscription"], asked.path["group"]
+    refuse_name(name)
+    wanted = _Wanted.read(asked.body or {})
+
+    def work(tx: Transaction) -> groups.GroupOutcome:
+        subscriptions.require(tx, services, subscription)
+        view = inventory.group(tx, subscription, name)
+        document = wanted.document(view, keeps_tags=False)
+        return groups.put(tx, subscription, name, document, by=asked.by)
+
+    outcome = await services.decider.decide(work)
+    answer = created if outcome.created else updated
+    return answer(_shown(outcome.view), None, asked)
+
+
+async def patch_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    subscription, name = asked.path["subscription"], asked.path["group"]
+    wanted = _Wanted.read(asked.body or {})
+
+    def work(tx: Transaction) -> groups.GroupOutcome:
+        view = find(tx, services, subscription, name)
+        document = wanted.document(view, keeps_tags=True)
+        return groups.put(tx, subscription, name, document, by=asked.by)
+
+    outcome = await services.decider.decide(work)
+    return ok(_shown(outcome.view))
+
+
+async def show_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def question(snapshot: Snapshot) -> GroupView:
+        return find(snapshot, services, asked.path["subscription"], asked.path["group"])
+
+    return ok(_shown(await services.decider.ask(question)))
+
+
+async def check_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await show_group(services, asked)
+    return no_content()
+
+
+async def list_groups(services: ArmServices, asked: Asked) -> ArmAnswer:
+    wanted = equalities(asked, ("tagname", "tagvalue"))
+
+    def question(snapshot: Snapshot) -> list[GroupView]:
+        subscriptions.require(snapshot, services, asked.path["subscription"])
+        return inventory.groups(snapshot, asked.path["subscription"])
+
+    views = [
+        view
+        for view in await services.decider.ask(question)
+        if has_tag(_declared(view).get("tags", {}), wanted)
+    ]
+    return ok(page(views, asked, lambda view: view.name.casefold(), show=_shown))
+
+
+async def delete_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    subscription, name = asked.path["subscription"], asked.path["group"]
+
+    def work(tx: Transaction) -> OperationRecord:
+        view = find(tx, services, subscription, name)
+        outcome = groups.drop(tx, subscription, name, means=services.means, by=asked.by)
+        path = group_path(subscription, view.name)
+        return operations.open_(tx, path, "delete", outcome.event_ids, means=services.means)
+
+    return accepted(await services.decider.decide(work), asked)
+
+
+def find(snapshot: Snapshot, services: ArmServices, subscription: str, name: str) -> GroupView:
+    """Raises ArmError or UnknownGroupError."""
+    subscriptions.require(snapshot, services, subscription)
+    return groups.find(snapshot, subscription, name)
+
+
+def has_tag(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Names of tags are compared in any letter case, values are not."""
+    name = wanted.get("tagname")
+    if name is None:
+        return "tagvalue" not in wanted or wanted["tagvalue"] in tags.values()
+    found = [value for known, value in tags.items() if same(known, name)]
+    return bool(found) and wanted.get("tagvalue", found[0]) == found[0]
+
+
+_GROUPS: Final = "/subscriptions/{subscription}/resourceGroups"
+_GROUP: Final = f"{_GROUPS}/{{group}}"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    put(_GROUP, put_group),
+    patch(_GROUP, patch_group),
+    read(_GROUP, show_group),
+    head(_GROUP, check_group),
+    delete(_GROUP, delete_group),
+    read(_GROUPS, list_groups),
+)

@@ -1,0 +1,194 @@
+"""What clients ask of resources that are kept as declared: the same for each type of them."""
+
+import msgspec
+
+from notbefore.control.arm import groups, subscriptions
+from notbefore.control.arm.answers import ArmAnswer, created, no_content, ok, updated
+from notbefore.control.arm.errors import resource_not_found
+from notbefore.control.arm.fields import Fields
+from notbefore.control.arm.kept import (
+    Kind,
+    every,
+    find,
+    parts_of,
+    put_in,
+    put_part_in,
+    show,
+    shower,
+)
+from notbefore.control.arm.paging import page
+from notbefore.control.arm.profiles import read_tags
+from notbefore.control.arm.requests import Asked, Json
+from notbefore.control.arm.routing import Operation, delete, patch, put, read
+from notbefore.control.arm.services import ArmServices
+from notbefore.service.ports import Declaration, Snapshot, Transaction
+from notbefore.service.resource_ids import ResourceId, same
+
+
+def operations_on(kind: Kind) -> tuple[Operation, ...]:
+    """All that can be asked of resources of one type."""
+    subscription = "/subscriptions/{subscription}"
+    group = f"{subscription}/resourceGroups/{{group}}"
+    one = f"{group}/providers/{kind.type}/{{name}}"
+    served = _Served(kind)
+    whole = (
+        put(one, served.put),
+        patch(one, served.patch),
+        read(one, served.show),
+        delete(one, served.delete),
+        read(f"{group}/providers/{kind.type}", served.list_all),
+        read(f"{subscription}/providers/{kind.type}", served.list_all),
+    )
+    return whole + tuple(
+        operation for part in kind.parts for operation in _ServedPart(kind, part).operations(one)
+    )
+
+
+class _Served:
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    async def put(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        def work(tx: Transaction) -> tuple[Json, bool]:
+            subscriptions.require(tx, services, asked.path["subscription"])
+            id_ = _id(self._kind, asked)
+            is_new = put_in(tx, self._kind, id_, asked.body or {})
+            return self._shown(tx, id_), is_new
+
+        shown, is_new = await services.decider.decide(work)
+        return (created if is_new else updated)(shown, None, asked)
+
+    async def patch(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        """Tags, as everywhere in Microsoft.Network."""
+        tags = read_tags(Fields(asked.body or {}))
+
+        def work(tx: Transaction) -> Json:
+            id_ = _id(self._kind, asked)
+            document = msgspec.json.decode(self._found(tx, services, id_).document)
+            put_in(tx, self._kind, id_, {**document, "tags": tags})
+            return self._shown(tx, id_)
+
+        return ok(await services.decider.decide(work))
+
+    async def show(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        def question(snapshot: Snapshot) -> Json:
+            return show(
+                snapshot, self._kind, self._found(snapshot, services, _id(self._kind, asked))
+            )
+
+        return ok(await services.decider.ask(question))
+
+    async def delete(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        def work(tx: Transaction) -> bool:
+            subscriptions.require(tx, services, asked.path["subscription"])
+            found = find(tx, _id(self._kind, asked))
+            if found is not None:
+                tx.withdraw(found.path)
+            return found is not None
+
+        return ArmAnswer() if await services.decider.decide(work) else no_content()
+
+    async def list_all(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        """Of a group, or of the subscription."""
+
+        def question(snapshot: Snapshot) -> Json:
+            subscription, group = asked.path["subscription"], asked.path.get("group")
+            subscriptions.require(snapshot, services, subscription)
+            if group is not None:
+                groups.find(snapshot, services, subscription, group)
+            found = every(snapshot, self._kind, subscription, group)
+            return page(
+                found, asked, lambda each: each.path.casefold(), show=shower(snapshot, self._kind)
+            )
+
+        return ok(await services.decider.ask(question))
+
+    def _found(self, snapshot: Snapshot, services: ArmServices, id_: ResourceId) -> Declaration:
+        groups.find(snapshot, services, id_.subscription, id_.group)
+        found = find(snapshot, id_)
+        if found is None:
+            raise resource_not_found(id_.path)
+        return found
+
+    def _shown(self, tx: Transaction, id_: ResourceId) -> Json:
+        found = find(tx, id_)
+        assert found is not None  # noqa: S101  # it has just been declared
+        return show(tx, self._kind, found)
+
+
+class _ServedPart:
+    def __init__(self, kind: Kind, part: str) -> None:
+        self._kind = kind
+        self._part = part
+
+    def operations(self, whole: str) -> tuple[Operation, ...]:
+        one = f"{whole}/{self._part}/{{part}}"
+        return (
+            put(one, self.put),
+            read(one, self.show),
+            delete(one, self.delete),
+            read(f"{whole}/{self._part}", self.list_all),
+        )
+
+    async def put(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        name = asked.path["part"]
+
+        def work(tx: Transaction) -> tuple[Json, bool]:
+            id_ = self._id(tx, services, asked)
+            is_new = put_part_in(tx, self._kind, id_, (self._part, name), asked.body or {})
+            return self._one(tx, id_, name), is_new
+
+        shown, is_new = await services.decider.decide(work)
+        return (created if is_new else updated)(shown, None, asked)
+
+    async def show(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        def question(snapshot: Snapshot) -> Json:
+            return self._one(snapshot, self._id(snapshot, services, asked), asked.path["part"])
+
+        return ok(await services.decider.ask(question))
+
+    async def list_all(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        def question(snapshot: Snapshot) -> list[Json]:
+            return self._all(snapshot, self._id(snapshot, services, asked))
+
+        found = await services.decider.ask(question)
+        return ok(page(found, asked, lambda each: str(each["name"]).casefold()))
+
+    async def delete(self, services: ArmServices, asked: Asked) -> ArmAnswer:
+        def work(tx: Transaction) -> bool:
+            id_ = self._id(tx, services, asked)
+            if find(tx, id_) is None:
+                return False
+            document, parts = parts_of(tx, id_, self._part)
+            left = [each for each in parts if not same(each["name"], asked.path["part"])]
+            document["properties"][self._part] = left
+            put_in(tx, self._kind, id_, document)
+            return len(left) < len(parts)
+
+        return ArmAnswer() if await services.decider.decide(work) else no_content()
+
+    def _id(self, snapshot: Snapshot, services: ArmServices, asked: Asked) -> ResourceId:
+        groups.find(snapshot, services, asked.path["subscription"], asked.path["group"])
+        return _id(self._kind, asked)
+
+    def _all(self, snapshot: Snapshot, id_: ResourceId) -> list[Json]:
+        declaration = find(snapshot, id_)
+        if declaration is None:
+            raise resource_not_found(id_.path)
+        parts: list[Json] = show(snapshot, self._kind, declaration)["properties"][self._part]
+        return parts
+
+    def _one(self, snapshot: Snapshot, id_: ResourceId, name: str) -> Json:
+        for each in self._all(snapshot, id_):
+            if same(each["name"], name):
+                return each
+        raise resource_not_found(f"{id_.path}/{self._part}/{name}")
+
+
+def _id(kind: Kind, asked: Asked) -> ResourceId:
+    return ResourceId(
+        subscription=asked.path["subscription"],
+        group=asked.path["group"],
+        type=kind.type,
+        name=asked.path["name"],
+    )

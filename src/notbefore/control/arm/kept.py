@@ -1,0 +1,172 @@
+"""Resources that are kept as they are declared, and given back: networks, images.
+
+Nothing in the fleet depends on them. They are here because clients look them up before they create
+a VM, and after.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from notbefore.control.arm import groups
+from notbefore.control.arm.errors import ArmError, invalid_parameter
+from notbefore.control.arm.fields import Fields, without
+from notbefore.control.arm.profiles import read_location, read_tags
+from notbefore.control.arm.requests import Json
+from notbefore.service import inventory
+from notbefore.service.groups import declare
+from notbefore.service.ports import Declaration, Snapshot, Transaction
+from notbefore.service.resource_ids import ResourceId, group_path, same
+
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?")
+_DERIVED: Final = ("id", "name", "type", "etag", "properties.provisioningState")
+
+Look = Callable[[Json, ResourceId], None]
+"""Adds to a document what follows from elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One type of resource."""
+
+    type: str
+    """In Azure's spelling: `Microsoft.Network/virtualNetworks`."""
+    parts: tuple[str, ...] = ()
+    """Lists under `properties` whose items are resources with paths of their own."""
+    looking: Callable[[Snapshot], Look] | None = None
+    """Made once for all documents of an answer."""
+
+
+# --- in a transaction ----------------------------------------------------------------------------
+
+
+def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]) -> bool:
+    """Keep what a client says in the place of what it said before; whether it is new.
+
+    Raises ArmError for what can't be, and refuses a group that is not there.
+    """
+    _refuse_name(id_.name)
+    fields = Fields(body)
+    properties = fields.object("properties")
+    for name in kind.parts:
+        for part in properties.objects(name):
+            part.object("properties")
+            _refuse_name(part.text("name") or "")
+    document = without(body, *_DERIVED)
+    document["tags"] = read_tags(fields)
+    location = read_location(fields)
+    if location is None:
+        view = inventory.group(tx, id_.subscription, id_.group)
+        location = "" if view is None else groups.location_of(view)
+    document["location"] = location
+    is_new = find(tx, id_) is None
+    declare(tx, id_, _encoded(document))
+    return is_new
+
+
+def find(snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
+    """None also for what was in a group that is gone."""
+    if inventory.group(snapshot, id_.subscription, id_.group) is None:
+        return None
+    return snapshot.declaration(id_.path)
+
+
+def show(snapshot: Snapshot, kind: Kind, declaration: Declaration) -> Json:
+    return shower(snapshot, kind)(declaration)
+
+
+def shower(snapshot: Snapshot, kind: Kind) -> Callable[[Declaration], Json]:
+    look = None if kind.looking is None else kind.looking(snapshot)
+
+    def shown(declaration: Declaration) -> Json:
+        id_ = ResourceId.parse(declaration.path)
+        document: Json = msgspec.json.decode(declaration.document)
+        properties: Json = {**(document.get("properties") or {}), "provisioningState": "Succeeded"}
+        for name in kind.parts:
+            properties[name] = [_part(id_, kind, name, part) for part in properties.get(name) or ()]
+        result = {
+            **document,
+            "id": id_.path,
+            "name": id_.name,
+            "type": kind.type,
+            "properties": properties,
+        }
+        if look is not None:
+            look(result, id_)
+        return result
+
+    return shown
+
+
+def _part(id_: ResourceId, kind: Kind, name: str, part: Json) -> Json:
+    properties = {**(part.get("properties") or {}), "provisioningState": "Succeeded"}
+    path = f"{id_.path}/{name}/{part['name']}"
+    return {**part, "id": path, "type": f"{kind.type}/{name}", "properties": properties}
+
+
+def put_part_in(
+    tx: Transaction, kind: Kind, id_: ResourceId, where: tuple[str, str], body: Mapping[str, Any]
+) -> bool:
+    """Put one item, by list and name, in its place; whether it is new."""
+    part, name = where
+    _refuse_name(name)
+    Fields(body).object("properties")
+    document, parts = parts_of(tx, id_, part)
+    new = {**without(body, *_DERIVED, "location", "tags"), "name": name}
+    is_new = not any(same(each["name"], name) for each in parts)
+    kept = [new if same(each["name"], name) else each for each in parts]
+    document["properties"][part] = [*kept, new] if is_new else kept
+    put_in(tx, kind, id_, document)
+    return is_new
+
+
+def parts_of(snapshot: Snapshot, id_: ResourceId, part: str) -> tuple[Json, list[Json]]:
+    """The document and one list of it. Raises ArmError where there is no such resource."""
+    declaration = find(snapshot, id_)
+    if declaration is None:
+        raise ArmError(
+            HTTPStatus.NOT_FOUND,
+            "ParentResourceNotFound",
+            f"The resource '{id_.path}' that this would be part of was not found.",
+        )
+    document: Json = msgspec.json.decode(declaration.document)
+    document["properties"] = dict(document.get("properties") or {})
+    return document, list(document["properties"].get(part) or ())
+
+
+def _refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise invalid_parameter(
+            "name",
+            f"The resource name '{name[:100]}' is invalid: expected 1 to 80 letters, digits,"
+            " periods, underscores and hyphens, beginning with a letter or digit.",
+        )
+
+
+def _encoded(document: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(document).decode()
+
+
+def every(
+    snapshot: Snapshot, kind: Kind, subscription: str, group: str | None
+) -> list[Declaration]:
+    here = (
+        [group]
+        if group is not None
+        else [view.name for view in inventory.groups(snapshot, subscription)]
+    )
+    return [
+        declaration
+        for name in here
+        for declaration in snapshot.declarations(
+            f"{group_path(subscription, name)}/providers/{kind.type}/"
+        )
+        if declaration.path.count("/") == _DEPTH
+    ]
+
+
+_DEPTH: Final = ResourceId(subscription="s", group="g", type="n/t", name="n").path.count("/")

@@ -1,0 +1,120 @@
+"""The sizes that VMs are offered in. Any other is taken too: nothing here depends on a size."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from notbefore.control.arm import subscriptions
+from notbefore.control.arm.answers import ArmAnswer, ok
+from notbefore.control.arm.errors import bad_request
+from notbefore.control.arm.paging import page
+from notbefore.control.arm.requests import Asked
+from notbefore.control.arm.routing import Operation, read
+from notbefore.control.arm.services import ArmServices
+from notbefore.service.ports import Snapshot
+
+_ZONES: Final = ("1", "2", "3")
+_AT_LOCATION: Final = re.compile(r"\s*location\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    name: str
+    family: str
+    cores: int
+    memory_gib: float
+    disks: int
+    temporary_gib: int = 0
+
+
+SIZES: Final = (
+    Size(name="Standard_B1s", family="standardBSFamily", cores=1, memory_gib=1, disks=2),
+    Size(name="Standard_B2s", family="standardBSFamily", cores=2, memory_gib=4, disks=4),
+    Size(
+        name="Standard_DS1_v2",
+        family="standardDSv2Family",
+        cores=1,
+        memory_gib=3.5,
+        disks=4,
+        temporary_gib=7,
+    ),
+    Size(name="Standard_D2s_v3", family="standardDSv3Family", cores=2, memory_gib=8, disks=4),
+    Size(name="Standard_D2s_v5", family="standardDSv5Family", cores=2, memory_gib=8, disks=4),
+    Size(name="Standard_D4s_v5", family="standardDSv5Family", cores=4, memory_gib=16, disks=8),
+    Size(name="Standard_D8s_v5", family="standardDSv5Family", cores=8, memory_gib=32, disks=16),
+    Size(name="Standard_E4s_v5", family="standardESv5Family", cores=4, memory_gib=32, disks=8),
+    Size(name="Standard_F4s_v2", family="standardFSv2Family", cores=4, memory_gib=8, disks=8),
+)
+
+
+async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await _require_subscription(services, asked)
+    location = _location(asked) or services.location
+    return ok(page(SIZES, asked, lambda size: size.name, show=lambda size: _sku(size, location)))
+
+
+async def list_sizes(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await _require_subscription(services, asked)
+    return ok({"value": [_size(each) for each in SIZES]})
+
+
+async def _require_subscription(services: ArmServices, asked: Asked) -> None:
+    def question(snapshot: Snapshot) -> None:
+        subscriptions.require(snapshot, services, asked.path["subscription"])
+
+    await services.decider.ask(question)
+
+
+def _location(asked: Asked) -> str | None:
+    text = asked.option("$filter")
+    if text is None:
+        return None
+    found = _AT_LOCATION.fullmatch(text)
+    if found is None:
+        raise bad_request(
+            "InvalidFilter", "Only \"location eq '…'\" can be asked of sizes.", target="$filter"
+        )
+    return found[1]
+
+
+def _sku(size: Size, location: str) -> dict[str, object]:
+    features = {
+        "vCPUs": str(size.cores),
+        "MemoryGB": f"{size.memory_gib:g}",
+        "MaxDataDiskCount": str(size.disks),
+        "MaxResourceVolumeMB": str(size.temporary_gib * 1024),
+        "HyperVGenerations": "V1,V2",
+        "CpuArchitectureType": "x64",
+        "LowPriorityCapable": "True",
+        "PremiumIO": "True",
+    }
+    return {
+        "resourceType": "virtualMachines",
+        "name": size.name,
+        "tier": "Standard",
+        "size": size.name.removeprefix("Standard_"),
+        "family": size.family,
+        "locations": [location],
+        "locationInfo": [{"location": location, "zones": _ZONES, "zoneDetails": []}],
+        "capabilities": [{"name": name, "value": value} for name, value in features.items()],
+        "restrictions": [],
+    }
+
+
+def _size(size: Size) -> dict[str, object]:
+    return {
+        "name": size.name,
+        "numberOfCores": size.cores,
+        "memoryInMB": int(size.memory_gib * 1024),
+        "maxDataDiskCount": size.disks,
+        "osDiskSizeInMB": 1_047_552,
+        "resourceDiskSizeInMB": size.temporary_gib * 1024,
+    }
+
+
+_COMPUTE: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    read(f"{_COMPUTE}/skus", list_skus),
+    read(f"{_COMPUTE}/locations/{{location}}/vmSizes", list_sizes),
+)

@@ -1,0 +1,45 @@
+"""Which subscriptions there are: the server's own, and those that a fleet has VMs in."""
+
+import re
+from http import HTTPStatus
+from typing import Final
+
+from notbefore.control.arm.errors import ArmError, bad_request
+from notbefore.control.arm.services import ArmServices
+from notbefore.service.ports import Snapshot
+from notbefore.service.resource_ids import same
+
+_GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def known(snapshot: Snapshot, services: ArmServices) -> list[str]:
+    """Each once, the server's own first."""
+    found = [services.subscription_id]
+    found += (place.subscription_id for place in snapshot.resource_groups())
+    found += (each.path.split("/")[2] for each in snapshot.declarations("/subscriptions/"))
+    return list({each.casefold(): each for each in reversed(found)}.values())[::-1]
+
+
+def require(snapshot: Snapshot, services: ArmServices, subscription: str) -> None:
+    """Raises ArmError for what is none, or nobody's."""
+    refuse_malformed(subscription)
+    if same(subscription, services.subscription_id):
+        return
+    if any(same(each.subscription_id, subscription) for each in snapshot.resource_groups()):
+        return
+    if any(snapshot.declarations(f"/subscriptions/{subscription}/")):
+        return
+    raise ArmError(
+        HTTPStatus.NOT_FOUND,
+        "SubscriptionNotFound",
+        f"The subscription '{subscription}' could not be found."
+        f" This server's own is '{services.subscription_id}'.",
+    )
+
+
+def refuse_malformed(subscription: str) -> None:
+    if not _GUID.fullmatch(subscription):
+        raise bad_request(
+            "InvalidSubscriptionId",
+            f"The provided subscription identifier '{subscription[:80]}' is malformed or invalid.",
+        )
