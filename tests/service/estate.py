@@ -19,7 +19,7 @@ from notbefore.metadata.responses import render
 from notbefore.service import groups, inventory, machines, scale_sets
 from notbefore.service.fleet_kinds import Model, Orchestration, ScaleSet, VirtualMachine
 from notbefore.service.inventory import AvailabilitySetView, Machine, ScaleSetView
-from notbefore.service.machines import WantedMachine
+from notbefore.service.machines import ReadingSets, WantedMachine
 from notbefore.service.means import Means
 from notbefore.service.ports import Caller, Declaration, Snapshot, Transaction
 from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
@@ -47,6 +47,13 @@ def availability_id(name: str = "db", group: str = "shop") -> ResourceId:
 
 def five_and_two(_: AvailabilitySetView) -> tuple[int, int]:
     return 5, 2
+
+
+def flexible_by_its_vms(view: ScaleSetView) -> bool:
+    return view.is_flexible
+
+
+SETS: Final = ReadingSets(domains=five_and_two, is_flexible=flexible_by_its_vms)
 
 
 class Estate:
@@ -119,6 +126,7 @@ class Estate:
                 ),
                 location=location,
                 document="{}",
+                computer_name=name,
                 availability_set=None
                 if availability_set is None
                 else availability_id(availability_set),
@@ -128,7 +136,7 @@ class Estate:
 
         outcome = await self.decide(
             lambda tx: machines.put(
-                tx, machine_id(name, group), revise, five_and_two, means=self.means, by=OPERATOR
+                tx, machine_id(name, group), revise, SETS, means=self.means, by=OPERATOR
             )
         )
         return outcome.machine

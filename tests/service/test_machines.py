@@ -25,6 +25,8 @@ from notbefore.service.inventory import (
     UnknownGroupError,
 )
 from notbefore.service.machines import (
+    AvailabilitySetNameTakenError,
+    NotFlexibleError,
     OwnPolicyError,
     PropertyChangeError,
     SetInUseError,
@@ -420,13 +422,36 @@ async def test_a_vm_joins_a_flexible_set(here: Estate) -> None:
     assert [m.name for m in view.machines][1:] == ["vm1"]
 
 
-async def test_no_two_availability_sets_with_vms_have_the_same_name(here: Estate) -> None:
+async def test_no_two_availability_sets_have_the_same_name(here: Estate) -> None:
+    """Or their VMs would read each other's documents (I9)."""
     await here.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "other", "{}", by=OPERATOR))
     await put_availability_set(here)
-    await here.put_machine(availability_set="db")
 
-    with pytest.raises(NameTakenError):
+    with pytest.raises(AvailabilitySetNameTakenError):
         await put_availability_set(here, group="other")
+
+    await here.decide(lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR))
+    await put_availability_set(here, group="other")
+
+
+async def test_no_vm_can_be_put_into_a_uniform_set(here: Estate) -> None:
+    await here.put_set(capacity=1)
+
+    with pytest.raises(NotFlexibleError):
+        await here.put_machine(scale_set="web")
+
+    assert await here.names() == ["web_0"]
+
+
+async def test_a_vm_that_is_being_deleted_can_not_be_changed(here: Estate) -> None:
+    await here.put_machine(model=WITH_NOTICE)
+    await here.switch_on("vm1")
+    await here.decide(
+        lambda tx: machines.drop(tx, machine_id(), force=False, means=here.means, by=OPERATOR)
+    )
+
+    with pytest.raises(BeingDeletedError):
+        await here.put_machine()
 
 
 # --- resource groups -----------------------------------------------------------------------------

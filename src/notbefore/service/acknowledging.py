@@ -73,8 +73,8 @@ def _events_of(snapshot: Snapshot, id_: ResourceId) -> Concerns:
         availability_set = inventory.availability_set(snapshot, id_)
         if availability_set is None:
             raise UnknownAvailabilitySetError(id_.path)
-        scope_id = inventory.availability_scope(availability_set.id.name)
-        return lambda record: same(record.scope_id, scope_id)
+        scope_id = inventory.availability_scope(snapshot, id_.name)
+        return lambda record: record.scope_id == scope_id
     raise UnknownKindError(id_.type)
 
 

@@ -44,6 +44,8 @@ class Machine:
     binding: Binding
     resource: Resource
     events: tuple[Event, ...]
+    policy: Policy
+    """Its scope's."""
 
     @property
     def name(self) -> ResourceName:
@@ -141,11 +143,19 @@ def virtual_machines(
     snapshot: Snapshot, subscription: str, group: str | None = None
 ) -> Iterator[Machine]:
     """Of one resource group or all; those of Uniform sets are listed with their sets."""
+    for binding in own_bindings(snapshot, subscription, group):
+        yield _machine(snapshot.load(binding.scope_id), binding)
+
+
+def own_bindings(
+    snapshot: Snapshot, subscription: str, group: str | None = None
+) -> Iterator[Binding]:
+    """Of the same VMs, without a look at their scopes."""
     for binding in list(snapshot.bindings()):
         profile = binding.profile
         is_instance = bool(profile.scale_set) and not profile.is_flexible
         if not is_instance and _is_in(profile, subscription, group):
-            yield _machine(snapshot.load(binding.scope_id), binding)
+            yield binding
 
 
 def members(snapshot: Snapshot, scope_id: ScopeId) -> list[Machine]:
@@ -172,8 +182,11 @@ def placement_group(name: str, number: int) -> ScopeId:
     return ScopeId(f"vmss/{name}/{number}")
 
 
-def availability_scope(name: str) -> ScopeId:
-    return ScopeId(f"avset/{name}")
+def availability_scope(snapshot: Snapshot, name: str) -> ScopeId:
+    """Where the VMs of an availability set are, or will be: one for all ways to write its name."""
+    scope_id = ScopeId(f"avset/{name}")
+    here = (each for each in snapshot.scope_ids(scope_id) if same(each, scope_id))
+    return next(here, scope_id)
 
 
 def placement_groups(snapshot: Snapshot, name: str) -> list[ScopeId]:
@@ -221,7 +234,7 @@ def scale_sets(
 
 def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView | None:
     declaration = snapshot.declaration(id_.path)
-    wanted = availability_scope(id_.name)
+    wanted = f"avset/{id_.name}"
     scopes = [snapshot.load(each) for each in snapshot.scope_ids(wanted) if same(each, wanted)]
     machines = tuple(
         each
@@ -336,6 +349,7 @@ def _machine(scope: Scope, binding: Binding) -> Machine:
         binding=binding,
         resource=scope.resources[binding.name],
         events=tuple(event for event in scope.events.values() if binding.name in event.resources),
+        policy=scope.policy,
     )
 
 

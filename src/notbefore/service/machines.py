@@ -5,6 +5,7 @@ As in `scale_sets`, each function is one decision in a transaction.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId
@@ -19,11 +20,18 @@ from notbefore.service.fleet_kinds import (
     VirtualMachine,
 )
 from notbefore.service.fleet_seats import Group, Seat
-from notbefore.service.inventory import AvailabilitySetView, Machine
+from notbefore.service.inventory import (
+    AvailabilitySetView,
+    BeingDeletedError,
+    Machine,
+    ScaleSetView,
+)
 from notbefore.service.means import Means
 from notbefore.service.operating import Action
 from notbefore.service.ports import Declaration, Snapshot, Transaction
 from notbefore.service.resource_ids import ResourceId, same
+
+_OWNER: Final = "owner of availability set "
 
 
 class UnknownMachineError(RefusalError):
@@ -58,6 +66,32 @@ class SetInUseError(RefusalError):
         self.path = path
 
 
+class AvailabilitySetNameTakenError(RefusalError):
+    """The VMs of a set share a scope, which goes by the set's name."""
+
+    field = "name"
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(
+            f"an availability set {name!r} exists already: {path}."
+            " Names of sets and VMs are unique in a fleet, over all resource groups"
+        )
+        self.name = name
+        self.path = path
+
+
+class NotFlexibleError(RefusalError):
+    """A Uniform set makes its own VMs."""
+
+    field = "virtualMachineScaleSet"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} is not in orchestration mode Flexible, so no VM can be put into it"
+        )
+        self.path = path
+
+
 class OwnPolicyError(RefusalError):
     """A scope has one policy, and the scope of a VM in a set is the set's."""
 
@@ -76,6 +110,7 @@ class WantedMachine:
     declared: VirtualMachine
     location: str
     document: str
+    computer_name: str
     availability_set: ResourceId | None = None
     scale_set: ResourceId | None = None
     """A Flexible one."""
@@ -89,6 +124,15 @@ class WantedAvailabilitySet:
     policy: Policy
     update_domains: int = UPDATE_DOMAINS
     fault_domains: int = FAULT_DOMAINS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingSets:
+    """What is declared of sets, for as long as the control plane alone can read it. All pure."""
+
+    domains: Callable[[AvailabilitySetView], tuple[int, int]]
+    """A set's update and fault domains."""
+    is_flexible: Callable[[ScaleSetView], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +153,15 @@ def put(
     tx: Transaction,
     id_: ResourceId,
     revise: Callable[[Machine | None, Declaration | None], WantedMachine],
-    domains: Callable[[AvailabilitySetView], tuple[int, int]],
+    sets: ReadingSets,
     *,
     means: Means,
     by: Actor,
 ) -> MachineOutcome:
-    """Create a VM, or change one. `domains` reads a set's update and fault domains off it."""
+    """Create a VM, or change one."""
     machine = inventory.virtual_machine(tx, id_)
+    if machine is not None and machine.is_leaving:
+        raise BeingDeletedError(id_.path)
     # What is declared of a VM that is gone is not said of one that takes its name.
     former = tx.declaration(id_.path) if machine is not None else None
     wanted = revise(machine, former)
@@ -123,7 +169,7 @@ def put(
     if wanted.has_policy and is_in_set:
         raise OwnPolicyError(id_.name)
     if machine is None:
-        _create(tx, id_, wanted, domains, means=means, by=by)
+        _create(tx, id_, wanted, sets, means=means, by=by)
     else:
         _change(tx, machine, wanted, by=by)
     known = id_ if machine is None else inventory.resource_id(machine)
@@ -161,7 +207,7 @@ def put_availability_set(
     """The set, and whether it is new."""
     view = inventory.availability_set(tx, id_)
     wanted = revise(view)
-    scope_id = inventory.availability_scope(id_.name if view is None else view.id.name)
+    scope_id = inventory.availability_scope(tx, id_.name)
     if view is None:
         inventory.require_group(tx, id_.subscription, id_.group)
         _refuse_taken_scope(tx, id_)
@@ -172,6 +218,7 @@ def put_availability_set(
     created_at = tx.now if former is None else former.created_at
     tx.declare(Declaration(path=path, document=wanted.document, created_at=created_at))
     if view is None:
+        tx.put_note(_OWNER + id_.name.casefold(), path)
         tx.record("declared", by=by, cause=path)
     found = inventory.availability_set(tx, id_)
     assert found is not None  # noqa: S101  # it has just been declared
@@ -191,17 +238,22 @@ def drop_availability_set(tx: Transaction, id_: ResourceId, *, by: Actor) -> boo
 
 
 def _refuse_taken_scope(tx: Transaction, id_: ResourceId) -> None:
-    scope_id = inventory.availability_scope(id_.name)
+    owner = tx.note(_OWNER + id_.name.casefold())
+    if owner is not None and not same(owner, id_.path):
+        other = inventory.availability_set(tx, ResourceId.parse(owner))
+        if other is not None:
+            raise AvailabilitySetNameTakenError(id_.name, other.id.path)
+    scope_id = inventory.availability_scope(tx, id_.name)
     if tx.exists(scope_id):
         for machine in inventory.members(tx, scope_id):
-            raise NameTakenError(id_.name, machine.scope_id)
+            raise AvailabilitySetNameTakenError(id_.name, inventory.resource_id(machine).group_path)
 
 
 def _create(
     tx: Transaction,
     id_: ResourceId,
     wanted: WantedMachine,
-    domains: Callable[[AvailabilitySetView], tuple[int, int]],
+    sets: ReadingSets,
     *,
     means: Means,
     by: Actor,
@@ -213,39 +265,43 @@ def _create(
     where = FleetPlan(
         location=wanted.location, resource_group=id_.group, subscription_id=id_.subscription
     )
+    revision = 0
     if wanted.availability_set is not None:
-        group = _in_availability_set(tx, wanted, wanted.availability_set, domains)
+        group = _in_availability_set(tx, wanted, wanted.availability_set, sets)
     elif wanted.scale_set is not None:
-        group = _in_scale_set(tx, wanted, wanted.scale_set)
+        view = scale_sets.find(tx, wanted.scale_set)
+        # Its model is its own: there is nothing of the set's to bring it to before that moves on.
+        revision = view.revision
+        group = _in_scale_set(tx, wanted, view, sets)
     else:
         group = Group(
             id=f"vm/{wanted.declared.name}",
             kind=ScopeKind.VIRTUAL_MACHINE,
             path=(),
             policy=wanted.declared.policy,
-            seats=[_seat(wanted.declared)],
+            seats=[_seat(wanted)],
         )
-    seating.seat(tx, group, where, means=means, by=by)
+    seating.seat(tx, group, where, revision=revision, means=means, by=by)
 
 
 def _in_availability_set(
     tx: Transaction,
     wanted: WantedMachine,
     id_: ResourceId,
-    domains: Callable[[AvailabilitySetView], tuple[int, int]],
+    sets: ReadingSets,
 ) -> Group:
     view = inventory.availability_set(tx, id_)
     if view is None:
         raise UnknownAvailabilitySetError(id_.path)
-    update_domains, fault_domains = domains(view)
+    update_domains, fault_domains = sets.domains(view)
     here = [machine.resource for machine in view.machines]
     seat = _seat(
-        wanted.declared,
+        wanted,
         update_domain=seating.least_used([vm.update_domain for vm in here], update_domains),
         fault_domain=seating.least_used([vm.fault_domain for vm in here], fault_domains),
     )
     return Group(
-        id=inventory.availability_scope(view.id.name),
+        id=inventory.availability_scope(tx, view.id.name),
         kind=ScopeKind.AVAILABILITY_SET,
         path=(),
         policy=view.policy,
@@ -254,15 +310,20 @@ def _in_availability_set(
     )
 
 
-def _in_scale_set(tx: Transaction, wanted: WantedMachine, id_: ResourceId) -> Group:
-    view = scale_sets.find(tx, id_)
+def _in_scale_set(
+    tx: Transaction, wanted: WantedMachine, view: ScaleSetView, sets: ReadingSets
+) -> Group:
+    if not sets.is_flexible(view):
+        raise NotFlexibleError(view.id.path)
+    if view.is_going:
+        raise BeingDeletedError(view.id.path)
     number = 0
     while tx.exists(scope_id := inventory.placement_group(view.id.name, number)):
         if len(tx.load(scope_id).resources) < PLACEMENT_GROUP_SIZE:
             break
         number += 1
     here = [machine.resource.update_domain for machine in view.machines]
-    seat = _seat(wanted.declared, update_domain=seating.least_used(here, UPDATE_DOMAINS))
+    seat = _seat(wanted, update_domain=seating.least_used(here, UPDATE_DOMAINS))
     return Group(
         id=scope_id,
         kind=ScopeKind.PLACEMENT_GROUP,
@@ -274,10 +335,11 @@ def _in_scale_set(tx: Transaction, wanted: WantedMachine, id_: ResourceId) -> Gr
     )
 
 
-def _seat(declared: VirtualMachine, *, update_domain: int = 0, fault_domain: int = 0) -> Seat:
+def _seat(wanted: WantedMachine, *, update_domain: int = 0, fault_domain: int = 0) -> Seat:
+    declared = wanted.declared
     return Seat(
         name=declared.name,
-        computer_name=declared.name,
+        computer_name=wanted.computer_name,
         model=declared.model,
         path=(),
         update_domain=update_domain,
@@ -296,6 +358,10 @@ def _change(tx: Transaction, machine: Machine, wanted: WantedMachine, *, by: Act
         raise PropertyChangeError(machine.name, "virtualMachineScaleSet")
     if not same(profile.location, wanted.location):
         raise PropertyChangeError(machine.name, "location")
+    if profile.zone != wanted.declared.zone:
+        raise PropertyChangeError(machine.name, "zones")
+    if profile.computer_name != wanted.computer_name:
+        raise PropertyChangeError(machine.name, "osProfile.computerName")
     if machine.resource.priority is not wanted.declared.model.priority:
         raise PropertyChangeError(machine.name, "priority")
     instances.bring_to(tx, machine, wanted.declared.model, revision=profile.model_revision, by=by)

@@ -17,8 +17,8 @@ from notbefore.control.arm.answers import ArmAnswer
 from notbefore.control.errors import RequestError
 from notbefore.core import errors as core
 from notbefore.core.errors import RefusalError
+from notbefore.service import acknowledging, inventory, machines, operating, scale_sets
 from notbefore.service import errors as service
-from notbefore.service import inventory, machines, operating, scale_sets
 from notbefore.service.fleet_plan import AddressesExhaustedError, InvalidFleetError
 from notbefore.service.ports import StoreUnavailableError
 from notbefore.service.resource_ids import InvalidResourceIdError
@@ -134,6 +134,9 @@ MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
     machines.PropertyChangeError: _SETTLED,
     machines.SetInUseError: _NOT_ALLOWED,
     machines.OwnPolicyError: _INVALID,
+    machines.AvailabilitySetNameTakenError: _CONFLICT,
+    machines.NotFlexibleError: _INVALID,
+    acknowledging.UnknownKindError: _INVALID,
     operating.NotRunningError: _NOT_ALLOWED,
     operating.NothingToMaintainError: _NOT_ALLOWED,
     # What Azure says of a quota that is used up.
