@@ -1,0 +1,100 @@
+"""The door of the ARM listener over real tokens, and the people who come to it."""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from notbefore.control.access import Access, Identities, audiences_of
+from notbefore.core.ids import ResourceName
+from notbefore.service.identities import Bearer, Principal, Role
+from notbefore.service.ports import HistoryFilter, HistoryRow
+from notbefore.tokens import Tokens
+from tests.builders import NOON
+from tests.control.steering import Steering, steering
+
+ARM: Final = "https://localhost:8171"
+AFAR: Final = "203.0.113.7"
+SECRET: Final = "nb_secret"
+CLIENT_ID: Final = "501b81b5-f2a9-4f1c-befa-61953503df89"
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def token_of(role: Role) -> str:
+    return f"nb_{role}"
+
+
+# One for each role, with a token; and a program that signs in.
+PEOPLE: Final = (
+    *(Principal(name=role.value, role=role, token_sha256=digest(token_of(role))) for role in Role),
+    Principal(name="ci", role=Role.MAINTAINER, client_id=CLIENT_ID, secret_sha256=digest(SECRET)),
+)
+
+
+@dataclass
+class Roster:
+    people: Sequence[Principal] = PEOPLE
+
+    def current(self) -> Sequence[Principal]:
+        return self.people
+
+
+@dataclass
+class Times:
+    """The machine's clock and its stopwatch, moved by hand."""
+
+    now: datetime = NOON
+    seconds: float = 0.0
+
+
+@dataclass
+class Gate:
+    access: Access
+    tokens: Tokens
+    steered: Steering
+    roster: Roster
+    times: Times = field(default_factory=Times)
+
+    async def vm_token(self, name: str = "web", *, audience: str = ARM) -> str:
+        """As the metadata listener would issue it."""
+        about = await self.steered.reading.about(ResourceName(name))
+        assert about is not None
+        bearer = Bearer(
+            subject=about.binding.name,
+            object_id=about.binding.profile.vm_id,
+            resource_path=f"/subscriptions/s/{name}",
+        )
+        return (await self.tokens.issue(bearer, audience=audience)).text
+
+    async def refusals(self) -> list[HistoryRow]:
+        """Newest first."""
+        rows = await self.steered.services.decider.ask(
+            lambda snapshot: snapshot.history(HistoryFilter(limit=1000))
+        )
+        return [row for row in rows if row.action == "refused"]
+
+
+@asynccontextmanager
+async def a_gate(
+    folder: Path, *, open_on_loopback: bool = False, vm_role: Role = Role.APPROVER
+) -> AsyncIterator[Gate]:
+    times, roster = Times(), Roster()
+    tokens = Tokens(folder, now=lambda: times.now)
+    await tokens.prepare()
+    async with steering() as steered:
+        identities = Identities(
+            issuer=tokens,
+            reader=tokens,
+            principals=roster,
+            audiences=audiences_of(ARM, ["arm.example"]),
+            vm_role=vm_role,
+            open_on_loopback=open_on_loopback,
+        )
+        access = Access(identities, steered.services.decider, monotonic=lambda: times.seconds)
+        yield Gate(access, tokens, steered, roster, times)
