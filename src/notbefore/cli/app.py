@@ -33,6 +33,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "complete": "deciding",
         "clock": "clock",
         "env": "environment",
+        "ca": "authority",
         "token": "access",
         "completion": "completion",
     }

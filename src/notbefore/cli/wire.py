@@ -139,6 +139,13 @@ class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
     data: str
 
 
+class Authority(msgspec.Struct, frozen=True, kw_only=True):
+    """The certificate that clients of the ARM listener have to trust."""
+
+    path: str
+    pem: str
+
+
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """What a client needs in its environment, and is to run first."""
 

@@ -1,0 +1,106 @@
+"""The ARM listener's app over the real use cases, a store in memory and a clock that stands still.
+
+Whoever asks is let in as `ada`, unless a test says otherwise.
+"""
+
+import ipaddress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any, Final
+
+import httpx2
+import msgspec
+
+from notbefore.control.access import Role
+from notbefore.control.arm.app import OPERATIONS, create_arm_app
+from notbefore.control.arm.routing import Operation
+from notbefore.control.arm.services import ArmServices
+from notbefore.core.model import Actor
+from tests.builders import event_id
+from tests.control.steering import Steering, steering
+
+SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
+ROOT: Final = "https://localhost:8171"
+VERSION: Final = "2024-11-01"
+PEER: Final = "10.9.9.9"
+
+
+class Doorkeeper:
+    """Lets everybody in, and remembers what for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str | None, str, Role]] = []
+        self.refusal: Exception | None = None
+
+    async def admit(self, *, authorization: str | None, address: str, needs: Role) -> Actor:
+        self.asked.append((authorization, address, needs))
+        if self.refusal is not None:
+            raise self.refusal
+        return Actor(name="ada", address=address)
+
+
+class Asking:
+    """An ARM listener, and the parts behind it that tests reach for."""
+
+    def __init__(self, steered: Steering, table: tuple[Operation, ...]) -> None:
+        ids, operation_ids = count(1001), count(1)
+        self.steered = steered
+        self.door = Doorkeeper()
+        self.services = ArmServices(
+            decider=steered.services.decider,
+            approving=steered.services.approving,
+            access=self.door,
+            rules=steered.services.rules,
+            new_event_id=lambda: event_id(next(ids)),
+            new_operation_id=lambda: f"00000000-0000-0000-0000-{next(operation_ids):012}",
+            address_range=ipaddress.ip_network("10.2.0.0/16"),
+            subscription_id=SUBSCRIPTION,
+            metadata_url="http://127.0.0.1:8169",
+            arm_url=ROOT,
+            allowed_hosts=frozenset({"arm.example"}),
+        )
+        self.http = client(self.services, table)
+
+    async def ask(
+        self, method: str, path: str, body: object = None, **headers: str
+    ) -> httpx2.Response:
+        """With an api-version, unless the path brings its own query."""
+        sent = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        return await self.http.request(
+            method,
+            path if "?" in path else f"{path}?api-version={VERSION}",
+            content=b"" if body is None else sent,
+            headers={"Content-Type": "application/json"} | headers,
+        )
+
+    async def good(self, method: str, path: str, body: object = None) -> Any:  # JSON, or None
+        response = await self.ask(method, path, body)
+        assert response.is_success, response.text
+        return response.json() if response.content else None
+
+    async def refused(self, method: str, path: str, body: object = None) -> tuple[int, str, str]:
+        """Status, code and message."""
+        return refusal(await self.ask(method, path, body))
+
+
+def client(services: ArmServices, table: tuple[Operation, ...]) -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(create_arm_app(services, table), client=(PEER, 40_000))
+    return httpx2.AsyncClient(transport=transport, base_url=ROOT)
+
+
+def refusal(response: httpx2.Response) -> tuple[int, str, str]:
+    assert response.headers["Content-Type"] == "application/json"
+    answer = response.json()
+    assert answer.keys() == {"error"}
+    assert answer["error"].keys() <= {"code", "message", "target", "details"}
+    assert answer["error"]["message"]
+    return response.status_code, answer["error"]["code"], answer["error"]["message"]
+
+
+@asynccontextmanager
+async def asking(table: tuple[Operation, ...] = OPERATIONS) -> AsyncIterator[Asking]:
+    async with steering() as steered:
+        asked = Asking(steered, table)
+        async with asked.http:
+            yield asked
