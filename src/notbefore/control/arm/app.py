@@ -16,10 +16,12 @@ from notbefore.control.arm import (
     errors,
     groups,
     images,
+    instances,
     maintenance,
     network,
     operations,
     resources,
+    scale_sets,
     sizes,
     tokens,
 )
@@ -48,6 +50,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *resources.OPERATIONS,
     *network.OPERATIONS,
     *images.OPERATIONS,
+    *scale_sets.OPERATIONS,
+    *instances.OPERATIONS,
     *maintenance.OPERATIONS,
     *operations.OPERATIONS,
 )
