@@ -38,7 +38,8 @@ class Server:
     metadata: str
     """HOST:PORT"""
     control: str
-    arm: str
+    arm: str = ""
+    """Empty where it is off."""
     data: Path
 
     def get(self, path: str = DOCUMENT, *, source: str | None = None, **headers: str) -> Answer:
@@ -138,7 +139,7 @@ def ready(running: subprocess.Popen[str], folder: Path) -> Server:
     for line in running.stdout:
         if match := _READY.match(line):
             found[match[1]] = match[2]
-        if len(found) == 3:
+        if line.startswith("Stop with"):
             return Server(pid=running.pid, data=folder / "state", **found)
     running.wait()
     raise AssertionError(f"the server did not start: {(folder / 'log').read_text()}")

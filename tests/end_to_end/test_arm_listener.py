@@ -1,0 +1,176 @@
+"""The third door of a real server: TLS, its certificate, and what becomes of it when things die."""
+
+import contextlib
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.end_to_end.serving import Server, environment, ready, serving, start
+from tests.end_to_end.test_workers import Crew
+
+ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"
+GROUPS: Final = "/subscriptions/s/resourcegroups?api-version=2024-11-01"
+PATIENCE: Final = 60
+
+
+@contextlib.contextmanager
+def crewed(folder: Path, *flags: str) -> Iterator[Crew]:
+    with start(folder, "--log-format", "json", *flags) as running:
+        try:
+            yield Crew(running, ready(running, folder), folder)
+        finally:
+            if running.poll() is None:
+                running.send_signal(signal.SIGTERM)
+
+
+def connected(server: Server, name: str = "localhost") -> ssl.SSLSocket:
+    """A client that trusts the server's own authority and nothing else, as strictly as can be."""
+    trusting = ssl.create_default_context(cafile=str(server.data / "arm-ca.pem"))
+    trusting.verify_flags |= ssl.VerifyFlags.VERIFY_X509_STRICT
+    host, _, port = server.arm.rpartition(":")
+    plain = socket.create_connection((host, int(port)), timeout=PATIENCE)
+    return trusting.wrap_socket(plain, server_hostname=name)
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_arm_answers_over_tls_and_the_authority_outlives_a_restart(
+    tmp_path: Path, workers: str
+) -> None:
+    with serving(tmp_path, "--workers", workers) as server:
+        first = server.ask_arm("GET", ENDPOINTS)
+        authority = (server.data / "arm-ca.pem").read_bytes()
+    with serving(tmp_path, "--workers", workers, "--hosts", "arm.test") as server:
+        again = server.ask_arm("GET", ENDPOINTS, Host="arm.test")
+        # A name that was new at this start.
+        connected(server, "arm.test").close()
+
+    assert (first.status, again.status) == (200, 200)
+    assert first.json["resourceManager"].startswith("https://127.0.0.1:")
+    assert (tmp_path / "state" / "arm-ca.pem").read_bytes() == authority
+
+
+def test_plain_http_and_an_old_tls_get_no_answer(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "0") as server:
+        host, _, port = server.arm.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as plain:
+            plain.sendall(f"GET {ENDPOINTS} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            with contextlib.suppress(ConnectionError):
+                assert b"HTTP/" not in plain.recv(100)
+        still_there = server.ask_arm("GET", ENDPOINTS)
+
+    assert still_there.status == 200
+
+
+def test_a_path_that_climbs_is_refused_by_the_real_server_too(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "0") as server, connected(server) as client:
+        client.sendall(
+            b"GET /subscriptions/../metadata/endpoints HTTP/1.1\r\n"
+            b"Host: localhost\r\nConnection: close\r\n\r\n"
+        )
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"InvalidRequestUri"' in answer
+
+
+def test_arm_heals_with_the_writer_at_the_same_address(tmp_path: Path) -> None:
+    """I23: its socket is the supervisor's, so whoever comes meanwhile waits and is answered."""
+    with crewed(tmp_path) as crew:
+        crew.kill("writer")
+        meanwhile = crew.server.ask_arm("GET", ENDPOINTS)
+        crew.healed("writer")
+        afterwards = crew.server.ask_arm("GET", ENDPOINTS)
+
+        assert (meanwhile.status, afterwards.status) == (200, 200)
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_client_that_stays_connected_does_not_keep_a_server_from_stopping(
+    tmp_path: Path, workers: str
+) -> None:
+    with crewed(tmp_path, "--workers", workers) as crew, connected(crew.server) as client:
+        client.sendall(f"GET {ENDPOINTS} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert client.recv(65536).startswith(b"HTTP/1.1 200")
+
+        crew.running.send_signal(signal.SIGTERM)
+
+        assert crew.running.wait(4) == 0
+        assert "Traceback" not in crew.log()
+        assert "is killed" not in crew.log()
+
+
+def test_s12_in_service_mode_nobody_is_admitted_without_a_token_even_on_loopback(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path, "--mode", "service", "--clock", "real", "--workers", "0") as server:
+        nobody = server.ask_arm("GET", "/subscriptions?api-version=2022-12-01")
+        somebody = server.ask_arm(
+            "GET", "/subscriptions?api-version=2022-12-01", Authorization="Bearer x"
+        )
+        discovery = server.ask_arm("GET", ENDPOINTS)
+
+    assert (nobody.status, nobody.json["error"]["code"]) == (401, "AuthenticationFailed")
+    assert somebody.json["error"]["code"] == "InvalidAuthenticationToken"
+    assert nobody.headers["www-authenticate"] == "Bearer"
+    assert discovery.status == 200
+
+
+def test_a_server_without_arm_makes_no_certificates(tmp_path: Path) -> None:
+    with serving(tmp_path, "--arm", "off") as server:
+        assert server.arm == ""
+        assert server.get().status == 200
+        assert not (server.data / "arm-ca.pem").exists()
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_broken_authority_keeps_the_server_from_starting_and_says_what_to_do(
+    tmp_path: Path, workers: str
+) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "arm-ca.pem").write_text("-----BEGIN")
+    (tmp_path / "state" / "arm-ca-key.pem").write_text("-----BEGIN")
+
+    with start(tmp_path, "--workers", workers) as running:
+        assert running.wait(PATIENCE) == 1
+
+    told = (tmp_path / "log").read_text()
+    assert "arm-ca.pem" in told
+    assert "remove both" in told
+    assert "Traceback" not in told
+
+
+def test_an_address_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        with start(tmp_path, "--arm", where) as running:
+            assert running.wait(PATIENCE) == 1
+
+    assert f"can't listen at {where}" in (tmp_path / "log").read_text()
+    assert "--arm another address" in (tmp_path / "log").read_text()
+
+
+def test_the_printed_certificate_is_the_one_to_trust(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "0") as server:
+        printed = subprocess.run(
+            [sys.executable, "-m", "notbefore", "ca", "--data", str(server.data)],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        trusting = ssl.create_default_context(cadata=printed)
+        host, _, port = server.arm.rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), timeout=PATIENCE) as plain,
+            trusting.wrap_socket(plain, server_hostname="127.0.0.1") as client,
+        ):
+            assert client.version() in {"TLSv1.2", "TLSv1.3"}
+
+    assert (server.data / "arm-key.pem").stat().st_mode & 0o077 == 0
