@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from notbefore.control.arm import (
     aliases,
+    availability_sets,
     discovery,
     errors,
     groups,
@@ -24,6 +25,7 @@ from notbefore.control.arm import (
     scale_sets,
     sizes,
     tokens,
+    virtual_machines,
 )
 from notbefore.control.arm.answers import ArmAnswer
 from notbefore.control.arm.requests import (
@@ -52,6 +54,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *images.OPERATIONS,
     *scale_sets.OPERATIONS,
     *instances.OPERATIONS,
+    *virtual_machines.OPERATIONS,
+    *availability_sets.OPERATIONS,
     *maintenance.OPERATIONS,
     *operations.OPERATIONS,
 )

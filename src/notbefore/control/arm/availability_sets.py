@@ -1,0 +1,240 @@
+"""Availability sets: declared, shown, deleted. No client waits for any of it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from notbefore.control.arm import groups, subscriptions
+from notbefore.control.arm.answers import ArmAnswer, finished, no_content, ok
+from notbefore.control.arm.errors import settled
+from notbefore.control.arm.fields import Fields, merged_resource, put_at, without
+from notbefore.control.arm.machine_views import decoded, replaced
+from notbefore.control.arm.paging import page
+from notbefore.control.arm.policies import POLICY, read_policy, settle_policy, show_policy
+from notbefore.control.arm.profiles import read_location, read_tags
+from notbefore.control.arm.requests import Asked, Json
+from notbefore.control.arm.routing import Operation, delete, patch, put, read
+from notbefore.control.arm.services import ArmServices
+from notbefore.service import inventory, machines
+from notbefore.service.fleet_faults import declaration_faults
+from notbefore.service.fleet_kinds import (
+    FAULT_DOMAINS,
+    UPDATE_DOMAINS,
+    AvailabilitySet,
+    FleetPlan,
+)
+from notbefore.service.inventory import AvailabilitySetView
+from notbefore.service.machines import UnknownAvailabilitySetError, WantedAvailabilitySet
+from notbefore.service.ports import Snapshot, Transaction
+from notbefore.service.resource_ids import AVAILABILITY_SETS, ResourceId, same
+
+_UPDATE_DOMAINS: Final = "platformUpdateDomainCount"
+_FAULT_DOMAINS: Final = "platformFaultDomainCount"
+_DERIVED: Final = (
+    "id",
+    "name",
+    "type",
+    "systemData",
+    "properties.virtualMachines",
+    "properties.statuses",
+    "properties.virtualMachineScaleSetMigrationInfo",
+)
+
+
+# --- documents -----------------------------------------------------------------------------------
+
+
+def domains(view: AvailabilitySetView) -> tuple[int, int]:
+    """Update and fault domains: declared, or as far as its VMs tell."""
+    properties = Fields(decoded(view.declaration)).object("properties")
+    here = [machine.resource for machine in view.machines]
+    return (
+        properties.number(_UPDATE_DOMAINS)
+        or _taken([vm.update_domain for vm in here], UPDATE_DOMAINS),
+        properties.number(_FAULT_DOMAINS)
+        or _taken([vm.fault_domain for vm in here], FAULT_DOMAINS),
+    )
+
+
+def _taken(numbers: list[int], usual: int) -> int:
+    """VMs of a fleet take turns in all domains: if any has two VMs, there are no more domains."""
+    here = max(numbers, default=-1) + 1
+    return here if len(numbers) > here else max(here, usual)
+
+
+def _settings(view: AvailabilitySetView) -> Json:
+    document = decoded(view.declaration)
+    document.setdefault("location", view.location)
+    document.setdefault("tags", {})
+    document.setdefault("sku", {"name": "Aligned"})
+    update_domains, fault_domains = domains(view)
+    put_at(document, f"properties.{_UPDATE_DOMAINS}", update_domains)
+    put_at(document, f"properties.{_FAULT_DOMAINS}", fault_domains)
+    if read_policy(Fields(document).object("properties")) == view.policy:
+        return document
+    return replaced(document, POLICY, show_policy(view.policy))
+
+
+def shown(view: AvailabilitySetView) -> Json:
+    document = _settings(view)
+    members = [{"id": inventory.resource_id(machine).path} for machine in view.machines]
+    put_at(document, "properties.virtualMachines", members)
+    return {"id": view.id.path, "name": view.id.name, "type": AVAILABILITY_SETS, **document}
+
+
+def _wanted(
+    id_: ResourceId,
+    body: Mapping[str, Any],
+    view: AvailabilitySetView | None,
+    *,
+    usual_location: str,
+) -> WantedAvailabilitySet:
+    sent = without(body, *_DERIVED)
+    document = merged_resource({} if view is None else _settings(view), sent)
+    resource = Fields(document)
+    properties = resource.object("properties")
+    location = read_location(resource) or usual_location
+    document["location"] = _settled_location(location, view)
+    document["tags"] = read_tags(resource)
+    resource.object("sku").text("name")
+    declared = AvailabilitySet(
+        name=id_.name,
+        update_domains=_count(properties, _UPDATE_DOMAINS, UPDATE_DOMAINS),
+        fault_domains=_count(properties, _FAULT_DOMAINS, FAULT_DOMAINS),
+        policy=read_policy(properties),
+    )
+    for fault in declaration_faults(FleetPlan(availability_sets=(declared,))):
+        raise fault.error
+    here = (declared.update_domains, declared.fault_domains)
+    if view is not None and here != (before := domains(view)):
+        name = _UPDATE_DOMAINS if here[0] != before[0] else _FAULT_DOMAINS
+        raise settled(f"properties.{name}")
+    put_at(document, f"properties.{_UPDATE_DOMAINS}", here[0])
+    put_at(document, f"properties.{_FAULT_DOMAINS}", here[1])
+    settle_policy(document)
+    return WantedAvailabilitySet(
+        document=msgspec.json.encode(document).decode(),
+        policy=declared.policy,
+        update_domains=declared.update_domains,
+        fault_domains=declared.fault_domains,
+    )
+
+
+def _count(properties: Fields, name: str, usual: int) -> int:
+    given = properties.number(name)
+    return usual if given is None else given
+
+
+def _settled_location(location: str, view: AvailabilitySetView | None) -> str:
+    if view is None:
+        return location
+    here: str = _settings(view)["location"]
+    if not same(here.replace(" ", ""), location):
+        raise settled("location")
+    return here
+
+
+# --- operations ----------------------------------------------------------------------------------
+
+
+def put_in(
+    tx: Transaction,
+    services: ArmServices,
+    asked: Asked,
+    id_: ResourceId,
+    body: Mapping[str, Any],
+) -> AvailabilitySetView:
+    """Make the set what the body says, as part of a transaction: for deployments too."""
+    group = groups.find(tx, services, id_.subscription, id_.group)
+    known = ResourceId(
+        subscription=id_.subscription, group=group.name, type=AVAILABILITY_SETS, name=id_.name
+    )
+    location = groups.location_of(group) or services.location
+
+    def revise(view: AvailabilitySetView | None) -> WantedAvailabilitySet:
+        return _wanted(known, body, view, usual_location=location)
+
+    view, _ = machines.put_availability_set(tx, known, revise, by=asked.by)
+    return view
+
+
+async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """200 for a new one too: clients take nothing else."""
+
+    def work(tx: Transaction) -> Json:
+        return shown(put_in(tx, services, asked, _id(asked), asked.body or {}))
+
+    return ok(await services.decider.decide(work))
+
+
+async def patch_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def work(tx: Transaction) -> Json:
+        _find(tx, asked)
+        return shown(put_in(tx, services, asked, _id(asked), asked.body or {}))
+
+    return ok(await services.decider.decide(work))
+
+
+async def show_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return ok(shown(await services.decider.ask(lambda snapshot: _find(snapshot, asked))))
+
+
+async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def work(tx: Transaction) -> bool:
+        subscriptions.require(tx, services, asked.path["subscription"])
+        return machines.drop_availability_set(tx, _id(asked), by=asked.by)
+
+    return finished() if await services.decider.decide(work) else no_content()
+
+
+async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def question(snapshot: Snapshot) -> list[AvailabilitySetView]:
+        subscription = asked.path["subscription"]
+        view = groups.find(snapshot, services, subscription, asked.path["group"])
+        return list(inventory.availability_sets(snapshot, subscription, view.name))
+
+    return _listed(await services.decider.ask(question), asked)
+
+
+async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def question(snapshot: Snapshot) -> list[AvailabilitySetView]:
+        subscriptions.require(snapshot, services, asked.path["subscription"])
+        return list(inventory.availability_sets(snapshot, asked.path["subscription"]))
+
+    return _listed(await services.decider.ask(question), asked)
+
+
+def _listed(views: list[AvailabilitySetView], asked: Asked) -> ArmAnswer:
+    return ok(page(views, asked, lambda view: view.id.path.casefold(), show=shown))
+
+
+def _find(snapshot: Snapshot, asked: Asked) -> AvailabilitySetView:
+    id_ = _id(asked)
+    view = inventory.availability_set(snapshot, id_)
+    if view is None:
+        raise UnknownAvailabilitySetError(id_.path)
+    return view
+
+
+def _id(asked: Asked) -> ResourceId:
+    return ResourceId(
+        subscription=asked.path["subscription"],
+        group=asked.path["group"],
+        type=AVAILABILITY_SETS,
+        name=asked.path["name"],
+    )
+
+
+_SUBSCRIPTION: Final = "/subscriptions/{subscription}"
+_GROUP: Final = f"{_SUBSCRIPTION}/resourceGroups/{{group}}"
+_ONE: Final = f"{_GROUP}/providers/{AVAILABILITY_SETS}/{{name}}"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    put(_ONE, put_set),
+    patch(_ONE, patch_set),
+    read(_ONE, show_set),
+    delete(_ONE, delete_set),
+    read(f"{_GROUP}/providers/{AVAILABILITY_SETS}", list_in_group),
+    read(f"{_SUBSCRIPTION}/providers/{AVAILABILITY_SETS}", list_in_subscription),
+)

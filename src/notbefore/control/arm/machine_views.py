@@ -1,0 +1,136 @@
+"""VMs as ARM shows them: what they are over what was declared of them.
+
+The rule that must stay true: what a client declared it gets back, and where that and the VM differ
+it is told of the VM. A VM that came with the fleet and was never declared here is shown all the
+same.
+"""
+
+from typing import Final
+
+import msgspec
+
+from notbefore.control.arm.fields import Fields, put_at, without
+from notbefore.control.arm.policies import POLICY, read_policy, show_policy
+from notbefore.control.arm.profiles import EVENTS_PROFILE, Notices, read_notices, show_notices
+from notbefore.control.arm.requests import Json
+from notbefore.control.arm.statuses import (
+    maintenance_status,
+    provisioning_state,
+    show_instant,
+    statuses,
+)
+from notbefore.core.model import Priority
+from notbefore.service import inventory
+from notbefore.service.inventory import Machine
+from notbefore.service.ports import Declaration
+from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
+
+_PROPERTIES: Final = "properties"
+
+
+def decoded(declaration: Declaration | None) -> Json:
+    """What is declared; nothing where nobody declared it."""
+    text = "" if declaration is None else declaration.document
+    document: Json = msgspec.json.decode(text) if text else {}
+    return document
+
+
+# --- what can be declared ------------------------------------------------------------------------
+
+
+def settings(machine: Machine, declaration: Declaration | None) -> Json:
+    """All that a client may say of the VM, as it is now."""
+    document = decoded(declaration)
+    profile = machine.profile
+    document["location"] = profile.location
+    document["tags"] = dict(profile.tags)
+    if profile.zone:
+        document["zones"] = [profile.zone]
+    put_at(document, "properties.hardwareProfile.vmSize", profile.size)
+    put_at(document, "properties.storageProfile.osDisk.osType", profile.os_type)
+    put_at(document, "properties.osProfile.computerName", profile.computer_name)
+    if machine.resource.priority is Priority.SPOT:
+        put_at(document, "properties.priority", machine.resource.priority)
+        put_at(document, "properties.evictionPolicy", machine.resource.eviction_policy)
+    if profile.availability_set:
+        id_ = _neighbour(machine, AVAILABILITY_SETS, profile.availability_set)
+        put_at(document, "properties.availabilitySet", {"id": id_.path})
+    if profile.scale_set:
+        id_ = _neighbour(machine, SCALE_SETS, profile.scale_set)
+        put_at(document, "properties.virtualMachineScaleSet", {"id": id_.path})
+    return _with_policy(_with_notices(document, machine), machine)
+
+
+def _with_notices(document: Json, machine: Machine) -> Json:
+    """A set may have brought the VM to a model that says otherwise than its own declaration."""
+    priority = machine.resource.priority
+    here = Notices(terminate=machine.resource.terminate_notice, image=machine.profile.image_notice)
+    if read_notices(Fields(document).object(_PROPERTIES), priority=priority) == here:
+        return document
+    return replaced(document, EVENTS_PROFILE, show_notices(here))
+
+
+def _with_policy(document: Json, machine: Machine) -> Json:
+    """That of a VM in a set is the set's."""
+    if machine.profile.availability_set or machine.profile.scale_set:
+        return without(document, f"{_PROPERTIES}.{POLICY}")
+    if read_policy(Fields(document).object(_PROPERTIES)) == machine.policy:
+        return document
+    return replaced(document, POLICY, show_policy(machine.policy))
+
+
+def replaced(document: Json, name: str, shown: Json | None) -> Json:
+    """The document with another property of this name; without it for None."""
+    changed = without(document, f"{_PROPERTIES}.{name}")
+    if shown is not None:
+        put_at(changed, f"{_PROPERTIES}.{name}", shown)
+    return changed
+
+
+def _neighbour(machine: Machine, type_: str, name: str) -> ResourceId:
+    """A VM is in the resource group of its set."""
+    profile = machine.profile
+    return ResourceId(
+        subscription=profile.subscription_id,
+        group=profile.resource_group,
+        type=type_,
+        name=name,
+    )
+
+
+# --- what is shown besides -----------------------------------------------------------------------
+
+
+def shown(
+    machine: Machine, declaration: Declaration | None, *, with_instance_view: bool = False
+) -> Json:
+    document = settings(machine, declaration)
+    put_at(document, "properties.vmId", machine.profile.vm_id)
+    put_at(document, "properties.provisioningState", provisioning_state(machine))
+    if declaration is not None:
+        put_at(document, "properties.timeCreated", show_instant(declaration.created_at))
+    if with_instance_view:
+        put_at(document, "properties.instanceView", instance_view(machine))
+    return {
+        "id": inventory.resource_id(machine).path,
+        "name": machine.name,
+        "type": MACHINES,
+        **document,
+    }
+
+
+def instance_view(machine: Machine) -> Json:
+    profile = machine.profile
+    view: Json = {
+        "computerName": profile.computer_name,
+        "osName": profile.os_type,
+        "disks": [],
+        "statuses": statuses(machine),
+    }
+    if profile.availability_set:
+        view["platformUpdateDomain"] = machine.resource.update_domain
+        view["platformFaultDomain"] = machine.resource.fault_domain
+    maintenance = maintenance_status(machine)
+    if maintenance is not None:
+        view["maintenanceRedeployStatus"] = maintenance
+    return view

@@ -1,0 +1,190 @@
+"""What clients write when they declare a VM, read into what is wanted.
+
+The rule that must stay true: these functions are pure. What they refuse has changed nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from notbefore.control.arm.errors import invalid_parameter
+from notbefore.control.arm.fields import Fields, merged_resource, put_at, without
+from notbefore.control.arm.machine_views import decoded, settings
+from notbefore.control.arm.policies import POLICY, read_policy, settle_policy
+from notbefore.control.arm.profiles import (
+    USUAL_SIZE,
+    read_eviction_policy,
+    read_location,
+    read_notices,
+    read_os_type,
+    read_priority,
+    read_tags,
+    read_zones,
+    refuse_old_version,
+    settle_notices,
+)
+from notbefore.control.arm.requests import Json
+from notbefore.service.fleet_faults import declaration_faults
+from notbefore.service.fleet_kinds import FleetPlan, Model, VirtualMachine
+from notbefore.service.inventory import Machine, ScaleSetView
+from notbefore.service.machines import WantedMachine
+from notbefore.service.ports import Declaration
+from notbefore.service.resource_ids import (
+    AVAILABILITY_SETS,
+    SCALE_SETS,
+    InvalidResourceIdError,
+    ResourceId,
+    same,
+)
+
+_AVAILABILITY_SET: Final = "availabilitySet"
+_SCALE_SET: Final = "virtualMachineScaleSet"
+_LONGEST_COMPUTER_NAME: Final = 64
+_LONGEST_ID: Final = 1024
+
+READ_ONLY: Final = (
+    "id",
+    "name",
+    "type",
+    "etag",
+    "systemData",
+    "resources",
+    "properties.vmId",
+    "properties.provisioningState",
+    "properties.timeCreated",
+    "properties.instanceView",
+)
+"""What clients send back that they were shown."""
+_SECRET: Final = (
+    "properties.osProfile.adminPassword",
+    "properties.osProfile.customData",
+    "properties.osProfile.secrets",
+    "properties.userData",
+)
+"""What nobody is shown again, so it is not kept."""
+
+
+def wanted(
+    id_: ResourceId,
+    body: Mapping[str, Any],
+    machine: Machine | None,
+    declaration: Declaration | None,
+    *,
+    api_version: str,
+    usual_location: str,
+) -> WantedMachine:
+    """The VM that a client asks for. `machine` is what there is of it."""
+    sent = without(body, *READ_ONLY, *_SECRET)
+    refuse_old_version(Fields(sent).object("properties"), api_version, "VirtualMachineProperties")
+    before = {} if machine is None else settings(machine, declaration)
+    document = merged_resource(before, sent)
+    resource = Fields(document)
+    properties = resource.object("properties")
+    location = _location(resource, machine) or usual_location
+    availability_set = _reference(properties, _AVAILABILITY_SET, AVAILABILITY_SETS, near=id_)
+    scale_set = _reference(properties, _SCALE_SET, SCALE_SETS, near=id_)
+    zone = _zone(resource)
+    _refuse_two_places(availability_set, scale_set, zone)
+    declared = VirtualMachine(
+        name=id_.name if machine is None else machine.name,
+        zone=zone,
+        model=_model(resource, properties),
+        policy=read_policy(properties),
+    )
+    for fault in declaration_faults(FleetPlan(vms=(declared,))):
+        raise fault.error
+    return WantedMachine(
+        declared=declared,
+        location=location,
+        document=_kept(document, location),
+        computer_name=_computer_name(properties) or declared.name,
+        availability_set=availability_set,
+        scale_set=scale_set,
+        has_policy=POLICY in properties,
+    )
+
+
+def _model(resource: Fields, properties: Fields) -> Model:
+    priority = read_priority(properties)
+    notices = read_notices(properties, priority=priority)
+    return Model(
+        size=properties.object("hardwareProfile").text("vmSize") or USUAL_SIZE,
+        os_type=read_os_type(properties),
+        priority=priority,
+        eviction_policy=read_eviction_policy(properties),
+        terminate_notice=notices.terminate,
+        image_notice=notices.image,
+        tags=read_tags(resource),
+    )
+
+
+def _location(resource: Fields, machine: Machine | None) -> str | None:
+    """Of a VM that there is in its own spelling, which may be one that clients write otherwise."""
+    location = read_location(resource)
+    if machine is None or location is None:
+        return location
+    here = machine.profile.location
+    return here if here.replace(" ", "").lower() == location else location
+
+
+def _computer_name(properties: Fields) -> str | None:
+    return properties.object("osProfile").text("computerName", longest=_LONGEST_COMPUTER_NAME)
+
+
+def _zone(resource: Fields) -> str:
+    zones = read_zones(resource)
+    if len(zones) > 1:
+        raise resource.wrong("zones", "expected one zone: a VM is in no more")
+    return zones[0] if zones else ""
+
+
+def _reference(properties: Fields, name: str, type_: str, *, near: ResourceId) -> ResourceId | None:
+    """The set that a VM is to be in. It must be in the VM's own resource group, as in Azure."""
+    holder = properties.object(name)
+    text = holder.text("id", longest=_LONGEST_ID)
+    if text is None:
+        return None
+    try:
+        id_ = ResourceId.parse(text)
+    except InvalidResourceIdError as error:
+        raise invalid_parameter(holder.where("id"), str(error)) from None
+    if not same(id_.type, type_):
+        raise holder.wrong("id", f"expected the id of one of {type_}")
+    if not same(id_.group_path, near.group_path):
+        raise holder.wrong("id", f"expected one in the VM's own resource group {near.group!r}")
+    return ResourceId(subscription=id_.subscription, group=id_.group, type=type_, name=id_.name)
+
+
+def _refuse_two_places(
+    availability_set: ResourceId | None, scale_set: ResourceId | None, zone: str
+) -> None:
+    if availability_set is None:
+        return
+    where = f"properties.{_AVAILABILITY_SET}"
+    if scale_set is not None:
+        raise invalid_parameter(
+            where, "A virtual machine can't be in an availability set and in a scale set."
+        )
+    if zone:
+        raise invalid_parameter(
+            where, "A virtual machine in an availability set can't be in a zone."
+        )
+
+
+def _kept(document: Json, location: str) -> str:
+    """The document as it is given back; what follows from the VM is put over it again."""
+    kept = dict(document)
+    kept["location"] = location
+    settle_policy(kept)
+    settle_notices(kept, Fields(kept).object("properties"))
+    if Fields(kept).object("properties").text("priority") is not None:
+        priority = read_priority(Fields(kept).object("properties"))
+        put_at(kept, "properties.priority", priority)
+    return msgspec.json.encode(kept).decode()
+
+
+def is_flexible(view: ScaleSetView) -> bool:
+    """A set without VMs is what it was declared to be."""
+    mode = Fields(decoded(view.declaration)).object("properties").text("orchestrationMode")
+    return view.is_flexible if mode is None else same(mode, "Flexible")

@@ -1,0 +1,292 @@
+"""Virtual machines that are resources of their own: declared, shown, operated, deleted."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from notbefore.control.access import Role
+from notbefore.control.arm import availability_sets, groups, machine_wire, subscriptions
+from notbefore.control.arm.answers import (
+    ArmAnswer,
+    accepted,
+    created,
+    no_content,
+    ok,
+    updated,
+)
+from notbefore.control.arm.errors import bad_request, invalid_parameter
+from notbefore.control.arm.machine_views import instance_view, shown
+from notbefore.control.arm.paging import page
+from notbefore.control.arm.requests import Asked, Json
+from notbefore.control.arm.routing import Operation, delete, patch, post, put, read
+from notbefore.control.arm.services import ArmServices
+from notbefore.service import inventory, machines, operations
+from notbefore.service.inventory import Machine
+from notbefore.service.machines import (
+    MachineOutcome,
+    ReadingSets,
+    UnknownMachineError,
+    WantedMachine,
+)
+from notbefore.service.operating import Action
+from notbefore.service.ports import Binding, Declaration, OperationRecord, Snapshot, Transaction
+from notbefore.service.resource_ids import MACHINES, SCALE_SETS, ResourceId, same
+
+_SETS: Final = ReadingSets(domains=availability_sets.domains, is_flexible=machine_wire.is_flexible)
+_EXPANSIONS: Final = frozenset({"instanceview", "userdata"})
+"""User data is kept from everybody, so asking for it adds nothing."""
+_IN_SET: Final = re.compile(
+    r"\s*'?virtualMachineScaleSet/id'?\s+eq\s+'(?P<id>[^']+)'\s*", re.IGNORECASE
+)
+
+
+# --- declaring -----------------------------------------------------------------------------------
+
+
+def put_in(
+    tx: Transaction,
+    services: ArmServices,
+    asked: Asked,
+    id_: ResourceId,
+    body: Mapping[str, Any],
+) -> MachineOutcome:
+    """Make the VM what the body says, as part of a transaction: for deployments too."""
+    group = groups.find(tx, services, id_.subscription, id_.group)
+    known = ResourceId(
+        subscription=id_.subscription, group=group.name, type=MACHINES, name=id_.name
+    )
+
+    def revise(machine: Machine | None, declaration: Declaration | None) -> WantedMachine:
+        return machine_wire.wanted(
+            known,
+            body,
+            machine,
+            declaration,
+            api_version=asked.api_version,
+            usual_location=groups.location_of(group) or services.location,
+        )
+
+    return machines.put(tx, known, revise, _SETS, means=services.means, by=asked.by)
+
+
+async def put_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return await _declared(services, asked)
+
+
+async def patch_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return await _declared(services, asked, before=machines.find)
+
+
+async def _declared(
+    services: ArmServices,
+    asked: Asked,
+    *,
+    before: Callable[[Transaction, ResourceId], object] | None = None,
+) -> ArmAnswer:
+    """`before` looks at what there is, and may refuse."""
+
+    def work(tx: Transaction) -> tuple[Json, bool, OperationRecord]:
+        id_ = _id(asked)
+        if before is not None:
+            before(tx, id_)
+        outcome = put_in(tx, services, asked, id_, asked.body or {})
+        path = inventory.resource_id(outcome.machine).path
+        record = operations.open_(tx, path, "put", outcome.event_ids, means=services.means)
+        return _show(tx, outcome.machine), outcome.created, record
+
+    body, is_new, record = await services.decider.decide(work)
+    return (created if is_new else updated)(body, record, asked)
+
+
+async def delete_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+    force = (asked.option("forceDeletion") or "").casefold() == "true"
+
+    def work(tx: Transaction) -> OperationRecord | None:
+        id_ = _id(asked)
+        subscriptions.require(tx, services, id_.subscription)
+        outcome = machines.drop(tx, id_, force=force, means=services.means, by=asked.by)
+        if outcome is None:
+            return None
+        path = inventory.resource_id(outcome.machine).path
+        return operations.open_(tx, path, "delete", outcome.event_ids, means=services.means)
+
+    record = await services.decider.decide(work)
+    return no_content() if record is None else accepted(record, asked)
+
+
+# --- showing -------------------------------------------------------------------------------------
+
+
+async def show_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+    expanded = _expanded(asked)
+
+    def question(snapshot: Snapshot) -> Json:
+        machine = _find(snapshot, asked)
+        return _show(snapshot, machine, with_instance_view=expanded)
+
+    return ok(await services.decider.ask(question))
+
+
+async def show_instance_view(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return ok(instance_view(await services.decider.ask(lambda snapshot: _find(snapshot, asked))))
+
+
+async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return await _listed(services, asked, group=asked.path["group"])
+
+
+async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return await _listed(services, asked, group=None)
+
+
+async def _listed(services: ArmServices, asked: Asked, *, group: str | None) -> ArmAnswer:
+    expanded = _expanded(asked) or (asked.option("statusOnly") or "").casefold() == "true"
+    is_wanted = _filter(asked)
+    subscription = asked.path["subscription"]
+
+    def question(snapshot: Snapshot) -> Json:
+        if group is None:
+            subscriptions.require(snapshot, services, subscription)
+        else:
+            groups.find(snapshot, services, subscription, group)
+
+        def show(binding: Binding) -> Json:
+            machine = inventory.machine(snapshot, binding.name)
+            assert machine is not None  # noqa: S101  # a snapshot agrees with itself
+            return _show(snapshot, machine, with_instance_view=expanded)
+
+        bindings = inventory.own_bindings(snapshot, subscription, group)
+        return page(filter(is_wanted, bindings), asked, _key, show=show)
+
+    return ok(await services.decider.ask(question))
+
+
+def _key(binding: Binding) -> str:
+    return binding.name.casefold()
+
+
+def _filter(asked: Asked) -> Callable[[Binding], bool]:
+    text = asked.option("$filter")
+    if text is None:
+        return lambda _: True
+    found = _IN_SET.fullmatch(text)
+    if found is None:
+        raise bad_request(
+            "InvalidFilterInQueryString",
+            f"Invalid $filter '{text[:200]}': expected"
+            " \"'virtualMachineScaleSet/id' eq '{id}'\", and no other.",
+            target="$filter",
+        )
+    id_ = ResourceId.parse(found["id"])
+    if not same(id_.type, SCALE_SETS):
+        raise invalid_parameter("$filter", f"The $filter needs the id of one of {SCALE_SETS}.")
+
+    def is_in_set(binding: Binding) -> bool:
+        profile = binding.profile
+        return (
+            same(profile.scale_set, id_.name)
+            and same(profile.resource_group, id_.group)
+            and same(profile.subscription_id, id_.subscription)
+        )
+
+    return is_in_set
+
+
+def _expanded(asked: Asked) -> bool:
+    """Whether the instance view is wanted."""
+    wanted = (asked.option("$expand") or "").replace(" ", "").lower().split(",")
+    unknown = [each for each in wanted if each and each not in _EXPANSIONS]
+    if unknown:
+        raise invalid_parameter(
+            "$expand", f"'{unknown[0][:60]}' can't be expanded: expected instanceView or userData."
+        )
+    return "instanceview" in wanted
+
+
+def _show(snapshot: Snapshot, machine: Machine, *, with_instance_view: bool = False) -> Json:
+    declaration = snapshot.declaration(inventory.resource_id(machine).path)
+    return shown(machine, declaration, with_instance_view=with_instance_view)
+
+
+def _find(snapshot: Snapshot, asked: Asked) -> Machine:
+    id_ = _id(asked)
+    machine = inventory.virtual_machine(snapshot, id_)
+    if machine is None:
+        raise UnknownMachineError(id_.path)
+    return machine
+
+
+# --- operating -----------------------------------------------------------------------------------
+
+Answer = Callable[[ArmServices, Asked], Awaitable[ArmAnswer]]
+
+
+def _operating(action: Action) -> Answer:
+    async def operate(services: ArmServices, asked: Asked) -> ArmAnswer:
+        def work(tx: Transaction) -> OperationRecord:
+            outcome = machines.operate(tx, _id(asked), action, means=services.means, by=asked.by)
+            path = inventory.resource_id(outcome.machine).path
+            return operations.open_(tx, path, action, outcome.event_ids, means=services.means)
+
+        return accepted(await services.decider.decide(work), asked)
+
+    return operate
+
+
+async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Nobody waits for an eviction: clients take nothing but 204."""
+
+    def work(tx: Transaction) -> None:
+        machines.operate(tx, _id(asked), Action.EVICT, means=services.means, by=asked.by)
+
+    await services.decider.decide(work)
+    return no_content()
+
+
+async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """What a VM is and what is declared of it can't differ, so there is nothing to put right."""
+
+    def work(tx: Transaction) -> OperationRecord:
+        path = inventory.resource_id(machines.find(tx, _id(asked))).path
+        return operations.open_(tx, path, "reapply", (), means=services.means)
+
+    return accepted(await services.decider.decide(work), asked)
+
+
+def _id(asked: Asked) -> ResourceId:
+    return ResourceId(
+        subscription=asked.path["subscription"],
+        group=asked.path["group"],
+        type=MACHINES,
+        name=asked.path["name"],
+    )
+
+
+_SUBSCRIPTION: Final = "/subscriptions/{subscription}"
+_GROUP: Final = f"{_SUBSCRIPTION}/resourceGroups/{{group}}"
+_ONE: Final = f"{_GROUP}/providers/{MACHINES}/{{name}}"
+
+
+def _action(word: str, answer: Answer, *, needs: Role = Role.MAINTAINER) -> Operation:
+    return post(f"{_ONE}/{word}", answer, needs=needs)
+
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    put(_ONE, put_machine),
+    patch(_ONE, patch_machine),
+    read(_ONE, show_machine),
+    delete(_ONE, delete_machine),
+    read(f"{_ONE}/instanceView", show_instance_view),
+    read(f"{_GROUP}/providers/{MACHINES}", list_in_group),
+    read(f"{_SUBSCRIPTION}/providers/{MACHINES}", list_in_subscription),
+    _action("restart", _operating(Action.RESTART)),
+    _action("redeploy", _operating(Action.REDEPLOY)),
+    _action("performMaintenance", _operating(Action.MAINTAIN)),
+    _action("start", _operating(Action.START)),
+    _action("powerOff", _operating(Action.POWER_OFF)),
+    _action("deallocate", _operating(Action.DEALLOCATE)),
+    # It takes what is on the VM's disk with it.
+    _action("reimage", _operating(Action.REIMAGE), needs=Role.ADMIN),
+    _action("simulateEviction", simulate_eviction),
+    _action("reapply", reapply),
+)
