@@ -42,6 +42,8 @@ def configure(*, level: str, as_json: bool, stamp: Callable[[], datetime]) -> No
 
 def log_commit(commit: Commit) -> None:
     """A line for each transition; one for all that befell the VMs of a scope alike."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
     alike: dict[tuple[str, ScopeId], list[ResourceName]] = {}
     for fact in commit.transitions:
         if isinstance(fact, ResourceTransition):

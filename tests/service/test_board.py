@@ -103,13 +103,13 @@ def test_the_same_revision_again_keeps_what_was_rendered() -> None:
     assert board.page(SCOPE1) is page
 
 
-def test_a_commit_puts_every_scope_it_touched() -> None:
+def test_a_commit_puts_every_scope_it_shows_anew() -> None:
     """I10."""
     board = Board(Renderer())
 
     board.hear(
         Commit(
-            scopes=(
+            shown=(
                 Saved(scope=a_scope(id="scope1", incarnation=4), revision=9),
                 Saved(scope=a_scope(id="scope2", incarnation=5), revision=3),
             )

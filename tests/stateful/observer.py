@@ -200,7 +200,7 @@ class Observer:
         board, reader = Board(render), Reader()
         for commit in commits:
             board.hear(commit)
-            for saved in commit.scopes:
+            for saved in commit.shown:
                 shown = _document(board, saved.scope.id).incarnation
                 reader.i7_incarnation_never_falls(saved.scope.id, NEWEST, shown)
         for scope_id in self.oracle.scopes:

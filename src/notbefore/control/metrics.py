@@ -6,6 +6,7 @@ then; so measuring costs a poll next to nothing.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -50,6 +51,8 @@ class Metrics:
             ["action", "type"],
             registry=registry,
         )
+        self._transitions_of = cache(self._transitions.labels)
+        """Found once for each kind: looking for it takes longer than counting."""
         self._commits = Histogram(
             "notbefore_commit_seconds",
             "From asking for a change until it is durable and told.",
@@ -86,7 +89,7 @@ class Metrics:
         for fact in commit.transitions:
             self._newest_change = fact.at
             if isinstance(fact, EventTransition):
-                self._transitions.labels(transitions.action(fact), fact.event.type.value).inc()
+                self._transitions_of(transitions.action(fact), fact.event.type.value).inc()
 
     def committed(self, seconds: float) -> None:
         self._commits.observe(seconds)

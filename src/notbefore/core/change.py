@@ -1,9 +1,10 @@
 """What a decision returns: the scope it leaves behind, and the facts it made true."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Final
 
+from notbefore.core.copying import replace
 from notbefore.core.ids import EventId
 from notbefore.core.model import Event, Scope, visible
 from notbefore.core.transitions import Transition

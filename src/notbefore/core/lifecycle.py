@@ -6,12 +6,13 @@ may start is not asked here: each way in ends in `starting.settle`.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from notbefore.core import descriptions, notice
 from notbefore.core.change import Change, published, with_event, without_event
+from notbefore.core.copying import replace
 from notbefore.core.errors import (
     AlreadyStartedError,
     ClosedEventError,

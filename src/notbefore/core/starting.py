@@ -6,12 +6,12 @@ whose events are born so.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from notbefore.core import notice
 from notbefore.core.change import Change, published, with_event
+from notbefore.core.copying import replace
 from notbefore.core.ids import MaintenanceId
 from notbefore.core.model import (
     Event,

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from itertools import count
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.feed.messages import (
@@ -30,7 +30,7 @@ from notbefore.feed.refusals import rebuilt
 from notbefore.service.ports import About, Caller, StoreUnavailableError
 
 LONGEST_WAIT: Final = timedelta(seconds=10)
-"""For an answer. A writer that hangs is as good as none."""
+"""For an answer, within a second or so. A writer that hangs is as good as none."""
 _AT_ONCE: Final = 4096
 """Marks in one message."""
 
@@ -42,13 +42,27 @@ class WriterFailedError(Exception):
     """The writer has a fault and has logged it; what became of the request is unknown."""
 
 
+class _Question(NamedTuple):
+    """A request under way."""
+
+    answered: "asyncio.Future[Answer]"
+    asked_at: float
+    """By the event loop."""
+
+    def give_up(self, why: str) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(StoreUnavailableError(why))
+
+
 class Asking:
     """Requests under way. `open` and `close` say whether there is somebody to ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, longest_wait: timedelta = LONGEST_WAIT) -> None:
+        self._longest_wait = longest_wait.total_seconds()
         self._ids = count(1)
         self._send: Send | None = None
-        self._under_way: dict[int, asyncio.Future[Answer]] = {}
+        self._under_way: dict[int, _Question] = {}
+        """The longest under way first."""
 
     @property
     def is_open(self) -> bool:
@@ -60,29 +74,39 @@ class Asking:
     def close(self) -> None:
         self._send = None
         under_way, self._under_way = self._under_way, {}
-        for answered in under_way.values():
-            if not answered.done():
-                answered.set_exception(StoreUnavailableError("the writer has gone away"))
+        for question in under_way.values():
+            question.give_up("the writer has gone away")
 
     def take(self, answer: Answer) -> None:
-        answered = self._under_way.pop(answer.id, None)
+        question = self._under_way.pop(answer.id, None)
         # None where whoever asked has given up since.
-        if answered is not None and not answered.done():
-            answered.set_result(answer)
+        if question is not None and not question.answered.done():
+            question.answered.set_result(answer)
+
+    def expire(self) -> None:
+        """Give up what has been under way for too long. To be called now and then.
+
+        A timer for each request would cost as much as sending it does.
+        """
+        if not self._under_way:
+            return
+        last = asyncio.get_running_loop().time() - self._longest_wait
+        for number, question in tuple(self._under_way.items()):
+            if question.asked_at > last:
+                return
+            del self._under_way[number]
+            question.give_up("the writer does not answer")
 
     async def ask(self, make: Callable[[int], Request], kind: type[T]) -> T:
         """Raises RefusalError, StoreUnavailableError, WriterFailedError."""
         if self._send is None:
             raise StoreUnavailableError("the writer can't be reached")
         request = make(next(self._ids))
-        answered = asyncio.get_running_loop().create_future()
-        self._under_way[request.id] = answered
+        loop = asyncio.get_running_loop()
+        question = self._under_way[request.id] = _Question(loop.create_future(), loop.time())
         self._send(request)
         try:
-            async with asyncio.timeout(LONGEST_WAIT.total_seconds()):
-                answer: Answer = await answered
-        except TimeoutError as error:
-            raise StoreUnavailableError("the writer does not answer") from error
+            answer = await question.answered
         finally:
             self._under_way.pop(request.id, None)
         return _expect(answer, kind)

@@ -21,6 +21,7 @@ from notbefore.feed.messages import (
     decode_from_poller,
     encode,
 )
+from notbefore.feed.outgoing import Outgoing
 from notbefore.service.ports import Reader
 
 _log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Link(asyncio.Protocol):
         self._lost = lost
         self._counted = counted
         self._transport: asyncio.Transport | None = None
+        self._outgoing: Outgoing | None = None
         self._splitter = Splitter()
         self._held: list[bytes] | None = []
         self._held_bytes = 0
@@ -82,18 +84,17 @@ class Link(asyncio.Protocol):
         self.write(frame(encode(message)))
 
     def write(self, framed: bytes) -> None:
-        if self._transport is None:
-            return
-        self._transport.write(framed)
-        if self._transport.get_write_buffer_size() > MOST_UNREAD:
-            self.drop("it does not read what it is sent")
+        if self._outgoing is not None:
+            self._outgoing.write(framed)
 
     async def write_when_there_is_room(self, framed: bytes) -> None:
         """Raises LinkLostError."""
         await self._has_room.wait()
-        if self._transport is None:
+        if self._outgoing is None:
             raise LinkLostError
-        self.write(framed)
+        self._outgoing.write(framed)
+        # Now and not at the turn's end, so that whoever comes next knows whether there is room.
+        self._outgoing.flush()
 
     def end_snapshot(self) -> None:
         held, self._held = self._held or [], None
@@ -117,7 +118,8 @@ class Link(asyncio.Protocol):
         """Let it have the answers under way, and hang up."""
         while self._requests:
             await asyncio.wait(self._requests)
-        if self._transport is not None:
+        if self._transport is not None and self._outgoing is not None:
+            self._outgoing.flush()
             self._transport.close()
 
     # --- what it says ---
@@ -156,13 +158,18 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A stream's always is; uvloop's are so without saying so.
         self._transport = cast("asyncio.Transport", transport)
+        self._outgoing = Outgoing(
+            self._transport,
+            most=MOST_UNREAD,
+            overflow=lambda: self.drop("it does not read what it is sent"),
+        )
         self._opened(self)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is None:
             return
-        self._transport = None
+        self._transport = self._outgoing = None
         self._has_room.set()
         syncs, self._syncs = self._syncs, {}
         for done in syncs.values():

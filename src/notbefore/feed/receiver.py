@@ -26,6 +26,7 @@ from notbefore.feed.messages import (
     encode,
 )
 from notbefore.feed.mirror import Mirror
+from notbefore.feed.outgoing import Outgoing
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ class Receiver:
                     async with asyncio.timeout(_REPORT_EVERY):
                         await line.lost.wait()
                 line.report()
+                self._asking.expire()
         finally:
             line.close()
         if line.was_in_step:
@@ -119,16 +121,14 @@ class _Line(asyncio.Protocol):
         self._in_step = in_step
         self._splitter = Splitter()
         self._transport: asyncio.Transport | None = None
+        self._outgoing: Outgoing | None = None
         self._hello: Hello | None = None
         self.lost = asyncio.Event()
         self.was_in_step = False
 
     def send(self, message: FromPoller) -> None:
-        if self._transport is None:
-            return
-        self._transport.write(frame(encode(message)))
-        if self._transport.get_write_buffer_size() > _MOST_UNSENT:
-            self._drop("it does not read what it is sent")
+        if self._outgoing is not None:
+            self._outgoing.write(frame(encode(message)))
 
     def report(self) -> None:
         if self._transport is not None and self._mirror.is_whole:
@@ -143,12 +143,17 @@ class _Line(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A stream's always is; uvloop's are so without saying so.
         self._transport = cast("asyncio.Transport", transport)
+        self._outgoing = Outgoing(
+            self._transport,
+            most=_MOST_UNSENT,
+            overflow=lambda: self._drop("it does not read what it is sent"),
+        )
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is None:
             return
-        self._transport = None
+        self._transport = self._outgoing = None
         self._mirror.lose()
         self._asking.close()
         self.lost.set()

@@ -104,7 +104,7 @@ def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
 
     Pages come first: whoever is bound finds a document. A commit that shows nothing yields nothing.
     """
-    for pages in page_parts(map(PageContent.of, commit.scopes)):
+    for pages in page_parts(map(PageContent.of, commit.shown)):
         after += 1
         yield Committed(after, pages=pages)
     if commit.unbound:

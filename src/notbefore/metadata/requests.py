@@ -4,7 +4,7 @@ httptools alone decides what HTTP is. It refuses bare line feeds, folded headers
 are doubled or go with a transfer encoding; what it lets through and we do not take is refused here.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -196,7 +196,7 @@ class RequestParser:
         self.phase = Phase.BOUNDARY
         head = self._head
         if self.refusal is None and head is not None and self._offer is None:
-            self._finished.append(replace(head, body=bytes(self._body)) if self._body else head)
+            self._finished.append(_with_body(head, bytes(self._body)) if self._body else head)
 
     # --- refusing ----------------------------------------------------------------------------
 
@@ -212,6 +212,18 @@ class RequestParser:
 
     def _refuse_body(self) -> None:
         self._refuse(Reason.BODY_TOO_LARGE, f"The body exceeds {self._max_body} bytes.")
+
+
+def _with_body(head: Request, body: bytes) -> Request:
+    # Every approval comes this way, and `dataclasses.replace` takes three times as long.
+    return Request(
+        method=head.method,
+        target=head.target,
+        http_version=head.http_version,
+        headers=head.headers,
+        keeps_alive=head.keeps_alive,
+        body=body,
+    )
 
 
 def _without_offer(head: Request) -> bytes:

@@ -103,6 +103,7 @@ class Stream:
         self._is_registered = False
         """Whether the event loop tells of what arrives."""
         self._is_paused = False
+        """Whether nothing more is to be read for now; one chunk may come all the same."""
         self._is_closing = False
         self.peer = peer
         self.held: Ask | None = None
@@ -147,9 +148,12 @@ class Stream:
             if ask is not None:
                 self._poll(chunk, ask)
                 return
+        if self._is_paused:
+            # It sends ahead of its answer, or is through with sending: what follows has to wait.
+            self._register()
         if chunk:
             self._in_conversation().receive(chunk)
-        else:
+        elif not self._is_paused:
             self._ended()
 
     def _poll(self, chunk: bytes, ask: Ask) -> None:
@@ -278,7 +282,10 @@ class Stream:
 
     def read_on(self, *, wanted: bool) -> None:
         self._is_paused = not wanted
-        self._register()
+        # Whoever waits for an answer sends nothing meanwhile, as a rule: the event loop is told to
+        # look away only where something comes all the same. Telling it costs calls to the system.
+        if wanted:
+            self._register()
 
     def _register(self) -> None:
         is_wanted = not (self._is_paused or self._unsent or self._fd < 0)

@@ -105,6 +105,10 @@ def start_requests(body: bytes) -> Sequence[EventId]:
 
 
 def _depth(body: bytes) -> int:
+    """How deep it is nested; or a little more, where that is no depth to speak of."""
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets <= MAX_DEPTH:
+        return brackets
     deepest = depth = 0
     for found in _STRING_OR_BRACKET.finditer(body):
         match found[0]:

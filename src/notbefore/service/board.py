@@ -63,5 +63,5 @@ class Board(Generic[Rendered]):
         self._watchers.append(watcher)
 
     def hear(self, commit: Commit) -> None:
-        for saved in commit.scopes:
+        for saved in commit.shown:
             self.put(saved)

@@ -85,8 +85,7 @@ def _decide(stage: Stage, scope: Scope, event: Event, tx: Transaction) -> Change
 def _interrupt(scope: Scope, event_id: EventId, tx: Transaction) -> Change:
     # After a restart an actuator takes a Started event up from its beginning; VMs that have been
     # through its impact by then must not go through it again.
-    rows = tx.history(HistoryFilter(event_id=event_id, limit=1000))
-    if any(row.action == _INTERRUPTED for row in rows):
+    if tx.history(HistoryFilter(event_id=event_id, action=_INTERRUPTED, limit=1)):
         return Change(scope=scope)
     return lifecycle.interrupt(scope, event_id, now=tx.now)
 

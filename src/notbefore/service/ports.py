@@ -200,6 +200,7 @@ class HistoryFilter:
     resource: ResourceName | None = None
     event_id: EventId | None = None
     type: EventType | None = None
+    action: str | None = None
     actor: str | None = None
     before_id: int | None = None
     limit: int = 100
@@ -237,6 +238,8 @@ class Commit:
     """What one transaction made true: told to the Board and everybody else, after the fact."""
 
     scopes: tuple[Saved, ...] = ()
+    shown: tuple[Saved, ...] = ()
+    """Those of the scopes whose pages are to show something else than before."""
     transitions: tuple[Transition, ...] = ()
     bound: tuple[Binding, ...] = ()
     unbound: tuple[ResourceName, ...] = ()

@@ -343,6 +343,7 @@ def _is_wanted_row(row: HistoryRow, wanted: HistoryFilter) -> bool:
         and (wanted.resource is None or _is_among(wanted.resource, row.resources))
         and (wanted.event_id is None or row.event_id == wanted.event_id)
         and (wanted.type is None or row.event_type is wanted.type)
+        and (wanted.action is None or row.action == wanted.action)
         and (wanted.actor is None or row.actor == wanted.actor)
         and (wanted.before_id is None or row.id < wanted.before_id)
     )

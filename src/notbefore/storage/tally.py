@@ -12,19 +12,25 @@ from notbefore.storage.delta import Delta, fold
 class Tally:
     def __init__(self) -> None:
         self._scopes: dict[ScopeId, Saved] = {}
+        self._shown: set[ScopeId] = set()
         self._transitions: list[Transition] = []
         self._bound: dict[str, Binding] = {}
         self._unbound: dict[ResourceName, None] = {}
 
     def created(self, scope: Scope) -> Saved:
         saved = self._scopes[scope.id] = Saved(scope=scope, revision=1)
+        self._shown.add(scope.id)
         return saved
 
     def changed(self, before: Saved, delta: Delta) -> Saved:
         """The scope with the revision it gets: one step for a transaction, however many saves."""
-        is_first = delta.scope.id not in self._scopes
-        saved = Saved(scope=delta.scope, revision=before.revision + is_first)
-        self._scopes[delta.scope.id] = saved
+        scope, former = delta.scope, before.scope
+        is_first = scope.id not in self._scopes
+        saved = Saved(scope=scope, revision=before.revision + is_first)
+        self._scopes[scope.id] = saved
+        # The incarnation follows from the events. What befalls VMs alone is in no document.
+        if scope.events != former.events or scope.active != former.active:
+            self._shown.add(scope.id)
         self._transitions += delta.transitions
         for name in delta.removed:
             self._bound.pop(fold(name), None)
@@ -38,6 +44,7 @@ class Tally:
     def commit(self, *, next_wake: datetime | None) -> Commit:
         return Commit(
             scopes=tuple(self._scopes.values()),
+            shown=tuple(saved for saved in self._scopes.values() if saved.scope.id in self._shown),
             transitions=tuple(self._transitions),
             bound=tuple(self._bound.values()),
             unbound=tuple(self._unbound),

@@ -1,0 +1,23 @@
+"""Copies of frozen values."""
+
+import dataclasses
+
+import pytest
+
+from notbefore.core.copying import replace
+from notbefore.core.model import EventStatus
+from tests.builders import an_event
+
+
+def test_a_copy_differs_in_what_was_asked_for_and_in_nothing_else() -> None:
+    event = an_event()
+
+    copy = replace(event, status=EventStatus.STARTED, not_before=None)
+
+    assert copy == dataclasses.replace(event, status=EventStatus.STARTED, not_before=None)
+    assert event == an_event()
+
+
+def test_a_field_that_there_is_not_is_refused() -> None:
+    with pytest.raises(TypeError, match="has no field 'colour'"):
+        replace(an_event(), colour="red")  # type: ignore[call-arg]  # what is to be refused
