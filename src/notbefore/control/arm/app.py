@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from notbefore.control.arm import (
     aliases,
     availability_sets,
+    deployments,
     discovery,
     errors,
     groups,
@@ -52,6 +53,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *resources.OPERATIONS,
     *network.OPERATIONS,
     *images.OPERATIONS,
+    *deployments.OPERATIONS,
     *scale_sets.OPERATIONS,
     *instances.OPERATIONS,
     *virtual_machines.OPERATIONS,

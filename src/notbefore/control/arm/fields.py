@@ -48,6 +48,10 @@ class Fields:
             raise self.wrong(name, "expected a list of objects")
         return [Fields(each, f"{self.where(name)}[{at}]") for at, each in enumerate(value)]
 
+    def raw(self, name: str) -> Any:  # JSON
+        """Of whatever shape it is; None where there is none."""
+        return self._values.get(name)
+
     def text(self, name: str, *, longest: int = 256) -> str | None:
         value = self._values.get(name)
         if value is None:

@@ -6,7 +6,7 @@ a VM, and after.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from notbefore.control.arm.profiles import read_location, read_tags
 from notbefore.control.arm.requests import Json
 from notbefore.service import inventory
 from notbefore.service.groups import declare
+from notbefore.service.groups import find as find_group
 from notbefore.service.ports import Declaration, Snapshot, Transaction
 from notbefore.service.resource_ids import ResourceId, group_path, same
 
@@ -58,13 +59,10 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
             _refuse_name(part.text("name") or "")
     document = without(body, *_DERIVED)
     document["tags"] = read_tags(fields)
-    location = read_location(fields)
-    if location is None:
-        view = inventory.group(tx, id_.subscription, id_.group)
-        location = "" if view is None else groups.location_of(view)
-    document["location"] = location
+    view = find_group(tx, id_.subscription, id_.group)
+    document["location"] = read_location(fields) or groups.location_of(view)
     is_new = find(tx, id_) is None
-    declare(tx, id_, _encoded(document))
+    declare(tx, replace(id_, group=view.name), _encoded(document))
     return is_new
 
 

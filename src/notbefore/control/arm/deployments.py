@@ -1,0 +1,264 @@
+"""Deployments of templates: how `az vm create` and `az vmss create` make things.
+
+All of a template is made in one transaction, or nothing. What is wrong with its values is told by
+the operation's status: clients expect it there, and `az` can't read it anywhere else.
+"""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from notbefore.control.arm import errors, groups
+from notbefore.control.arm.answers import RETRY_AFTER, ArmAnswer, accepted, no_content, ok
+from notbefore.control.arm.deploying import make
+from notbefore.control.arm.errors import ArmError, invalid_parameter
+from notbefore.control.arm.paging import page
+from notbefore.control.arm.requests import Asked, Json
+from notbefore.control.arm.routing import Operation, delete, head, post, put, read
+from notbefore.control.arm.services import ArmServices
+from notbefore.control.arm.templates import Place, Planned, Template, read_deployment
+from notbefore.core.errors import RefusalError
+from notbefore.service import operations
+from notbefore.service.groups import declare
+from notbefore.service.ports import Declaration, OperationRecord, Snapshot, Transaction
+from notbefore.service.resource_ids import ResourceId, group_path
+
+_TYPE: Final = "Microsoft.Resources/deployments"
+_NAME: Final = re.compile(r"[A-Za-z0-9._()-]{1,64}")
+MOST_KEPT: Final = 800
+"""Deployments of a group: the oldest are forgotten, as Azure does."""
+
+
+class _Undo(Exception):  # noqa: N818  # it is no error
+    """Leaves a transaction without a trace."""
+
+
+class _Reading(NamedTuple):
+    """A deployment as it was sent: of a template that can be made, or why it can't."""
+
+    template: Template
+    planned: list[Planned]
+    mode: str
+
+
+# --- making --------------------------------------------------------------------------------------
+
+
+async def put_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
+    properties = read_deployment(asked.body or {})
+    _refuse_name(asked.path["deployment"])
+    place = await _place(services, asked)
+    asked = replace(asked, path={**asked.path, "group": place.group})
+    try:
+        template = Template(properties, place)
+        reading = _Reading(template, template.planned(), "Incremental")
+        document, record, is_new = await services.decider.decide(
+            lambda tx: _deploy(tx, services, asked, reading)
+        )
+    except (ArmError, RefusalError) as error:
+        why = _why(error)
+        document, record, is_new = await services.decider.decide(
+            lambda tx: _fail(tx, services, asked, why)
+        )
+    return ArmAnswer(
+        status=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
+        body=_shown(_id(asked).path, document, state="Accepted"),
+        headers={"Azure-AsyncOperation": _status_url(asked, record), "Retry-After": RETRY_AFTER},
+    )
+
+
+async def validate(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Make all of it, and then none."""
+    properties = read_deployment(asked.body or {})
+    _refuse_name(asked.path["deployment"])
+    template = Template(properties, await _place(services, asked))
+    reading = _Reading(template, template.planned(), "Incremental")
+    shown: list[Json] = []
+
+    def work(tx: Transaction) -> None:
+        document, _, __ = _deploy(tx, services, asked, reading)
+        shown[:] = [document]
+        raise _Undo
+
+    with suppress(_Undo):
+        await services.decider.decide(work)
+    return ok(_shown(_id(asked).path, shown[0], state="Succeeded"))
+
+
+def _deploy(
+    tx: Transaction, services: ArmServices, asked: Asked, reading: _Reading
+) -> tuple[Json, OperationRecord, bool]:
+    groups.find(tx, services, asked.path["subscription"], asked.path["group"])
+    made = make(tx, services, asked, reading.planned)
+    document = {
+        "provisioningState": "Succeeded",
+        "mode": reading.mode,
+        "parameters": reading.template.shown_parameters(),
+        "outputs": reading.template.outputs(made.get),
+        "outputResources": [{"id": path} for path in made.paths],
+    }
+    record = operations.open_(tx, _id(asked).path, "deploy", (), means=services.means)
+    return _keep(tx, asked, document, record)
+
+
+def _fail(
+    tx: Transaction, services: ArmServices, asked: Asked, why: tuple[str, str]
+) -> tuple[Json, OperationRecord, bool]:
+    code, message = why
+    document = {
+        "provisioningState": "Failed",
+        "mode": "Incremental",
+        "error": {"code": code, "message": message},
+    }
+    record = OperationRecord(
+        id=services.means.new_id(),
+        path=_id(asked).path,
+        action="deploy",
+        started_at=tx.now,
+        failure_code=code,
+        failure=message,
+    )
+    tx.open_operation(record)
+    return _keep(tx, asked, document, record)
+
+
+def _keep(
+    tx: Transaction, asked: Asked, document: Json, record: OperationRecord
+) -> tuple[Json, OperationRecord, bool]:
+    id_ = _id(asked)
+    kept = {**document, "timestamp": tx.now.isoformat(), "correlationId": record.id}
+    is_new = tx.declaration(id_.path) is None
+    if is_new:
+        _forget_oldest(tx, id_)
+    declare(tx, id_, msgspec.json.encode(kept).decode())
+    return kept, record, is_new
+
+
+def _forget_oldest(tx: Transaction, id_: ResourceId) -> None:
+    kept = _all(tx, id_.subscription, id_.group)
+    oldest = sorted(kept, key=lambda each: each.created_at)
+    for each in oldest[: max(0, len(kept) + 1 - MOST_KEPT)]:
+        tx.withdraw(each.path)
+
+
+def _why(error: Exception) -> tuple[str, str]:
+    """Code and message, as whoever sent the resource by itself would be told them."""
+    body = errors.answer(error, request_id="").body
+    assert isinstance(body, dict)  # noqa: S101  # it is the one shape of an error
+    return body["error"]["code"], body["error"]["message"]
+
+
+async def _place(services: ArmServices, asked: Asked) -> Place:
+    subscription, name = asked.path["subscription"], asked.path["group"]
+    view = await services.decider.ask(
+        lambda snapshot: groups.find(snapshot, services, subscription, name)
+    )
+    location = groups.location_of(view) or services.location
+    return Place(subscription=subscription, group=view.name, location=location)
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
+    found = await services.decider.ask(lambda snapshot: _found(snapshot, services, asked))
+    return ok(_shown_declaration(found))
+
+
+async def check(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await show(services, asked)
+    return no_content()
+
+
+async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def question(snapshot: Snapshot) -> list[Declaration]:
+        subscription, group = asked.path["subscription"], asked.path["group"]
+        groups.find(snapshot, services, subscription, group)
+        return _all(snapshot, subscription, group)
+
+    found = await services.decider.ask(question)
+    return ok(page(found, asked, lambda each: each.path.casefold(), show=_shown_declaration))
+
+
+async def delete_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Of what it made nothing goes with it."""
+
+    def work(tx: Transaction) -> OperationRecord:
+        tx.withdraw(_found(tx, services, asked).path)
+        return operations.open_(tx, _id(asked).path, "delete", (), means=services.means)
+
+    return accepted(await services.decider.decide(work), asked)
+
+
+def _found(snapshot: Snapshot, services: ArmServices, asked: Asked) -> Declaration:
+    groups.find(snapshot, services, asked.path["subscription"], asked.path["group"])
+    found = snapshot.declaration(_id(asked).path)
+    if found is None:
+        raise errors.not_found(
+            "DeploymentNotFound",
+            f"Deployment '{asked.path['deployment'][:100]}' could not be found.",
+        )
+    return found
+
+
+def _all(snapshot: Snapshot, subscription: str, group: str) -> list[Declaration]:
+    return list(snapshot.declarations(f"{group_path(subscription, group)}/providers/{_TYPE}/"))
+
+
+def _shown_declaration(declaration: Declaration) -> Json:
+    return _shown(declaration.path, msgspec.json.decode(declaration.document))
+
+
+def _shown(path: str, document: Mapping[str, Any], *, state: str = "") -> Json:
+    properties = {**document, "provisioningState": state or document["provisioningState"]}
+    return {
+        "id": path,
+        "name": path.rpartition("/")[2],
+        "type": _TYPE,
+        "properties": properties,
+    }
+
+
+def _refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise invalid_parameter(
+            "deploymentName",
+            f"The deployment name '{name[:100]}' is invalid: expected 1 to 64 letters, digits,"
+            " periods, underscores, hyphens and parentheses.",
+        )
+
+
+def _id(asked: Asked) -> ResourceId:
+    return ResourceId(
+        subscription=asked.path["subscription"],
+        group=asked.path["group"],
+        type=_TYPE,
+        name=asked.path["deployment"],
+    )
+
+
+def _status_url(asked: Asked, record: OperationRecord) -> str:
+    return (
+        f"{asked.root}{asked.url.rstrip('/')}/operationStatuses/{record.id}"
+        f"?api-version={asked.api_version}"
+    )
+
+
+_DEPLOYMENTS: Final = (
+    "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Resources/deployments"
+)
+_ONE: Final = f"{_DEPLOYMENTS}/{{deployment}}"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    put(_ONE, put_deployment),
+    post(f"{_ONE}/validate", validate),
+    read(_ONE, show),
+    head(_ONE, check),
+    delete(_ONE, delete_deployment),
+    read(_DEPLOYMENTS, list_in_group),
+)
