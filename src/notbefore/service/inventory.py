@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.core.model import Event, EventType, Policy, Resource, Scope
+from notbefore.core.model import Event, EventType, Policy, Resource, Scope, ScopeKind
 from notbefore.service.ports import Binding, Declaration, GroupPlace, Profile, Snapshot
 from notbefore.service.resource_ids import (
     AVAILABILITY_SETS,
@@ -46,6 +46,8 @@ class Machine:
     events: tuple[Event, ...]
     policy: Policy
     """Its scope's."""
+    is_alone: bool
+    """Whether its scope is its own."""
 
     @property
     def name(self) -> ResourceName:
@@ -350,6 +352,7 @@ def _machine(scope: Scope, binding: Binding) -> Machine:
         resource=scope.resources[binding.name],
         events=tuple(event for event in scope.events.values() if binding.name in event.resources),
         policy=scope.policy,
+        is_alone=scope.kind is ScopeKind.VIRTUAL_MACHINE,
     )
 
 

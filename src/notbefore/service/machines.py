@@ -165,8 +165,9 @@ def put(
     # What is declared of a VM that is gone is not said of one that takes its name.
     former = tx.declaration(id_.path) if machine is not None else None
     wanted = revise(machine, former)
-    is_in_set = wanted.availability_set is not None or wanted.scale_set is not None
-    if wanted.has_policy and is_in_set:
+    is_to_be_alone = wanted.availability_set is None and wanted.scale_set is None
+    is_alone = is_to_be_alone if machine is None else machine.is_alone
+    if wanted.has_policy and not is_alone:
         raise OwnPolicyError(id_.name)
     if machine is None:
         _create(tx, id_, wanted, sets, means=means, by=by)
@@ -365,5 +366,5 @@ def _change(tx: Transaction, machine: Machine, wanted: WantedMachine, *, by: Act
     if machine.resource.priority is not wanted.declared.model.priority:
         raise PropertyChangeError(machine.name, "priority")
     instances.bring_to(tx, machine, wanted.declared.model, revision=profile.model_revision, by=by)
-    if not profile.availability_set and not profile.scale_set:
+    if machine.is_alone:
         seating.set_policy(tx, machine.scope_id, wanted.declared.policy, by=by)

@@ -72,7 +72,7 @@ def _with_notices(document: Json, machine: Machine) -> Json:
 
 def _with_policy(document: Json, machine: Machine) -> Json:
     """That of a VM in a set is the set's."""
-    if machine.profile.availability_set or machine.profile.scale_set:
+    if not machine.is_alone:
         return without(document, f"{_PROPERTIES}.{POLICY}")
     if read_policy(Fields(document).object(_PROPERTIES)) == machine.policy:
         return document
