@@ -36,6 +36,15 @@ async def test_settings_tell_where_they_came_from(control: Steering) -> None:
     ]
 
 
+async def test_endpoints_tell_where_clients_go(control: Steering) -> None:
+    assert await control.get("/v1/endpoints") == {
+        "metadata": "http://127.0.0.1:8169",
+        "arm": None,
+        "ca": None,
+        "data": "",
+    }
+
+
 async def test_a_step_runs_what_falls_due_on_the_way(control: Steering) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")

@@ -7,10 +7,9 @@ others.
 import hashlib
 import secrets
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -18,39 +17,17 @@ import msgspec
 from notbefore import principals
 from notbefore.cli import wire
 from notbefore.cli.failures import RefusedError, UsageError
-from notbefore.cli.serving import load_settings
+from notbefore.cli.serving import data_folder, folder_options
 from notbefore.cli.session import Session, json_option, wants_json
 from notbefore.cli.tables import principal_table
 from notbefore.service.identities import TENANT_ID, Principal, Role
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _folder_options(function: F) -> F:
-    """Where the server keeps its state, said as for 'notbefore serve'."""
-    config = click.option(
-        "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="Settings file [env: NOTBEFORE_CONFIG; default: notbefore.toml, if there is one].",
-    )
-    data = click.option(
-        "--data",
-        metavar="PATH",
-        help="Directory of the server's store [env: NOTBEFORE_DATA; default: .notbefore].",
-    )
-    return config(data(json_option(function)))
-
-
-def _folder(config: Path | None, data: str | None) -> Path:
-    return load_settings(config, {"data": data}).settings.data
-
 
 @click.group()
 def token() -> None:
-    """Admit people and programs to the ARM listener, and shut them out again.
+    """Admit people and programs, or shut them out again.
 
-    On a loopback emulator nobody needs a token.
+    A token is for the ARM listener of a server in service mode; on an emulator nobody needs one.
     """
 
 
@@ -67,7 +44,8 @@ def token() -> None:
     is_flag=True,
     help="Make a client id and a secret to sign in with, instead of a bearer token.",
 )
-@_folder_options
+@folder_options
+@json_option
 def create(
     *, name: str, role: str, service_principal: bool, config: Path | None, data: str | None
 ) -> None:
@@ -88,7 +66,7 @@ def create(
         made = Principal(name=name, role=Role(role), client_id=client_id, secret_sha256=digest)
     else:
         made = Principal(name=name, role=Role(role), token_sha256=digest)
-    with _edited(_folder(config, data)) as known:
+    with _edited(data_folder(config, data)) as known:
         if any(principals.same_name(each, name) for each in known):
             raise RefusedError(
                 f"{name!r} has a token already",
@@ -125,13 +103,14 @@ def _shown(made: Principal, secret: str) -> wire.NewToken | wire.NewServicePrinc
 
 
 @token.command("list")
-@_folder_options
+@folder_options
+@json_option
 def list_(*, config: Path | None, data: str | None) -> None:
     """List who has a token, and what they may do. No secret is shown."""
     context = click.get_current_context()
     session = Session("", is_json=wants_json(context))
     with _faults():
-        known = principals.load(_folder(config, data) / principals.FILE)
+        known = principals.load(data_folder(config, data) / principals.FILE)
     shown = [wire.Known(name=each.name, role=each.role, client_id=each.client_id) for each in known]
     if session.is_json:
         click.echo(msgspec.json.encode(shown))
@@ -143,10 +122,11 @@ def list_(*, config: Path | None, data: str | None) -> None:
 
 @token.command()
 @click.argument("name")
-@_folder_options
+@folder_options
+@json_option
 def revoke(*, name: str, config: Path | None, data: str | None) -> None:
     """Take NAME's token back. It is refused from now on."""
-    with _edited(_folder(config, data)) as known:
+    with _edited(data_folder(config, data)) as known:
         found = [each for each in known if principals.same_name(each, name)]
         if not found:
             raise RefusedError(

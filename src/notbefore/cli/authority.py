@@ -11,7 +11,7 @@ import msgspec
 
 from notbefore.cli import wire
 from notbefore.cli.failures import RefusedError
-from notbefore.cli.serving import load_settings
+from notbefore.cli.serving import data_folder, folder_options
 from notbefore.cli.session import json_option, wants_json
 
 # As the server names it, whose own module needs packages that are not everywhere.
@@ -22,17 +22,7 @@ _BEGINNING: Final = "-----BEGIN CERTIFICATE-----"
 
 @click.command()
 @click.option("--path", "only_path", is_flag=True, help="Print where it lies instead.")
-@click.option(
-    "--data",
-    metavar="PATH",
-    help="Directory of the server's store [env: NOTBEFORE_DATA; default: .notbefore].",
-)
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Settings file [env: NOTBEFORE_CONFIG; default: notbefore.toml, if there is one].",
-)
+@folder_options
 @json_option
 def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
     """Print the certificate that HTTPS clients have to trust.
@@ -41,7 +31,7 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
     Python in REQUESTS_CA_BUNDLE, to Node in NODE_EXTRA_CA_CERTS, to curl with --cacert.
     'notbefore env' does that. The server makes it on its first start, and keeps it.
     """
-    path = load_settings(config, {"data": data}).settings.data.absolute() / FILE
+    path = data_folder(config, data).absolute() / FILE
     pem = _read(path)
     if wants_json(click.get_current_context()):
         click.echo(msgspec.json.encode(wire.Authority(path=str(path), pem=pem)))

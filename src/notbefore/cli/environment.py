@@ -71,7 +71,7 @@ _CLIENTS: Final[Mapping[str, Callable[[wire.Endpoints, str, str], wire.Environme
 @click.argument("client", type=click.Choice(list(_CLIENTS)))
 @with_session
 def env(session: Session, client: str) -> None:
-    """Print what makes az, or an Azure SDK, talk to the server that runs.
+    """Print what lets az or an Azure SDK find the server.
 
     For a shell: eval "$(notbefore env az)". It sets variables and, for az, registers the server as
     a cloud and signs in, all in a configuration directory beside the server's store.

@@ -19,6 +19,14 @@ from notbefore.settings import SETTINGS, Resolved, Setting, SettingsError, load_
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Settings file [env: NOTBEFORE_CONFIG; default: notbefore.toml, if there is one].",
+)
+
+
 def setting_options(function: F) -> F:
     """A flag for each setting, and --config for the file that holds them."""
     for setting in reversed(SETTINGS):
@@ -28,12 +36,22 @@ def setting_options(function: F) -> F:
             metavar=_form(setting),
             help=f"{setting.help} [env: {setting.variable}; default: {_default(setting)}].",
         )(function)
-    return click.option(
-        "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="Settings file [env: NOTBEFORE_CONFIG; default: notbefore.toml, if there is one].",
-    )(function)
+    return _config_option(function)
+
+
+def folder_options(function: F) -> F:
+    """Where a server keeps its state, for commands that look there themselves."""
+    data = click.option(
+        "--data",
+        metavar="PATH",
+        help="Directory of the server's store [env: NOTBEFORE_DATA; default: .notbefore].",
+    )
+    return data(_config_option(function))
+
+
+def data_folder(config: Path | None, data: str | None) -> Path:
+    """What `folder_options` come to."""
+    return load_settings(config, {"data": data}).settings.data
 
 
 def _form(setting: Setting) -> str:

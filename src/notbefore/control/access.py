@@ -162,8 +162,9 @@ class Access:
 
     async def _known(self, authorization: str | None, address: str) -> _Known:
         text = _bearer_token(authorization)
-        if text.count(".") != 2:
-            return _named(_by_token(self._identities.principals.current(), text), address)
+        found = _by_token(self._identities.principals.current(), text)
+        if found is not None or text.count(".") != 2:
+            return _named(found, address)
         try:
             claims = await self._identities.reader.read(text)
         except (BadTokenError, TokensUnavailableError) as error:
