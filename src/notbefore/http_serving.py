@@ -68,6 +68,8 @@ async def serving(
         log_config=None,
         access_log=False,
         server_header=False,
+        # Or whoever is on this machine could say in a header which address they call from.
+        proxy_headers=False,
         timeout_graceful_shutdown=5,
         ssl_certfile=None if certificate is None else certificate.certificate,
         ssl_keyfile=None if certificate is None else certificate.key,

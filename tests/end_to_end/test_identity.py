@@ -174,6 +174,14 @@ def test_a_service_wants_a_token_on_loopback_too_and_writes_refusals_down(servic
     assert any(row["action"] == "refused" and row["address"] == "127.0.0.1" for row in rows)
 
 
+def test_nobody_can_say_which_address_they_are_refused_at(service: Server) -> None:
+    """S14."""
+    service.ask_arm("GET", SUBSCRIPTIONS, **{"X-Forwarded-For": "203.0.113.99"})
+
+    rows = service.call("GET", "/v1/history?limit=100")["history"]
+    assert {row["address"] for row in rows if row["action"] == "refused"} == {"127.0.0.1"}
+
+
 def test_a_vm_of_a_service_gets_its_own_token_and_no_other(service: Server) -> None:
     path = "/metadata/identity/oauth2/token?api-version=2018-02-01&resource="
     audience = f"https://{service.arm}"
