@@ -88,7 +88,8 @@ def model_part(document: Mapping[str, Any]) -> Json:
     """What VMs are made from. Extensions come and go without VMs being changed."""
     properties = document.get("properties", {})
     return {
-        "sku": without(document.get("sku", {}), "capacity"),
+        # The tier is in the name, and clients that got it from here send it back.
+        "sku": {"name": document.get("sku", {}).get("name")},
         "tags": document.get("tags", {}),
         VM_PROFILE: without(properties.get(VM_PROFILE, {}), "extensionProfile"),
     }

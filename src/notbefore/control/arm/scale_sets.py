@@ -48,9 +48,9 @@ def set_id(asked: Asked) -> ResourceId:
 
 def find(snapshot: Snapshot, services: ArmServices, id_: ResourceId) -> ScaleSetView:
     """Raises ArmError, UnknownGroupError where not even the group is there."""
-    groups.find(snapshot, services, id_.subscription, id_.group)
     view = inventory.scale_set(snapshot, id_)
     if view is None:
+        groups.find(snapshot, services, id_.subscription, id_.group)
         raise resource_not_found(id_.path)
     return view
 
@@ -71,12 +71,12 @@ def put_in(
     refuse_version(body, api_version)
 
     def revise(view: ScaleSetView | None) -> WantedSet:
-        if view is None:
-            refuse_name(id_.name)
-        # A new set is where its group is; of one that is there, only its VMs may tell.
+        if view is not None:
+            return wanted_set(view, body, name=id_.name, location=services.location)
         group = groups.find(tx, services, id_.subscription, id_.group)
+        refuse_name(id_.name)
         location = groups.location_of(group) or services.location
-        return wanted_set(view, body, name=id_.name, location=location)
+        return wanted_set(None, body, name=id_.name, location=location)
 
     outcome = scale_sets.put(tx, id_, revise, means=services.means, by=by)
     return show_set(outcome.view, state="Creating" if outcome.created else "Updating"), outcome
@@ -269,11 +269,12 @@ SET: Final = f"{_SETS}/{{set}}"
 CAUSING_EVENTS: Final = {
     "restart": Action.RESTART,
     "redeploy": Action.REDEPLOY,
-    "reimage": Action.REIMAGE,
-    "reimageall": Action.REIMAGE,
     "performMaintenance": Action.MAINTAIN,
 }
+# Not for a maintainer: these take a VM's power or its disk away.
 SWITCHING: Final = {
+    "reimage": Action.REIMAGE,
+    "reimageall": Action.REIMAGE,
     "start": Action.START,
     "powerOff": Action.POWER_OFF,
     "deallocate": Action.DEALLOCATE,

@@ -1,0 +1,175 @@
+"""The whole product below its sockets: ARM's app, the engine, simulated work and what VMs read.
+
+The clock stands still until a test moves it; what is due at once is done before the next request.
+"""
+
+import ipaddress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import msgspec
+
+from notbefore.application import Application
+from notbefore.clock import VirtualClock
+from notbefore.control.arm.app import OPERATIONS
+from notbefore.control.arm.services import ArmServices
+from notbefore.core import lifecycle
+from notbefore.core.ids import EventId
+from notbefore.core.model import Event, EventType
+from notbefore.core.rules import Rules
+from notbefore.metadata.responses import render
+from notbefore.service.ports import Binding, Caller, Store
+from notbefore.storage import MemoryStore, SqliteStore
+from tests.builders import NOON, event_id
+from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION, Doorkeeper, client, refusal
+from tests.stateful.stack import TIMINGS
+
+GROUP: Final = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg1"
+COMPUTE: Final = f"{GROUP}/providers/Microsoft.Compute"
+ADDRESSES: Final = ipaddress.ip_network("10.2.0.0/16")
+
+
+class Emulator:
+    def __init__(self, file: Path | None, *, rules: Rules) -> None:
+        """`file` is the database; None keeps all of it in memory."""
+        self._rules = rules
+        self._file = file
+        self._event_ids, self._other_ids = count(1), count(1)
+        self._opened = AsyncExitStack()
+        self.clock = VirtualClock(NOON, speed=0)
+        self.door = Doorkeeper()
+
+    # --- its life --------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        store = await self._open_store()
+        self.application = await self._opened.enter_async_context(
+            Application(
+                store,
+                self.clock,
+                rules=self._rules,
+                render=render,
+                new_id=self._new_event_id,
+                timings=TIMINGS,
+                address_range=ADDRESSES,
+            )
+        )
+        self.services = ArmServices(
+            decider=self.application.decider,
+            approving=self.application.approving,
+            access=self.door,
+            rules=self._rules,
+            new_event_id=self._new_event_id,
+            new_operation_id=lambda: f"00000000-0000-0000-0000-{next(self._other_ids):012}",
+            address_range=ADDRESSES,
+            subscription_id=SUBSCRIPTION,
+            metadata_url="http://127.0.0.1:8169",
+            arm_url=ROOT,
+        )
+        self.http = await self._opened.enter_async_context(client(self.services, OPERATIONS))
+
+    async def stop(self) -> None:
+        await self._opened.aclose()
+
+    async def restart(self) -> None:
+        """Stop, and start again with nothing but the database."""
+        assert self._file is not None
+        await self.stop()
+        self.clock = VirtualClock(self.clock.now(), speed=0)
+        await self.start()
+
+    async def _open_store(self) -> Store:
+        next_wake = partial(lifecycle.next_wake, rules=self._rules)
+        if self._file is None:
+            return MemoryStore(self.clock, next_wake=next_wake)
+        store = SqliteStore(self._file, self.clock, next_wake=next_wake)
+        return await self._opened.enter_async_context(store)
+
+    def _new_event_id(self) -> EventId:
+        return event_id(next(self._event_ids))
+
+    # --- what clients do -------------------------------------------------------------------------
+
+    async def ask(self, method: str, path: str, body: object = None) -> httpx2.Response:
+        """With an api-version, unless the path brings its own query."""
+        response = await self.http.request(
+            method,
+            path if "?" in path else f"{path}?api-version={VERSION}",
+            content=b"" if body is None else msgspec.json.encode(body),
+            headers={"Content-Type": "application/json"},
+        )
+        await self.step(timedelta(0))
+        return response
+
+    async def good(self, method: str, path: str, body: object = None) -> Any:  # JSON, or None
+        response = await self.ask(method, path, body)
+        assert response.is_success, response.text
+        return response.json() if response.content else None
+
+    async def begin(self, method: str, path: str, body: object = None) -> str:
+        """Something that takes its time: where to look how far it is."""
+        response = await self.ask(method, path, body)
+        assert response.is_success, response.text
+        url = response.headers["Azure-AsyncOperation"]
+        assert url.startswith(ROOT)
+        return str(url.removeprefix(ROOT))
+
+    async def status(self, operation: str) -> str:
+        return str((await self.good("GET", operation))["status"])
+
+    async def refused(self, method: str, path: str, body: object = None) -> tuple[int, str, str]:
+        """Status, code and message."""
+        return refusal(await self.ask(method, path, body))
+
+    # --- time, and what VMs do -------------------------------------------------------------------
+
+    async def step(self, by: timedelta) -> None:
+        await self.clock.step(by)
+
+    async def read(self, name: str) -> tuple[Event, ...]:
+        """A VM reads its document, which switches its scope on."""
+        caller = await self._caller(name)
+        await self.application.reading.activate(caller, address="10.0.0.4")
+        page = self.application.board.page(caller.scope_id)
+        assert page is not None
+        return page.document.events
+
+    async def approve(self, name: str, *events: Event) -> None:
+        ids = [event.id for event in events]
+        caller = await self._caller(name)
+        await self.application.approving.approve(ids, caller=caller, address="10.0.0.4")
+        await self.step(timedelta(0))
+
+    async def binding(self, name: str) -> Binding | None:
+        return await self.application.decider.ask(lambda snapshot: snapshot.binding(name))
+
+    async def _caller(self, name: str) -> Caller:
+        binding = await self.binding(name)
+        assert binding is not None, name
+        return Caller(name=binding.name, scope_id=binding.scope_id)
+
+
+def kinds(events: tuple[Event, ...]) -> list[tuple[EventType, tuple[str, ...]]]:
+    return [(event.type, event.resources) for event in events]
+
+
+@asynccontextmanager
+async def emulator(
+    file: Path | None = None,
+    *,
+    rules: Rules = Rules(),  # noqa: B008  # frozen
+) -> AsyncIterator[Emulator]:
+    """With the resource group rg1, in the location local."""
+    running = Emulator(file, rules=rules)
+    await running.start()
+    try:
+        await running.good("PUT", GROUP, {"location": "local"})
+        yield running
+    finally:
+        await running.stop()
