@@ -14,10 +14,13 @@ _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGN
 
 def known(snapshot: Snapshot, services: ArmServices) -> list[str]:
     """Each once, the server's own first."""
-    found = [services.subscription_id]
-    found += (place.subscription_id for place in snapshot.resource_groups())
-    found += (each.path.split("/")[2] for each in snapshot.declarations("/subscriptions/"))
-    return list({each.casefold(): each for each in reversed(found)}.values())[::-1]
+    found = {services.subscription_id.casefold(): services.subscription_id}
+    for place in snapshot.resource_groups():
+        found.setdefault(place.subscription_id.casefold(), place.subscription_id)
+    for declaration in snapshot.declarations("/subscriptions/"):
+        subscription = declaration.path.split("/")[2]
+        found.setdefault(subscription.casefold(), subscription)
+    return list(found.values())
 
 
 def require(snapshot: Snapshot, services: ArmServices, subscription: str) -> None:

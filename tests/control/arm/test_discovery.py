@@ -1,0 +1,155 @@
+"""How clients find the cloud, its subscriptions, locations, providers and sizes."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from notbefore.control.access import Role
+from notbefore.service.fleet_kinds import FleetPlan, VirtualMachine
+from notbefore.service.identities import TENANT_ID
+from tests.builders import OPERATOR
+from tests.control.arm.asking import ROOT, SUBSCRIPTION
+from tests.control.arm.emulator import Emulator, emulator
+
+HERE: Final = f"/subscriptions/{SUBSCRIPTION}"
+ELSEWHERE: Final = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture
+async def arm(anyio_backend: object) -> AsyncIterator[Emulator]:
+    async with emulator() as running:
+        yield running
+
+
+async def test_the_cloud_is_described_to_whoever_asks_by_the_name_they_use(arm: Emulator) -> None:
+    response = await arm.http.get("/metadata/endpoints?api-version=2022-09-01")
+
+    assert arm.door.asked[1:] == []
+    described = response.json()
+    assert described["resourceManager"] == ROOT
+    assert described["authentication"] == {
+        "loginEndpoint": ROOT,
+        "audiences": [ROOT],
+        "tenant": TENANT_ID,
+        "identityProvider": "AAD",
+    }
+    assert described["vmImageAliasDoc"] == f"{ROOT}/aliases.json"
+    assert described["suffixes"] == {}
+
+
+async def test_the_alias_document_needs_no_sign_in_and_has_what_the_published_guide_says(
+    arm: Emulator,
+) -> None:
+    response = await arm.http.get("/aliases.json")
+
+    aliases = response.json()["outputs"]["aliases"]["value"]
+    assert aliases["Linux"]["UbuntuLTS"] == {
+        "publisher": "Canonical",
+        "offer": "UbuntuServer",
+        "sku": "18.04-LTS",
+        "version": "latest",
+        "architecture": "x64",
+    }
+    assert {"Ubuntu2204", "Ubuntu2404", "Debian12"} <= aliases["Linux"].keys()
+    assert "Win2022Datacenter" in aliases["Windows"]
+
+
+async def test_subscriptions_are_the_servers_own_and_those_with_vms(arm: Emulator) -> None:
+    fleet = FleetPlan(
+        subscription_id=ELSEWHERE, resource_group="far", vms=(VirtualMachine(name="remote"),)
+    )
+    before = await arm.refused("GET", f"/subscriptions/{ELSEWHERE}")
+
+    await arm.application.fleet.apply(fleet, by=OPERATOR)
+
+    listed = (await arm.good("GET", "/subscriptions"))["value"]
+    assert before[:2] == (404, "SubscriptionNotFound")
+    assert [each["subscriptionId"] for each in listed] == [SUBSCRIPTION, ELSEWHERE]
+    assert listed[0] == await arm.good("GET", HERE)
+    assert {each["tenantId"] for each in listed} == {TENANT_ID}
+    [group] = (await arm.good("GET", f"/subscriptions/{ELSEWHERE}/resourceGroups"))["value"]
+    assert group["name"] == "far"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/subscriptions/mine", (400, "InvalidSubscriptionId")),
+        ("/subscriptions/mine/locations", (400, "InvalidSubscriptionId")),
+        ("/subscriptions/mine/resourceGroups", (400, "InvalidSubscriptionId")),
+        ("/subscriptions/mine/resourceGroups/g", (400, "InvalidSubscriptionId")),
+        (f"/subscriptions/{ELSEWHERE}/locations", (404, "SubscriptionNotFound")),
+        (f"/subscriptions/{ELSEWHERE}/providers", (404, "SubscriptionNotFound")),
+        (f"/subscriptions/{ELSEWHERE}/resources", (404, "SubscriptionNotFound")),
+        (f"/subscriptions/{ELSEWHERE}/resourceGroups/g", (404, "SubscriptionNotFound")),
+        (
+            f"/subscriptions/{ELSEWHERE}/providers/Microsoft.Compute/skus",
+            (404, "SubscriptionNotFound"),
+        ),
+    ],
+)
+async def test_a_subscription_that_is_none_is_refused(
+    arm: Emulator, path: str, expected: tuple[int, str]
+) -> None:
+    status, code, _ = await arm.refused("GET", path)
+
+    assert (status, code) == expected
+
+
+async def test_there_is_one_tenant(arm: Emulator) -> None:
+    [tenant] = (await arm.good("GET", "/tenants"))["value"]
+
+    assert tenant["tenantId"] == TENANT_ID
+
+
+async def test_locations_are_the_servers_own_and_wherever_vms_are(arm: Emulator) -> None:
+    fleet = FleetPlan(location="north", vms=(VirtualMachine(name="remote"),))
+    await arm.application.fleet.apply(fleet, by=OPERATOR)
+
+    listed = (await arm.good("GET", f"{HERE}/locations"))["value"]
+
+    assert [each["name"] for each in listed] == ["local", "north"]
+    assert listed[0]["id"] == f"{HERE}/locations/local"
+
+
+async def test_providers_are_registered_whatever_their_letter_case(arm: Emulator) -> None:
+    listed = (await arm.good("GET", f"{HERE}/providers"))["value"]
+    compute = await arm.good("GET", f"{HERE}/providers/microsoft.compute")
+    registered = await arm.good("POST", f"{HERE}/providers/Microsoft.Network/register")
+    status, code, message = await arm.refused("GET", f"{HERE}/providers/Contoso.Things")
+
+    assert {each["namespace"] for each in listed} == {
+        "Microsoft.Compute",
+        "Microsoft.Maintenance",
+        "Microsoft.Network",
+        "Microsoft.Resources",
+    }
+    assert compute in listed
+    types = {each["resourceType"]: each["apiVersions"] for each in compute["resourceTypes"]}
+    assert "2019-03-01" in types["virtualMachineScaleSets"]
+    assert registered["registrationState"] == "Registered"
+    assert arm.door.asked[-2][2] is Role.ADMIN
+    assert (status, code) == (404, "InvalidResourceNamespace")
+    assert "Microsoft.Compute" in message
+
+
+async def test_sizes_are_listed_in_both_of_azures_ways(arm: Emulator) -> None:
+    compute = f"{HERE}/providers/Microsoft.Compute"
+
+    skus = (await arm.good("GET", f"{compute}/skus"))["value"]
+    there = await arm.good(
+        "GET", f"{compute}/skus?api-version=2021-07-01&$filter=location%20eq%20'north'"
+    )
+    sizes = (await arm.good("GET", f"{compute}/locations/local/vmSizes"))["value"]
+    status, code, _ = await arm.refused(
+        "GET", f"{compute}/skus?api-version=2021-07-01&$filter=name%20eq%20'x'"
+    )
+
+    [sku] = [each for each in skus if each["name"] == "Standard_D2s_v5"]
+    assert sku["locations"] == ["local"]
+    assert {"name": "vCPUs", "value": "2"} in sku["capabilities"]
+    assert {each["locations"][0] for each in there["value"]} == {"north"}
+    [size] = [each for each in sizes if each["name"] == "Standard_D2s_v5"]
+    assert (size["numberOfCores"], size["memoryInMB"]) == (2, 8192)
+    assert (status, code) == (400, "InvalidFilter")
