@@ -16,6 +16,7 @@ from notbefore.control.access import Role
 from notbefore.control.arm.app import OPERATIONS, create_arm_app
 from notbefore.control.arm.routing import Operation
 from notbefore.control.arm.services import ArmServices
+from notbefore.core.ids import ResourceName
 from notbefore.core.model import Actor
 from tests.builders import event_id
 from tests.control.steering import Steering, steering
@@ -32,12 +33,14 @@ class Doorkeeper:
     def __init__(self) -> None:
         self.asked: list[tuple[str | None, str, Role]] = []
         self.refusal: Exception | None = None
+        self.vm: ResourceName | None = None
+        """The VM whose token is shown; None for a person's."""
 
     async def admit(self, *, authorization: str | None, address: str, needs: Role) -> Actor:
         self.asked.append((authorization, address, needs))
         if self.refusal is not None:
             raise self.refusal
-        return Actor(name="ada", address=address)
+        return Actor(name=self.vm or "ada", address=address, resource=self.vm)
 
 
 class Asking:
