@@ -11,8 +11,8 @@ from notbefore.core.rules import Rules
 from notbefore.service.approving import Approving
 from notbefore.service.deciding import Decider
 from notbefore.service.fleet_plan import Network
-from notbefore.service.means import Means
 from notbefore.service.identities import IssuedToken
+from notbefore.service.means import Means
 
 
 class Access(Protocol):

@@ -267,7 +267,7 @@ _GROUP: Final = f"{_SUBSCRIPTION}/resourceGroups/{{group}}"
 _ONE: Final = f"{_GROUP}/providers/{MACHINES}/{{name}}"
 
 
-def _action(word: str, answer: Answer, *, needs: Role = Role.MAINTAINER) -> Operation:
+def _action(word: str, answer: Answer, *, needs: Role = Role.ADMIN) -> Operation:
     return post(f"{_ONE}/{word}", answer, needs=needs)
 
 
@@ -279,14 +279,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read(f"{_ONE}/instanceView", show_instance_view),
     read(f"{_GROUP}/providers/{MACHINES}", list_in_group),
     read(f"{_SUBSCRIPTION}/providers/{MACHINES}", list_in_subscription),
-    _action("restart", _operating(Action.RESTART)),
-    _action("redeploy", _operating(Action.REDEPLOY)),
-    _action("performMaintenance", _operating(Action.MAINTAIN)),
+    _action("restart", _operating(Action.RESTART), needs=Role.MAINTAINER),
+    _action("redeploy", _operating(Action.REDEPLOY), needs=Role.MAINTAINER),
+    _action("performMaintenance", _operating(Action.MAINTAIN), needs=Role.MAINTAINER),
     _action("start", _operating(Action.START)),
     _action("powerOff", _operating(Action.POWER_OFF)),
     _action("deallocate", _operating(Action.DEALLOCATE)),
-    # It takes what is on the VM's disk with it.
-    _action("reimage", _operating(Action.REIMAGE), needs=Role.ADMIN),
-    _action("simulateEviction", simulate_eviction),
+    _action("reimage", _operating(Action.REIMAGE)),
+    _action("simulateEviction", simulate_eviction, needs=Role.MAINTAINER),
     _action("reapply", reapply),
 )
