@@ -20,23 +20,16 @@ from notbefore.service.fleet_kinds import Model
 from notbefore.service.fleet_plan import AddressesExhaustedError
 from notbefore.service.inventory import (
     AvailabilitySetView,
-    BeingDeletedError,
     Machine,
-    UnknownGroupError,
 )
 from notbefore.service.machines import (
-    AvailabilitySetNameTakenError,
-    NotFlexibleError,
-    OwnPolicyError,
     PropertyChangeError,
-    SetInUseError,
-    UnknownAvailabilitySetError,
     UnknownMachineError,
     WantedAvailabilitySet,
 )
 from notbefore.service.operating import Action, NothingToMaintainError, NotRunningError
 from notbefore.service.operations import OperationStatus, Progress
-from notbefore.service.ports import HistoryFilter, Transaction
+from notbefore.service.ports import Transaction
 from notbefore.service.scheduling import WorkRequest
 from tests.builders import MINUTE, OPERATOR, SECOND
 from tests.service.estate import (
@@ -360,148 +353,3 @@ async def test_addresses_rest_before_they_are_given_again_and_run_out(here: Esta
     with pytest.raises(AddressesExhaustedError):
         await here.put_set(capacity=254)
     assert await here.names() == []
-
-
-# --- availability sets ---------------------------------------------------------------------------
-
-
-async def test_vms_of_an_availability_set_share_a_scope_over_all_its_domains(
-    here: Estate,
-) -> None:
-    await put_availability_set(here)
-
-    vms = [await here.put_machine(f"db-{n}", availability_set="DB") for n in range(6)]
-
-    assert {vm.scope_id for vm in vms} == {"avset/db"}
-    assert [vm.resource.update_domain for vm in vms] == [0, 1, 2, 3, 4, 0]
-    assert [vm.resource.fault_domain for vm in vms] == [0, 1, 0, 1, 0, 1]
-    [view] = await here.ask(lambda s: list(inventory.availability_sets(s, SUBSCRIPTION, "shop")))
-    assert [m.name for m in view.machines] == [vm.name for vm in vms]
-
-
-async def test_the_policy_of_a_set_is_the_sets(here: Estate) -> None:
-    policy = Policy(approves_user_redeploy=True)
-    await put_availability_set(here, policy=policy)
-    vm = await here.put_machine("db-0", availability_set="db")
-
-    with pytest.raises(OwnPolicyError):
-        await here.put_machine("db-1", availability_set="db", policy=policy)
-
-    scope = await here.ask(lambda s: s.load(vm.scope_id))
-    assert scope.policy == policy
-    assert (await put_availability_set(here)).policy == Policy()
-
-
-async def test_a_set_goes_when_it_is_empty(here: Estate) -> None:
-    await put_availability_set(here)
-    await here.put_machine(availability_set="db")
-
-    with pytest.raises(SetInUseError):
-        await here.decide(
-            lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR)
-        )
-    await drop(here)
-    await here.step()
-    for was_there in (True, False):
-        assert was_there == await here.decide(
-            lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR)
-        )
-
-
-async def test_a_vm_joins_a_set_that_is_there(here: Estate) -> None:
-    with pytest.raises(UnknownAvailabilitySetError):
-        await here.put_machine(availability_set="db")
-
-
-async def test_a_vm_joins_a_flexible_set(here: Estate) -> None:
-    await here.put_set(capacity=1, flexible=True)
-
-    await here.put_machine(scale_set="web")
-
-    view = await here.view()
-    assert [m.name for m in view.machines][1:] == ["vm1"]
-
-
-async def test_no_two_availability_sets_have_the_same_name(here: Estate) -> None:
-    """Or their VMs would read each other's documents (I9)."""
-    await here.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "other", "{}", by=OPERATOR))
-    await put_availability_set(here)
-
-    with pytest.raises(AvailabilitySetNameTakenError):
-        await put_availability_set(here, group="other")
-
-    await here.decide(lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR))
-    await put_availability_set(here, group="other")
-
-
-async def test_no_vm_can_be_put_into_a_uniform_set(here: Estate) -> None:
-    await here.put_set(capacity=1)
-
-    with pytest.raises(NotFlexibleError):
-        await here.put_machine(scale_set="web")
-
-    assert await here.names() == ["web_0"]
-
-
-async def test_a_vm_that_is_being_deleted_can_not_be_changed(here: Estate) -> None:
-    await here.put_machine(model=WITH_NOTICE)
-    await here.switch_on("vm1")
-    await here.decide(
-        lambda tx: machines.drop(tx, machine_id(), force=False, means=here.means, by=OPERATOR)
-    )
-
-    with pytest.raises(BeingDeletedError):
-        await here.put_machine()
-
-
-# --- resource groups -----------------------------------------------------------------------------
-
-
-async def test_a_group_goes_with_all_that_is_in_it(here: Estate) -> None:
-    await here.put_machine(model=WITH_NOTICE)
-    await here.put_set(capacity=2)
-    await here.switch_on("vm1")
-
-    await here.decide(
-        lambda tx: groups.drop(tx, SUBSCRIPTION, "SHOP", means=here.means, by=OPERATOR)
-    )
-
-    with pytest.raises(BeingDeletedError):
-        await here.put_machine("vm2")
-    await here.step(TEN)
-    await here.step(TEN)
-    assert await here.ask(lambda s: inventory.groups(s, SUBSCRIPTION)) == []
-    with pytest.raises(UnknownGroupError):
-        await here.put_machine()
-    await here.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "Shop", "{}", by=OPERATOR))
-    assert await here.ask(lambda s: list(s.declarations("/subscriptions/"))) != []
-    [view] = await here.ask(lambda s: inventory.groups(s, SUBSCRIPTION))
-    assert view.declaration is not None
-    assert not view.declaration.is_going
-
-
-async def test_what_no_vm_is_part_of_is_kept_in_a_group_that_is_there(here: Estate) -> None:
-    network = availability_id("net")
-    declared = await here.decide(lambda tx: groups.declare(tx, network, '{"a": 1}'))
-    changed = await here.decide(lambda tx: groups.declare(tx, network, '{"a": 2}'))
-
-    assert changed.created_at == declared.created_at
-    assert changed.document == '{"a": 2}'
-    with pytest.raises(UnknownGroupError):
-        await here.decide(lambda tx: groups.declare(tx, availability_id("n", "none"), "{}"))
-
-
-async def test_what_is_declared_and_withdrawn_is_in_the_history(here: Estate) -> None:
-    """I29."""
-    await here.put_set(capacity=0)
-    await put_availability_set(here)
-    await here.decide(lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR))
-
-    rows = await here.ask(lambda s: s.history(HistoryFilter(limit=10)))
-
-    assert [(row.action, row.cause.rpartition("/")[2]) for row in reversed(rows)] == [
-        ("declared", "shop"),
-        ("declared", "web"),
-        ("declared", "db"),
-        ("withdrawn", "db"),
-    ]
