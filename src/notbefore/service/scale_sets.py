@@ -16,10 +16,11 @@ from notbefore.core.ids import EventId, ResourceName
 from notbefore.core.model import Actor
 from notbefore.service import instances, inventory, operating, seating
 from notbefore.service.fleet_kinds import FleetPlan, Model, ScaleSet
+from notbefore.service.fleet_seats import flexible_name, uniform_name
 from notbefore.service.inventory import BeingDeletedError, Machine, ScaleSetView
 from notbefore.service.means import Means
 from notbefore.service.operating import Action
-from notbefore.service.ports import Declaration, Snapshot, Transaction
+from notbefore.service.ports import Declaration, HistoryFilter, Snapshot, Transaction
 from notbefore.service.resource_ids import SCALE_SETS, ResourceId, same
 
 _OWNER: Final = "owner of scale set "
@@ -271,11 +272,22 @@ def _counters(tx: Transaction, view: ScaleSetView) -> Declaration:
     if view.declaration is not None:
         return view.declaration
     numbers = [int(m.instance_id) for m in view.machines if m.is_instance]
-    return Declaration(
-        path=view.id.path,
-        document="",
-        created_at=tx.now,
-        next_instance=max(numbers, default=len(view.machines) - 1) + 1,
+    number = max(numbers, default=len(view.machines) - 1) + 1
+    # Others than clients of this control plane may have deleted VMs, and nobody counted then.
+    while _was_used(tx, view, number):
+        number += 1
+    return Declaration(path=view.id.path, document="", created_at=tx.now, next_instance=number)
+
+
+def _was_used(tx: Transaction, view: ScaleSetView, number: int) -> bool:
+    name, _ = (
+        flexible_name(view.id.name, "", number, 0)
+        if view.is_flexible
+        else uniform_name(view.id.name, "", number)
+    )
+    return any(
+        tx.history(HistoryFilter(scope_id=scope_id, resource=ResourceName(name), limit=1))
+        for scope_id in inventory.placement_groups(tx, view.id.name)
     )
 
 
