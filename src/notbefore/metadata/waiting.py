@@ -1,12 +1,12 @@
 """Polls that wait for a change, as GCE's metadata server lets them: ours, not Azure's.
 
-A waiting poll is its connection in two sets, one by scope and one by the second at which its time
+A waiting poll is its connection in two groups, one by scope and one by the second at which its time
 is up: no task, no future and no timer of its own, so ten thousand of them cost next to nothing.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -34,17 +34,18 @@ class Waiting(Generic[W]):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waits: dict[W, Wait] = {}
-        self._by_scope: dict[ScopeId, set[W]] = {}
-        self._by_second: dict[int, set[W]] = {}
-        self._released: deque[W] = deque()
+        self._by_scope: dict[ScopeId, dict[W, Wait]] = {}
+        self._by_second: dict[int, dict[W, Wait]] = {}
+        self._released: deque[tuple[W, Wait]] = deque()
+        """Waits that are over. Whoever has left since, or waits anew, is passed over."""
 
     def __len__(self) -> int:
         return len(self._waits)
 
     def add(self, waiter: W, wait: Wait) -> None:
         self._waits[waiter] = wait
-        self._by_scope.setdefault(wait.scope_id, set()).add(waiter)
-        self._by_second.setdefault(int(wait.until), set()).add(waiter)
+        self._by_scope.setdefault(wait.scope_id, {})[waiter] = wait
+        self._by_second.setdefault(int(wait.until), {})[waiter] = wait
 
     def leave(self, waiter: W) -> None:
         wait = self._waits.pop(waiter, None)
@@ -55,24 +56,26 @@ class Waiting(Generic[W]):
 
     def changed(self, scope_id: ScopeId) -> None:
         """The scope's document has changed: everybody who waits for that is answered."""
-        self._release(tuple(self._by_scope.get(scope_id, ())))
+        self._release(self._by_scope.pop(scope_id, {}))
 
     def sweep(self, now: float) -> None:
         """Answer those whose time is up."""
         for second in [second for second in self._by_second if second < int(now)]:
-            self._release(tuple(self._by_second[second]))
+            self._release(self._by_second.pop(second))
 
-    def _release(self, waiters: Iterable[W]) -> None:
+    def _release(self, waits: Mapping[W, Wait]) -> None:
         is_idle = not self._released
-        for waiter in waiters:
-            self.leave(waiter)
-            self._released.append(waiter)
+        # Taken over whole: looking at each of ten thousand here would keep all polls waiting.
+        self._released.extend(waits.items())
         if is_idle and self._released:
             self._loop.call_soon(self._answer_some)
 
     def _answer_some(self) -> None:
         for _ in range(min(_AT_ONCE, len(self._released))):
-            self._released.popleft().release()
+            waiter, wait = self._released.popleft()
+            if self._waits.get(waiter) is wait:
+                self.leave(waiter)
+                waiter.release()
         if self._released:
             self._loop.call_soon(self._answer_some)
 
@@ -80,8 +83,11 @@ class Waiting(Generic[W]):
 K = TypeVar("K")
 
 
-def _discard(sets: dict[K, set[W]], key: K, waiter: W) -> None:
-    waiters = sets[key]
-    waiters.discard(waiter)
-    if not waiters:
-        del sets[key]
+def _discard(groups: dict[K, dict[W, Wait]], key: K, waiter: W) -> None:
+    # The group is gone where it was released, and a new one may have begun since.
+    group = groups.get(key)
+    if group is None:
+        return
+    group.pop(waiter, None)
+    if not group:
+        del groups[key]
