@@ -274,7 +274,7 @@ async def test_no_approval_without_the_store(anyio_backend: object) -> None:
     async with asking() as asked:
         await asked.steered.switch_on("web")
         event = await asked.steered.schedule("Reboot", "web")
-        path = acknowledging(WEB.replace("/rg1/", "/shop/"), event["id"])
+        path = acknowledging(WEB.replace("/rg1/", "/shop/"), event["event_id"])
         asked.steered.store.is_down = True
 
         response = await asked.ask("POST", path)
