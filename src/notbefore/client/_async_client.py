@@ -1,0 +1,167 @@
+"""Scheduled events for programs on asyncio. All that is decided is in `_protocol`."""
+
+import random
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from notbefore.client import _timing
+from notbefore.client._changes import Change
+from notbefore.client._client import log_failure
+from notbefore.client._discovery import Discovery, endpoint_url
+from notbefore.client._models import Document, Event, Instance
+from notbefore.client._protocol import EventsProtocol
+from notbefore.client._steps import Flow, Passed, Pause, Request, Step, Tell
+from notbefore.client._watching import Wishes, watch
+
+if TYPE_CHECKING:
+    from notbefore.client._http import AsyncConnection
+
+T = TypeVar("T")
+
+
+class AsyncScheduledEvents:
+    """`ScheduledEvents` on asyncio: the same names and arguments, to be awaited.
+
+    One object belongs to one event loop. A watch ends when its task is cancelled, when whoever
+    iterates stops, or when the object is closed.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        api_version: str = "2020-07-01",
+        timeout: float | timedelta = 15.0,
+        first_timeout: float | timedelta = 150.0,
+        resource: str | None = None,
+    ) -> None:
+        self._given = None if endpoint is None else endpoint_url(endpoint)
+        self._protocol = EventsProtocol(
+            api_version=api_version,
+            timeout=_timing.seconds(timeout),
+            first_timeout=_timing.seconds(first_timeout),
+            resource=resource,
+            jitter=random.random,
+        )
+        self._discovery = Discovery()
+        self._connection: AsyncConnection | None = None
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; a watch of this object ends with its next request."""
+        self._is_closed = True
+        await self._forget()
+
+    async def document(self) -> Document:
+        """All events of this moment, with the number that says whether they have changed."""
+        return await self._run(self._protocol.read())
+
+    async def events(self) -> tuple[Event, ...]:
+        """The events of this moment."""
+        return (await self.document()).events
+
+    async def approve(self, *events: Event | str) -> None:
+        """Let these events, or the events of these ids, start before their NotBefore.
+
+        All are approved, or none. An event that was approved before, or has started, is fine.
+        """
+        await self._run(self._protocol.approve(*events))
+
+    async def me(self) -> Instance:
+        """What the service says this VM is; asked for once."""
+        return await self._run(self._protocol.me())
+
+    def watch(
+        self,
+        *,
+        poll: float | timedelta = 1.0,
+        timeout: float | timedelta | None = None,
+        patience: float | timedelta | None = None,
+        only_mine: bool = False,
+        since: Document | None = None,
+    ) -> AsyncGenerator[Change, None]:
+        """Every change of the events: see `ScheduledEvents.watch`."""
+        wishes = Wishes(
+            poll=_timing.seconds(poll),
+            timeout=None if timeout is None else _timing.seconds(timeout),
+            patience=None if patience is None else _timing.seconds(patience),
+            only_mine=only_mine,
+            since=since,
+        )
+        return self._watching(watch(self._protocol, wishes))
+
+    async def _watching(self, flow: Flow[None]) -> AsyncGenerator[Change, None]:
+        step = next(flow)
+        while not self._is_closed:
+            if isinstance(step, Tell):
+                yield step.change
+            passed = await self._take(step)
+            try:
+                step = flow.send(passed)
+            except StopIteration:
+                return
+
+    async def _run(self, flow: Flow[T]) -> T:
+        try:
+            step = next(flow)
+            while True:
+                step = flow.send(await self._take(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _take(self, step: Step) -> Passed:
+        import asyncio  # noqa: PLC0415 - it is there by now, or this would not run
+
+        match step:
+            case Request():
+                return await (await self._connect()).exchange(step)
+            case Pause():
+                await self._note(step)
+                await asyncio.sleep(step.seconds)
+            case Tell():
+                pass
+        return _timing.passed()
+
+    async def _note(self, pause: Pause) -> None:
+        if pause.because is None:
+            return
+        log_failure(pause)
+        if not self._protocol.has_read:
+            # What was found has never worked: look again, another address may answer by then.
+            await self._forget()
+
+    async def _connect(self) -> "AsyncConnection":
+        import asyncio  # noqa: PLC0415 - as above
+
+        if self._is_closed:
+            raise RuntimeError("these scheduled events have been closed")
+        from notbefore.client._http import AsyncConnection  # noqa: PLC0415 - takes its time
+
+        endpoint = self._given
+        if endpoint is None and self._connection is None:
+            # Looking reads files and may wait for answers.
+            endpoint = await asyncio.to_thread(self._discovery.find)
+        # Somebody else may have been quicker, while we looked.
+        if self._connection is None and endpoint is not None:
+            self._connection = AsyncConnection(endpoint)
+        assert self._connection is not None  # noqa: S101 - for the type checker
+        return self._connection
+
+    async def _forget(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()

@@ -1,0 +1,179 @@
+"""Scheduled events for programs without an event loop. All that is decided is in `_protocol`."""
+
+import logging
+import random
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from notbefore.client import _timing
+from notbefore.client._changes import Change
+from notbefore.client._discovery import Discovery, endpoint_url
+from notbefore.client._models import Document, Event, Instance
+from notbefore.client._protocol import EventsProtocol
+from notbefore.client._steps import Flow, Passed, Pause, Request, Step, Tell
+from notbefore.client._watching import Wishes, watch
+
+if TYPE_CHECKING:
+    from notbefore.client._http import Connection
+
+T = TypeVar("T")
+
+_log = logging.getLogger("notbefore.client")
+
+
+class ScheduledEvents:
+    """A VM's scheduled events: read them, watch them, approve them.
+
+    Without an `endpoint`, the first call looks for it: NOTBEFORE_ENDPOINT, Azure's address, and
+    what DHCP says. `timeout` is for one request. The first read may switch the service on, which
+    takes up to two minutes, so that it has `first_timeout`. `resource` is the name of this VM, if
+    you know it; otherwise the service is asked. Spans are seconds or timedeltas.
+
+    One object may be used from several threads. Closing it ends whatever watches.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        api_version: str = "2020-07-01",
+        timeout: float | timedelta = 15.0,
+        first_timeout: float | timedelta = 150.0,
+        resource: str | None = None,
+    ) -> None:
+        self._given = None if endpoint is None else endpoint_url(endpoint)
+        self._protocol = EventsProtocol(
+            api_version=api_version,
+            timeout=_timing.seconds(timeout),
+            first_timeout=_timing.seconds(first_timeout),
+            resource=resource,
+            jitter=random.random,
+        )
+        self._discovery = Discovery()
+        self._connection: Connection | None = None
+        self._connecting = threading.Lock()
+        self._closed = threading.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, and end every watch of this object."""
+        self._closed.set()
+        self._forget()
+
+    def document(self) -> Document:
+        """All events of this moment, with the number that says whether they have changed."""
+        return self._run(self._protocol.read())
+
+    def events(self) -> tuple[Event, ...]:
+        """The events of this moment."""
+        return self.document().events
+
+    def approve(self, *events: Event | str) -> None:
+        """Let these events, or the events of these ids, start before their NotBefore.
+
+        All are approved, or none. An event that was approved before, or has started, is fine.
+        """
+        self._run(self._protocol.approve(*events))
+
+    def me(self) -> Instance:
+        """What the service says this VM is; asked for once."""
+        return self._run(self._protocol.me())
+
+    def watch(
+        self,
+        *,
+        poll: float | timedelta = 1.0,
+        timeout: float | timedelta | None = None,
+        patience: float | timedelta | None = None,
+        only_mine: bool = False,
+        since: Document | None = None,
+    ) -> Iterator[Change]:
+        """Every change of the events, from those that are there now on (or since `since`).
+
+        Looks every `poll`, or as soon as something changes where the service offers that. Ends
+        after `timeout`, if there is one. Goes on through every failure that may pass; with
+        `patience`, one that has lasted so long is raised as UnavailableError. `only_mine` leaves
+        out what does not interrupt this VM.
+        """
+        wishes = Wishes(
+            poll=_timing.seconds(poll),
+            timeout=None if timeout is None else _timing.seconds(timeout),
+            patience=None if patience is None else _timing.seconds(patience),
+            only_mine=only_mine,
+            since=since,
+        )
+        return self._watching(watch(self._protocol, wishes))
+
+    def _watching(self, flow: Flow[None]) -> Iterator[Change]:
+        step = next(flow)
+        while not self._closed.is_set():
+            if isinstance(step, Tell):
+                yield step.change
+            passed = self._take(step)
+            try:
+                step = flow.send(passed)
+            except StopIteration:
+                return
+
+    def _run(self, flow: Flow[T]) -> T:
+        try:
+            step = next(flow)
+            while True:
+                step = flow.send(self._take(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _take(self, step: Step) -> Passed:
+        match step:
+            case Request():
+                return self._connect().exchange(step)
+            case Pause():
+                self._note(step)
+                self._closed.wait(step.seconds)
+            case Tell():
+                pass
+        return _timing.passed()
+
+    def _note(self, pause: Pause) -> None:
+        if pause.because is None:
+            return
+        log_failure(pause)
+        if not self._protocol.has_read:
+            # What was found has never worked: look again, another address may answer by then.
+            self._forget()
+
+    def _connect(self) -> "Connection":
+        with self._connecting:
+            if self._closed.is_set():
+                raise RuntimeError("these scheduled events have been closed")
+            if self._connection is None:
+                from notbefore.client._http import Connection  # noqa: PLC0415 - takes its time
+
+                self._connection = Connection(self._given or self._discovery.find())
+            return self._connection
+
+    def _forget(self) -> None:
+        with self._connecting:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def log_failure(pause: Pause) -> None:
+    """Once for each time that things go wrong; what follows is for whoever looks closely."""
+    level = logging.WARNING if pause.is_first else logging.DEBUG
+    _log.log(level, "scheduled events can't be read, trying again: %s", pause.because)

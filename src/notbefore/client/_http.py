@@ -1,0 +1,147 @@
+"""The SDK's only way to the network: one request, and an Answer or a Lost.
+
+Never through a proxy and never after a redirect: what answers there is not the VM's own service.
+Imported when the first request is made, because importing the HTTP library takes longer than
+many programs run.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+import httpx2
+
+from notbefore import __version__
+from notbefore.client import _timing
+from notbefore.client._steps import Answer, Loss, Lost, Request
+
+LONGEST_BODY: Final = 1024 * 1024
+_CONNECTING: Final = 10.0
+_HEADERS: Final = {
+    "Metadata": "true",
+    "User-Agent": f"notbefore/{__version__}",
+    "Accept": "application/json",
+    # Anything else would have to be unpacked before its size is known.
+    "Accept-Encoding": "identity",
+}
+
+Outcome = Answer | Lost
+
+
+class _OversizedError(Exception):
+    """The body is larger than any document."""
+
+
+class Connection:
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._client = httpx2.Client(
+            headers=_HEADERS, trust_env=False, follow_redirects=False, verify=_trust(endpoint)
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def exchange(self, request: Request) -> Outcome:
+        asked = _timing.monotonic()
+        try:
+            with self._client.stream(
+                request.method,
+                f"{self._endpoint}{request.target}",
+                headers=dict(request.headers),
+                content=request.body,
+                timeout=_timeout(request),
+            ) as response:
+                body = bytearray()
+                for chunk in response.iter_raw():
+                    body += chunk
+                    _check(body, asked, request)
+                return _answer(asked, response.status_code, response.headers, bytes(body))
+        except _FAILURES as error:
+            return _lost(self._endpoint, error)
+
+
+class AsyncConnection:
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._client = httpx2.AsyncClient(
+            headers=_HEADERS, trust_env=False, follow_redirects=False, verify=_trust(endpoint)
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def exchange(self, request: Request) -> Outcome:
+        asked = _timing.monotonic()
+        try:
+            async with (
+                asyncio.timeout(request.timeout),
+                self._client.stream(
+                    request.method,
+                    f"{self._endpoint}{request.target}",
+                    headers=dict(request.headers),
+                    content=request.body,
+                    timeout=_timeout(request),
+                ) as response,
+            ):
+                body = bytearray()
+                async for chunk in response.aiter_raw():
+                    body += chunk
+                    _check(body, asked, request)
+                return _answer(asked, response.status_code, response.headers, bytes(body))
+        except _FAILURES as error:
+            return _lost(self._endpoint, error)
+
+
+_FAILURES: Final = (httpx2.HTTPError, httpx2.StreamError, _OversizedError, TimeoutError)
+
+
+def _timeout(request: Request) -> httpx2.Timeout:
+    return httpx2.Timeout(request.timeout, connect=min(request.timeout, _CONNECTING))
+
+
+def _check(body: bytearray, asked: float, request: Request) -> None:
+    if len(body) > LONGEST_BODY:
+        raise _OversizedError
+    # The library's own limit is for each piece, so a service that dribbles would never reach it.
+    if _timing.monotonic() - asked > request.timeout:
+        raise TimeoutError
+
+
+def _answer(asked: float, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+    passed = _timing.passed()
+    return Answer(
+        now=passed.now,
+        at=passed.at,
+        asked=asked,
+        status=status,
+        headers={name.lower(): value for name, value in headers.items()},
+        body=body,
+    )
+
+
+def _lost(endpoint: str, error: Exception) -> Lost:
+    passed = _timing.passed()
+    loss, reason = _meaning(error)
+    said = f" ({error})" if str(error) else ""
+    return Lost(now=passed.now, at=passed.at, loss=loss, reason=f"{endpoint} {reason}{said}")
+
+
+def _meaning(error: Exception) -> tuple[Loss, str]:
+    match error:
+        case httpx2.ConnectError() | httpx2.ConnectTimeout():
+            return Loss.UNREACHED, "can't be reached"
+        case httpx2.TimeoutException() | TimeoutError():
+            return Loss.TIMED_OUT, "did not answer in time"
+        case _OversizedError():
+            return Loss.OVERSIZED, f"sent more than {LONGEST_BODY} bytes"
+        case _:
+            return Loss.BROKEN, "broke the connection"
+
+
+def _trust(endpoint: str) -> ssl.SSLContext | bool:
+    if endpoint.startswith("https:"):
+        return True
+    # Plain HTTP needs no certificates, and loading them takes longer than a request.
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

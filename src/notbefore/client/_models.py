@@ -1,0 +1,154 @@
+"""What a VM is told, as values: documents, their events, and who the VM itself is.
+
+A service newer than this package may send types, statuses and fields that it has never heard of.
+They are kept, never refused: a handler that has to drain does not care what the interruption is
+called. Values a client doesn't know are strings like any other, and say that they are unknown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Self
+
+
+class _Open(StrEnum):
+    """An enum that keeps values it has never seen, as members without a name of their own."""
+
+    # Not `@override`: typing_extensions would take a good part of what an import may take.
+    @classmethod
+    def _missing_(cls, value: object) -> Any:  # type: ignore[explicit-override]  # as above
+        if not isinstance(value, str):
+            return None
+        for member in cls:
+            if member.value.lower() == value.lower():
+                return member
+        # Made anew each time, so that a service that invents values does not fill our memory.
+        # They are equal because they are strings; only known members may be compared by `is`.
+        unseen = str.__new__(cls, value)
+        unseen._name_ = value
+        unseen._value_ = value
+        return unseen
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this package knows the value."""
+        return self._name_ in type(self).__members__
+
+
+class EventType(_Open):
+    """What is going to happen. `EventType("Blackout")` is a type nobody has told us of yet."""
+
+    FREEZE = "Freeze"
+    """The VM pauses for some seconds; memory and open files are kept."""
+    REBOOT = "Reboot"
+    """The VM restarts; memory is lost."""
+    REDEPLOY = "Redeploy"
+    """The VM moves to another host; memory and temporary disks are lost."""
+    PREEMPT = "Preempt"
+    """The Spot VM is evicted, with about 30 seconds of notice."""
+    TERMINATE = "Terminate"
+    """The VM is deleted."""
+
+
+class EventStatus(_Open):
+    """Where the event stands. One that is over is in no document, so there is no third status."""
+
+    SCHEDULED = "Scheduled"
+    STARTED = "Started"
+
+
+class EventSource(_Open):
+    """Who wants it: the platform, or a user of the VM's subscription."""
+
+    PLATFORM = "Platform"
+    USER = "User"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One planned interruption.
+
+    What an old api-version does not send, or nobody can read, is at its default here; whatever
+    is unknown or unreadable is in `extra` as it came.
+    """
+
+    event_id: str
+    """As it was sent. Ids compare without letter case: see `key`."""
+    type: EventType
+    status: EventStatus
+    resources: tuple[str, ...] = ()
+    """The names of the VMs that are interrupted."""
+    not_before: datetime | None = None
+    """The earliest start without an approval, in UTC; None once started, or where none was sent."""
+    description: str = ""
+    """Empty before api-version 2019-04-01."""
+    source: EventSource | None = None
+    """None before api-version 2019-08-01."""
+    duration: timedelta | None = None
+    """The expected length of the interruption; None where unknown, or before 2020-07-01."""
+    resource_type: str = "VirtualMachine"
+    # Not part of the hash, because what is in it may have none.
+    extra: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> str:
+        """The id as events are compared by."""
+        return self.event_id.lower()
+
+    @property
+    def is_started(self) -> bool:
+        return self.status is EventStatus.STARTED
+
+    def concerns(self, resource: str) -> bool:
+        """Whether the VM of this name is interrupted; names compare without letter case."""
+        wanted = resource.lower()
+        # api-version 2017-03-01 puts an underscore before the names of VMs.
+        return any(name.lower() in {wanted, f"_{wanted}"} for name in self.resources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """All events that are visible at one moment to the VMs that share them."""
+
+    incarnation: int
+    """Rises with every change; may fall when a service that was off for a day comes back."""
+    events: tuple[Event, ...] = ()
+    at: datetime = field(compare=False)
+    """When it was sent, by the service's clock if the answer says so, by ours if not."""
+    extra: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def find(self, event_id: str) -> Event | None:
+        """The event of this id, in any letter case."""
+        wanted = event_id.lower()
+        return next((event for event in self.events if event.key == wanted), None)
+
+    def of(self, resource: str) -> Self:
+        """The same document with only the events that interrupt this VM."""
+        mine = tuple(event for event in self.events if event.concerns(resource))
+        return type(self)(incarnation=self.incarnation, events=mine, at=self.at, extra=self.extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """What a VM is told about itself. What the service does not say is empty."""
+
+    name: str
+    """The name as it is in `Event.resources`; it is not the host name."""
+    vm_id: str = ""
+    resource_id: str = ""
+    scale_set: str = ""
+    resource_group: str = ""
+    subscription_id: str = ""
+    location: str = ""
+    zone: str = ""
+    placement_group_id: str = ""
+    fault_domain: str = ""
+    update_domain: str = ""
+    computer_name: str = ""
+    """The host name."""
+    priority: str = ""
+    """`Spot` for a VM that may be preempted."""
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """The rest of the `compute` part, as it came."""
