@@ -1,6 +1,5 @@
 """How clients find the cloud, its subscriptions, locations, providers and sizes."""
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
@@ -10,16 +9,10 @@ from notbefore.service.fleet_kinds import FleetPlan, VirtualMachine
 from notbefore.service.identities import TENANT_ID
 from tests.builders import OPERATOR
 from tests.control.arm.asking import ROOT, SUBSCRIPTION
-from tests.control.arm.emulator import Emulator, emulator
+from tests.control.arm.emulator import Emulator
 
 HERE: Final = f"/subscriptions/{SUBSCRIPTION}"
 ELSEWHERE: Final = "11111111-2222-3333-4444-555555555555"
-
-
-@pytest.fixture
-async def arm(anyio_backend: object) -> AsyncIterator[Emulator]:
-    async with emulator() as running:
-        yield running
 
 
 async def test_the_cloud_is_described_to_whoever_asks_by_the_name_they_use(arm: Emulator) -> None:

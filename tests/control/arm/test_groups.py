@@ -1,6 +1,5 @@
 """Resource groups: made, shown, listed with what is in them, and deleted with it."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from notbefore.service.fleet_kinds import FleetPlan, ScaleSet, VirtualMachine
 from notbefore.service.ports import HistoryFilter
 from tests.builders import OPERATOR
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION
-from tests.control.arm.emulator import COMPUTE, GROUP, Emulator, emulator
+from tests.control.arm.emulator import COMPUTE, GROUP, Emulator
 
 GROUPS: Final = f"/subscriptions/{SUBSCRIPTION}/resourceGroups"
 NETWORKS: Final = f"{GROUP}/providers/Microsoft.Network/virtualNetworks"
@@ -19,12 +18,6 @@ MINUTE: Final = timedelta(minutes=1)
 TOLD: Final = {
     "terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT5M"},
 }
-
-
-@pytest.fixture
-async def arm(anyio_backend: object) -> AsyncIterator[Emulator]:
-    async with emulator() as running:
-        yield running
 
 
 async def test_a_group_is_given_back_as_it_was_put(arm: Emulator) -> None:
