@@ -13,7 +13,7 @@ from notbefore.control.arm.errors import ArmError, bad_request
 
 _TOKEN: Final = re.compile(r"\s*(?:('(?:[^']|'')*')|(\d{1,9})|([A-Za-z_]\w*)|([()\[\],.]))\s*")
 _DEEPEST: Final = 32
-_MOST_VALUES: Final = 300_000
+_MOST_VALUES: Final = 100_000
 _TEXT_AS_VALUES: Final = 16
 """So many characters that an expression yields count as one value."""
 
