@@ -89,10 +89,11 @@ async def test_the_usual_timeout_is_five_minutes(web: Emulator) -> None:
 
 async def test_what_a_client_says_beyond_what_is_understood_is_kept(arm: Emulator) -> None:
     await arm.good("PUT", WEB, a_set(overprovision=False, zoneBalance=True))
-    await arm.good("PUT", WEB, {"plan": {"name": "x"}})
+    await arm.good("PUT", WEB, {"plan": {"name": "x"}, "dependsOn": ["y"]})
 
     shown = await arm.good("GET", WEB)
 
+    assert "dependsOn" not in shown
     assert shown["properties"]["zoneBalance"] is True
     assert shown["properties"]["overprovision"] is False
     assert shown["plan"] == {"name": "x"}

@@ -54,6 +54,9 @@ _DERIVED: Final = (
     "name",
     "type",
     "etag",
+    # What a template says of a resource, and is none of its own.
+    "apiVersion",
+    "dependsOn",
     "sku.capacity",
     "properties.provisioningState",
     "properties.uniqueId",
