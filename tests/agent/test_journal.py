@@ -1,0 +1,104 @@
+"""The journal keeps every fact through crashes, and nothing that was never true."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from notbefore.agent.journal import (
+    KEPT,
+    Began,
+    Finished,
+    Gone,
+    Journal,
+    JournalError,
+    Planned,
+    Seen,
+)
+from notbefore.agent.model import Phase, Turn
+from tests.agent.journeys import EVENT, Journey, a_plan, a_sighting, a_step
+from tests.builders import NOON
+
+PLANNED = Planned(
+    event_id=EVENT, at=NOON, sighting=a_sighting(), plan=a_plan(a_step(has_undo=True))
+)
+TURN = Turn(Phase.PREPARE, "drain")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "journal"
+
+
+def test_what_was_written_is_there_after_a_restart(path: Path) -> None:
+    journey = Journey(a_plan(a_step(has_undo=True), recover=(a_step("check"),)))
+    journey.go()
+    journey.tell(Gone(event_id=EVENT, at=NOON))
+    journey.go()
+
+    with Journal(path) as journal:
+        for fact in journey.facts:
+            journal.write(fact)
+    with Journal(path) as journal:
+        assert journal.events == {EVENT: journey.progress}
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_line_that_a_crash_cut_short_was_never_true(path: Path, cut: int) -> None:
+    """I23."""
+    with Journal(path) as journal:
+        before = journal.write(PLANNED)
+        journal.write(Began(event_id=EVENT, at=NOON, turn=TURN))
+    path.write_bytes(path.read_bytes()[:-cut])
+
+    with Journal(path) as journal:
+        assert journal.events[EVENT] == before
+        journal.write(Began(event_id=EVENT, at=NOON, turn=TURN))
+    with Journal(path) as journal:
+        assert journal.events[EVENT].begun == {TURN}
+
+
+def test_a_line_that_says_nothing_stops_the_agent_and_says_where(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.write(PLANNED)
+    path.write_bytes(b"nonsense\n" + path.read_bytes())
+
+    with pytest.raises(JournalError, match="line 1"), Journal(path):
+        pass
+
+
+def test_a_fact_about_nothing_is_refused_and_not_kept(path: Path) -> None:
+    with Journal(path) as journal:
+        with pytest.raises(JournalError):
+            journal.write(Seen(event_id=EVENT, at=NOON, sighting=a_sighting()))
+        assert journal.events == {}
+    assert path.read_bytes() == b""
+
+
+def test_nothing_is_written_to_a_journal_that_is_not_open(path: Path) -> None:
+    with pytest.raises(JournalError, match="not open"):
+        Journal(path).write(PLANNED)
+
+
+def test_what_cannot_be_opened_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(JournalError, match="can't open"), Journal(tmp_path / "file" / "journal"):
+        pass
+
+
+@pytest.mark.parametrize(("later", "remembered"), [(KEPT, True), (2 * KEPT, False)])
+def test_finished_events_are_forgotten_after_a_while(
+    path: Path, later: timedelta, remembered: bool
+) -> None:
+    other = "0000000B-0000-4000-8000-000000000000"
+    with Journal(path) as journal:
+        journal.write(PLANNED)
+        journal.write(Finished(event_id=EVENT, at=NOON))
+        journal.write(
+            Planned(event_id=other, at=NOON + later, sighting=PLANNED.sighting, plan=PLANNED.plan)
+        )
+
+    with Journal(path) as journal:
+        assert (EVENT in journal.events) is remembered
+        assert other in journal.events

@@ -1,0 +1,212 @@
+"""What the agent does next, for everything that can have happened."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notbefore.agent.journal import Gone, Seen
+from notbefore.agent.model import Approve, Leader, Phase, Plan, Turn, Verdict
+from notbefore.agent.plan import MARGIN, Wait, left_out
+from tests.agent.journeys import EVENT, ME, Journey, a_plan, a_sighting, a_step
+from tests.builders import MINUTE, NOON, SECOND
+
+PREPARE, UNDO, RECOVER = Phase.PREPARE, Phase.UNDO, Phase.RECOVER
+GONE = Gone(event_id=EVENT, at=NOON)
+STARTED = Seen(event_id=EVENT, at=NOON, sighting=a_sighting(is_started=True, not_before=None))
+
+
+def test_it_prepares_approves_and_after_the_event_puts_back_and_recovers() -> None:
+    """I30."""
+    plan = a_plan(
+        a_step("drain", has_undo=True), a_step("stop", has_undo=True), recover=(a_step("check"),)
+    )
+    journey = Journey(plan)
+
+    assert journey.go() == Wait(why="the event to start: it is approved")
+    assert journey.ran == [(PREPARE, "drain"), (PREPARE, "stop")]
+    journey.tell(STARTED)
+    assert journey.go() == Wait(why="the event to be over")
+    journey.tell(GONE)
+    assert journey.go() is None
+
+    assert journey.ran[2:] == [(UNDO, "stop"), (UNDO, "drain"), (RECOVER, "check")]
+    assert journey.approvals == 1
+    assert journey.progress.is_finished
+
+
+@pytest.mark.parametrize(
+    ("approve", "required", "verdict", "approves"),
+    [
+        (Approve.WHEN_READY, True, Verdict.DONE, True),
+        (Approve.WHEN_READY, True, Verdict.FAILED, False),
+        (Approve.WHEN_READY, True, Verdict.TIMED_OUT, False),
+        (Approve.WHEN_READY, False, Verdict.FAILED, True),
+        (Approve.WHEN_READY, False, Verdict.VETOED, False),
+        (Approve.ALWAYS, True, Verdict.FAILED, True),
+        (Approve.ALWAYS, True, Verdict.VETOED, False),
+        (Approve.NEVER, True, Verdict.DONE, False),
+    ],
+)
+def test_it_approves_when_its_policy_says_so(
+    approve: Approve, required: bool, verdict: Verdict, approves: bool
+) -> None:
+    """I30: never after a failed hook, unless the policy says so."""
+    plan = a_plan(a_step(required=required), approve=approve)
+    journey = Journey(plan, verdict=lambda _: verdict)
+
+    journey.go()
+
+    assert journey.approvals == approves
+
+
+def test_what_failed_may_have_done_half_its_work_and_is_undone() -> None:
+    journey = Journey(a_plan(a_step(has_undo=True)), verdict=lambda _: Verdict.FAILED)
+    journey.go()
+    journey.tell(GONE)
+
+    journey.go()
+
+    assert Turn(UNDO, "drain") in journey.ran
+
+
+def test_a_canceled_event_is_undone_as_far_as_it_was_prepared() -> None:
+    journey = Journey(a_plan(a_step("one", has_undo=True), a_step("two", has_undo=True)))
+    journey.go(dies_after=2)
+    journey.tell(GONE)
+
+    journey.go()
+
+    assert journey.ran == [(PREPARE, "one"), (UNDO, "one")]
+    assert journey.progress.is_finished
+
+
+def test_once_the_event_has_started_nothing_more_is_prepared() -> None:
+    journey = Journey(a_plan(a_step()), a_sighting(is_started=True, not_before=None))
+
+    journey.go()
+
+    assert journey.ran == []
+    assert journey.approvals == 0
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+def test_hooks_are_ended_before_not_before_comes() -> None:
+    journey = Journey(a_plan(a_step(timeout=MINUTE)), a_sighting(not_before=NOON + 30 * SECOND))
+
+    journey.go()
+
+    assert journey.limits[Turn(PREPARE, "drain")] == 30 * SECOND - MARGIN
+
+
+def test_where_time_is_short_steps_go_in_the_declared_order() -> None:
+    steps = (
+        a_step("drain", timeout=10 * SECOND, cut=0),
+        a_step("copy", timeout=MINUTE, cut=2, required=False),
+        a_step("tell", timeout=10 * SECOND, cut=1, required=False),
+    )
+    journey = Journey(a_plan(*steps), a_sighting(not_before=NOON + 30 * SECOND))
+
+    journey.go()
+
+    assert journey.ran == [(PREPARE, "drain"), (PREPARE, "tell")]
+    assert journey.approvals == 1
+
+
+def test_a_required_step_without_time_keeps_the_event_from_being_approved() -> None:
+    journey = Journey(a_plan(a_step()), a_sighting(not_before=NOON))
+
+    wait = journey.go(now=NOON)
+
+    assert journey.ran == []
+    assert wait == Wait(why="NotBefore: step 'drain' is required and was skipped")
+
+
+@given(st.lists(st.tuples(st.integers(1, 100), st.integers(0, 3)), max_size=6), st.integers(0, 300))
+def test_what_is_kept_fits_or_could_not_be_cut(shapes: list[tuple[int, int]], seconds: int) -> None:
+    steps = [
+        a_step(f"s{n}", timeout=timedelta(seconds=takes), cut=cut)
+        for n, (takes, cut) in enumerate(shapes)
+    ]
+    left = timedelta(seconds=seconds)
+
+    out = left_out(steps, left)
+
+    kept = [step for step in steps if step not in out]
+    assert sum((s.takes for s in kept), MARGIN) <= left or all(s.cut == 0 for s in kept)
+    assert all(step.cut for step in out)
+    assert not out or min(s.cut for s in out) >= max((s.cut for s in kept), default=0)
+
+
+# --- several agents ------------------------------------------------------------------------------
+
+
+def test_only_the_agent_of_the_first_vm_approves_where_it_leads() -> None:
+    plan = a_plan(leader=Leader.FIRST_RESOURCE)
+
+    leading = Journey(plan, a_sighting(resources=(ME.upper(), "web_1")))
+    following = Journey(plan, a_sighting(resources=("web_1", ME)))
+
+    leading.go()
+    assert "web_1" in str(following.go())
+    assert (leading.approvals, following.approvals) == (1, 0)
+
+
+def test_the_last_agent_to_be_ready_approves() -> None:
+    journey = Journey(a_plan(leader=Leader.ALL_READY), a_sighting(resources=(ME, "web_1")))
+
+    assert journey.go() == Wait(why="the agents of web_1 to be ready")
+    assert journey.progress.reported_ready
+    journey.go(ready=["WEB_1"])
+
+    assert journey.approvals == 1
+
+
+# --- crashes -------------------------------------------------------------------------------------
+
+names = st.lists(st.sampled_from("abcd"), unique=True, max_size=3)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    prepare = [
+        a_step(name, required=draw(st.booleans()), has_undo=draw(st.booleans()))
+        for name in draw(names)
+    ]
+    recover = tuple(a_step(name) for name in draw(names))
+    return a_plan(*prepare, recover=recover, approve=draw(st.sampled_from(Approve)))
+
+
+@given(
+    plans(),
+    st.lists(st.integers(0, 5), max_size=8),
+    st.sampled_from(["early", "started", "late"]),
+    st.sampled_from([Verdict.DONE, Verdict.FAILED, Verdict.TIMED_OUT, Verdict.VETOED]),
+)
+def test_whatever_dies_each_hook_runs_once_at_most_and_all_is_put_back(
+    plan: Plan, deaths: list[int], end: str, verdict: Verdict
+) -> None:
+    """I30: for any crashes, at any point, before and after the event."""
+    journey = Journey(plan, verdict=lambda _: verdict)
+    lives = [*deaths, None]
+    half = len(lives) // 2 if end != "early" else 0
+    for life in lives[:half]:
+        journey.go(dies_after=life)
+    if end == "started":
+        journey.tell(STARTED)
+    journey.tell(GONE)
+    for life in lives[half:]:
+        journey.go(dies_after=life)
+    journey.go()
+
+    assert journey.progress.is_finished
+    assert all(count == 1 for count in Counter(journey.ran).values())
+    prepared = {turn.step for turn in journey.ran if turn.phase is PREPARE}
+    undone = {turn.step for turn in journey.ran if turn.phase is UNDO}
+    assert undone == {step.name for step in plan.prepare if step.has_undo} & prepared
+    assert {t.step for t in journey.ran if t.phase is RECOVER} == {s.name for s in plan.recover}
+    assert journey.approvals <= 1
