@@ -125,8 +125,8 @@ _RULES: Final = (
     Mutant(
         name="announced-to-nobody",
         file="core/lifecycle.py",
-        old="announced=scope.active,\n        approval=",
-        new="announced=True,\n        approval=",
+        old="announced=scope.active and not plan.silent,",
+        new="announced=not plan.silent,",
         breaks="I28: a scope that nobody reads gets notice all the same",
         tests=(MACHINE,),
     ),
@@ -192,8 +192,8 @@ _SERVICE: Final = (
     Mutant(
         name="foreign-scope-approved",
         file="service/approving.py",
-        old="self._approve(tx, caller.scope_id, event_ids, by)",
-        new="self._approve(tx, (tx.event([*event_ids][0]) or caller).scope_id, event_ids, by)",
+        old="approve(tx, caller.scope_id, event_ids,",
+        new="approve(tx, (tx.event([*event_ids][0]) or caller).scope_id, event_ids,",
         breaks="I9, I12: a VM approves an event of another scope",
         tests=(MACHINE,),
     ),
@@ -216,8 +216,8 @@ _SERVICE: Final = (
     Mutant(
         name="last-approval-not-noticed",
         file="service/deciding.py",
-        old="if isinstance(fact, Approved | Canceled)",
-        new="if isinstance(fact, Canceled)",
+        old="_AGREEMENTS: Final = (Approved, Canceled)",
+        new="_AGREEMENTS: Final = (Canceled,)",
         breaks="I16: maintenance does not begin when the last scope approves",
         tests=(MACHINE,),
     ),

@@ -7,7 +7,7 @@ it is answered after the Board has heard.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from notbefore.core import maintenance
 from notbefore.core.change import Change
@@ -25,6 +25,8 @@ from notbefore.service.ports import (
 )
 
 T = TypeVar("T")
+_AGREEMENTS: Final = (Approved, Canceled)
+"""What maintenance may have waited for."""
 
 
 class Decider:
@@ -74,9 +76,9 @@ def save(tx: Transaction, change: Change, *, by: Actor) -> None:
 
 
 def _maintenance_moved_by(change: Change) -> list[MaintenanceId]:
-    moved = dict.fromkeys(
+    moved = [
         fact.event.maintenance
         for fact in change.transitions
-        if isinstance(fact, Approved | Canceled)
-    )
-    return [work for work in moved if work is not None]
+        if isinstance(fact, _AGREEMENTS) and fact.event.maintenance is not None
+    ]
+    return list(dict.fromkeys(moved))

@@ -47,13 +47,15 @@ class _Vms(NamedTuple):
 
 
 _NO_VMS: Final = _Vms()
+_ENDINGS: Final = (Completed, Canceled)
 
 
 def between(before: Scope, change: Change) -> Delta | None:
     """None where there is nothing to write."""
     after = change.scope
     vms = _NO_VMS if after.resources is before.resources else _between_vms(before, after)
-    if before == after and not vms.order and not change.transitions:
+    # In this order: comparing two scopes takes as long as all the rest.
+    if not change.transitions and not vms.order and before == after:
         return None
     records = tuple(_records(before, change))
     return Delta(
@@ -134,10 +136,12 @@ def _between_vms(before: Scope, after: Scope) -> _Vms:
 
 def _records(before: Scope, change: Change) -> Iterator[EventRecord]:
     after = change.scope
+    if after.events is before.events:
+        return
     ended = {
         fact.event.id: fact
         for fact in change.transitions
-        if isinstance(fact, Completed | Canceled) and fact.event.id not in after.events
+        if isinstance(fact, _ENDINGS) and fact.event.id not in after.events
     }
     for event_id in before.events:
         if event_id not in after.events and event_id not in ended:
@@ -147,7 +151,8 @@ def _records(before: Scope, change: Change) -> Iterator[EventRecord]:
             scope_id=after.id, event=fact.event, ended_at=fact.at, end_reason=facts.cause(fact)
         )
     for event in after.events.values():
-        if event != before.events.get(event.id):
+        former = before.events.get(event.id)
+        if former is not event and former != event:
             yield EventRecord(scope_id=after.id, event=event)
 
 

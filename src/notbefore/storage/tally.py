@@ -28,8 +28,9 @@ class Tally:
         is_first = scope.id not in self._scopes
         saved = Saved(scope=scope, revision=before.revision + is_first)
         self._scopes[scope.id] = saved
-        # The incarnation follows from the events. What befalls VMs alone is in no document.
-        if scope.events != former.events or scope.active != former.active:
+        # What befalls VMs alone is in no document.
+        is_moved = scope.incarnation != former.incarnation or scope.active != former.active
+        if is_moved or scope.events != former.events:
             self._shown.add(scope.id)
         self._transitions += delta.transitions
         for name in delta.removed:
