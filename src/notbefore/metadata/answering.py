@@ -147,6 +147,13 @@ class Answers:
         # A wait always ends in a document, so that whoever waited knows where things stand.
         return page.rendered(ask.want.version).document
 
+    def from_page(self, page: Page[Rendered], want: ReadEvents) -> Response:
+        """The document of a page that may not be the newest."""
+        self._counts.documents += 1
+        rendered = page.rendered(want.version)
+        is_known = bool(want.known_tags) and rendered.matches(want.known_tags)
+        return rendered.unmodified if is_known else rendered.document
+
     async def later(self, ask: Ask, peer: Peer) -> Response:
         caller = self._identity.caller(peer, ask.vm)
         if caller is None:

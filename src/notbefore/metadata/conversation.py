@@ -14,6 +14,7 @@ from math import inf
 from notbefore.metadata import errors
 from notbefore.metadata.answering import HELD
 from notbefore.metadata.asks import Ask, judge
+from notbefore.metadata.faulting import RESET, Reset
 from notbefore.metadata.refusals import Reason, Refusal
 from notbefore.metadata.requests import Phase, Request, RequestParser
 from notbefore.metadata.responses import CONTINUE, Persistence, Response
@@ -85,11 +86,14 @@ class Conversation:
         """Answer what can be answered, and then see what to wait for."""
         while self._asks and self._is_free():
             ask = self._asks.popleft()
+            if self._around.faulting.concerns(ask):
+                self.answer_faultily(ask)
+                continue
             response = self._answer_at_once(ask)
             if response is None:
                 self.answer_later(ask)
             elif response is HELD:
-                self._stream.hold(ask)
+                self._hold(ask)
             else:
                 self._answer(response, ask)
         if self._stream.is_closing:
@@ -121,16 +125,51 @@ class Conversation:
             response = errors.refused(errors.FAILED)
         finally:
             self._task = None
+        self._conclude(response, ask)
+
+    def answer_faultily(self, ask: Ask) -> None:
+        """Answer once it is known what is to go wrong with that, if anything."""
+        self._task = asyncio.create_task(self._answer_faultily(ask))
+        self._wait_for_more()
+
+    async def _answer_faultily(self, ask: Ask) -> None:
+        around, peer = self._around, self._stream.peer
+        response: Response | Reset
+        try:
+            response = await around.faulting.answer(ask, peer, around.monotonic)
+        except Exception:  # noqa: BLE001  # as above
+            _log.exception("a request failed")
+            response = errors.refused(errors.FAILED)
+        finally:
+            self._task = None
+        if response is not RESET:
+            self._conclude(response, ask)
+            return
+        self._witness(ask, None)
+        self._stream.reset()
+
+    def _conclude(self, response: Response, ask: Ask) -> None:
         if self._stream.is_closing:
             return
         if response is HELD:
-            self._stream.hold(ask)
+            self._hold(ask)
         else:
             self._answer(response, ask)
         self.go_on()
 
+    def _hold(self, ask: Ask) -> None:
+        self._witness(ask, None)
+        self._stream.hold(ask)
+
+    def _witness(self, ask: Ask, status: int | None) -> None:
+        if self._around.witness is not None:
+            caller = self._around.identity.caller(self._stream.peer, ask.vm)
+            self._around.witness(caller, ask, status)
+
     def _answer(self, response: Response, ask: Ask) -> None:
-        persistence = Persistence.CLOSED if self._is_stopping else ask.persistence
+        self._witness(ask, response.status)
+        is_last = self._is_stopping or response.is_cut
+        persistence = Persistence.CLOSED if is_last else ask.persistence
         if persistence is Persistence.CLOSED:
             self._is_deaf = True
             self._asks.clear()

@@ -3,6 +3,7 @@
 A document is rendered once per change and api-version; after that a poll costs one join.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import IntEnum
@@ -30,6 +31,10 @@ LONGEST_WAIT: Final = timedelta(minutes=5)
 _LONG_POLL: Final = {"NotBefore-Wait": format_duration(LONGEST_WAIT)}
 
 
+_END: Final = b"\r\n\r\n"
+_LENGTH: Final = re.compile(rb"(Content-Length: )\d+")
+
+
 class Persistence(IntEnum):
     """What becomes of the connection after the answer, and how the answer says so."""
 
@@ -46,22 +51,22 @@ _CONNECTION: Final[Mapping[Persistence, str]] = {
 }
 
 
-def _heads(status: HTTPStatus) -> tuple[bytes, ...]:
+def _heads(status: int, phrase: str) -> tuple[bytes, ...]:
     """The bytes before the Date, by Persistence."""
-    first = f"HTTP/1.1 {status.value} {status.phrase}\r\nServer: {_SERVER}\r\n"
+    first = f"HTTP/1.1 {status} {phrase}\r\nServer: {_SERVER}\r\n"
     return tuple(
         f"{first}{connection}Date: ".encode() for _, connection in sorted(_CONNECTION.items())
     )
 
 
-_HEADS: Final = {status: _heads(status) for status in HTTPStatus}
+_HEADS: Final = {status.value: _heads(status.value, status.phrase) for status in HTTPStatus}
 
 
 class Response:
-    __slots__ = ("_date", "_heads", "_tail", "_whole", "is_document", "reason", "status")
+    __slots__ = ("_date", "_heads", "_tail", "_whole", "is_cut", "is_document", "reason", "status")
 
     def __init__(
-        self, status: HTTPStatus, body: bytes | None, headers: Mapping[str, str] | None = None
+        self, status: int, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> None:
         """A body of None is for answers that have none by definition, and so no length either."""
         fields = dict(headers or {})
@@ -71,10 +76,12 @@ class Response:
         self.status = status
         self.reason = ""
         """Why the request was turned down, in a word; empty where it was not."""
+        self.is_cut = False
+        """Whether the connection has to end with it, because it lacks its own end."""
         self.is_document = False
         """Whether it shows a scope's document, or says that the caller has it already."""
         self._date = b""
-        self._heads = _HEADS[status]
+        self._heads = _HEADS.get(status) or _heads(status, "Unknown")
         self._tail = f"{lines}\r\n\r\n".encode("latin-1") + (body or b"")
         self._whole = b""
 
@@ -86,6 +93,25 @@ class Response:
             self._whole = b"".join((self._heads[Persistence.KEPT], date, self._tail))
             self._date = date
         return self._whole
+
+    def emptied(self) -> "Response":
+        """The same without a body."""
+        fields, end, _ = self._tail.partition(_END)
+        return self._with(_LENGTH.sub(b"\\g<1>0", fields) + end)
+
+    def cut(self) -> "Response":
+        """The first half of the body, or of the headers where there is none."""
+        fields, end, body = self._tail.partition(_END)
+        half = fields[: len(fields) // 2] if not body else fields + end + body[: len(body) // 2]
+        response = self._with(half)
+        response.is_cut = True
+        return response
+
+    def _with(self, tail: bytes) -> "Response":
+        response = Response(self.status, None)
+        response.reason = self.reason
+        response._tail = tail
+        return response
 
 
 class Rendered:

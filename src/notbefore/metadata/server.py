@@ -12,15 +12,17 @@ from typing import Final, Self
 from notbefore.metadata.answering import Answers
 from notbefore.metadata.conversation import Conversation
 from notbefore.metadata.counts import Counts
+from notbefore.metadata.faulting import Faulting
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import DateLine, Rendered
-from notbefore.metadata.stream import Stream, Surroundings
+from notbefore.metadata.stream import Stream, Surroundings, Witness
 from notbefore.metadata.waiting import Waiting
 from notbefore.service.addresses import plain_address
 from notbefore.service.board import Board
+from notbefore.service.faults import Faults, FaultSource
 from notbefore.service.ports import Approver, Clock, Directory, Reader, TokenIssuer
 
 _log = logging.getLogger(__name__)
@@ -49,11 +51,14 @@ class MetadataServer:
         counts: Counts | None = None,
         monotonic: Callable[[], float] | None = None,
         issuer: TokenIssuer | None = None,
+        faults: FaultSource | None = None,
+        witness: Witness | None = None,
     ) -> None:
         """`listener` is a socket that listens already, instead of the options' address.
 
         `monotonic` measures deadlines and rates, in seconds; the event loop's own if None.
-        Without an `issuer` VMs get no tokens.
+        Without an `issuer` VMs get no tokens, and without `faults` what they are due. With a
+        `witness` every request is read as if for the first time, and so takes longer.
         """
         self._board = board
         self._directory = directory
@@ -62,6 +67,10 @@ class MetadataServer:
         self._clock = clock
         self._options = options
         self._listener = listener
+        self._faults = faults or Faults(allowed=False)
+        self._witness = witness
+        if witness is not None:
+            recognition = Recognition(most=0)
         self._recognition = recognition or Recognition()
         self._monotonic = monotonic
         self._issuer = issuer
@@ -170,23 +179,25 @@ class MetadataServer:
         identity = Identity(self._directory, self._options)
         waiting: Waiting[Stream] = Waiting(loop)
         self._board.watch(waiting.changed)
+        answers = Answers(
+            board=self._board,
+            directory=self._directory,
+            identity=identity,
+            reader=self._reader,
+            approver=self._approver,
+            clock=self._clock,
+            counts=self.counts,
+            date_line=self._date_line,
+            rate_limit=self._rate_limit,
+            options=self._options,
+            issuer=self._issuer,
+        )
         around = Surroundings(
             loop=loop,
-            answers=Answers(
-                board=self._board,
-                directory=self._directory,
-                identity=identity,
-                reader=self._reader,
-                approver=self._approver,
-                clock=self._clock,
-                counts=self.counts,
-                date_line=self._date_line,
-                rate_limit=self._rate_limit,
-                options=self._options,
-                issuer=self._issuer,
-            ),
+            answers=answers,
             board=self._board,
             counts=self.counts,
+            faulting=Faulting(self._faults, answers=answers, board=self._board, identity=identity),
             directory=self._directory,
             identity=identity,
             rate_limit=self._rate_limit,
@@ -199,6 +210,7 @@ class MetadataServer:
             header_deadline=self._options.header_deadline.total_seconds(),
             idle_timeout=self._options.idle_timeout.total_seconds(),
             converse=lambda stream: Conversation(around, stream),
+            witness=self._witness,
         )
         return around
 

@@ -9,9 +9,11 @@ the other would not.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -22,6 +24,7 @@ from notbefore.metadata import errors
 from notbefore.metadata.answering import HELD, Answers
 from notbefore.metadata.asks import Ask
 from notbefore.metadata.counts import Counts
+from notbefore.metadata.faulting import Faulting
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
@@ -29,7 +32,7 @@ from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import DateLine, Persistence, Rendered, Response
 from notbefore.metadata.waiting import Waiting
 from notbefore.service.board import Board
-from notbefore.service.ports import Directory
+from notbefore.service.ports import Caller, Directory
 
 if TYPE_CHECKING:
     from notbefore.metadata.conversation import Conversation
@@ -37,6 +40,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 4096
+
+Witness = Callable[[Caller | None, Ask, int | None], None]
+"""Is told of each request: whose it was, what it asked, and the status of the answer.
+
+None instead of a status stands for no answer: none at all, or none before something changes.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +56,7 @@ class Surroundings:
     answers: Answers
     board: Board[Rendered]
     counts: Counts
+    faulting: Faulting
     directory: Directory
     identity: Identity
     rate_limit: RateLimit | None
@@ -59,6 +69,7 @@ class Surroundings:
     header_deadline: float
     idle_timeout: float
     converse: "Callable[[Stream], Conversation]"
+    witness: Witness | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +170,9 @@ class Stream:
     def _poll(self, chunk: bytes, ask: Ask) -> None:
         """Answer bytes that were read before, on this connection or another."""
         around = self._around
+        if around.faulting.is_active:
+            self._in_conversation().answer_faultily(ask)
+            return
         now = around.monotonic()
         self.deadline = now + around.idle_timeout
         try:
@@ -333,6 +347,16 @@ class Stream:
             self.abort()
         finally:
             connected.detach()
+
+    def reset(self) -> None:
+        """Close so that the other end is told of a failure, not of an end."""
+        if self._fd >= 0:
+            connected = socket.socket(fileno=self._fd)
+            linger = struct.pack("ii", 1, 0)
+            with contextlib.suppress(OSError):
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connected.detach()
+        self.abort()
 
     def close(self) -> None:
         """Close as soon as all that was written is sent."""

@@ -69,3 +69,37 @@ class BadStepError(RefusalError):
             f"a step of {format_duration(by)} is not above zero and up to {longest.days} days"
         )
         self.by = by
+
+
+class FaultsForbiddenError(RefusalError):
+    field = "mode"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server tells real VMs of real events, and makes no faults:"
+            " an emulator does, which is what 'notbefore serve' starts without --mode service"
+        )
+
+
+class BadFaultError(RefusalError):
+    """A fault whose parts don't go together."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field  # type: ignore[misc]  # which part is at fault differs
+
+
+class TooManyFaultsError(RefusalError):
+    field = "faults"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"there are {most} faults already, the most there may be: remove some")
+        self.most = most
+
+
+class UnknownFaultError(RefusalError):
+    field = "fault_id"
+
+    def __init__(self, fault_id: str) -> None:
+        super().__init__(f"no fault has the id {fault_id!r}")
+        self.fault_id = fault_id
