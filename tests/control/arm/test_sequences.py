@@ -115,7 +115,7 @@ class ArmCalls(RuleBasedStateMachine):
         return self.run(ask(lambda snapshot: Looked(snapshot, self.operations)))
 
     def call(self, method: str, path: str, body: object = None) -> httpx2.Response:
-        """I8: whatever is refused has changed nothing."""
+        """Whatever is refused has changed nothing."""
         before = self.look().as_values()
         response = self.run(self.arm.ask(method, path, body))
         assert response.status_code < 500, response.text
