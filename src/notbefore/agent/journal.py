@@ -35,6 +35,8 @@ class Planned(Fact, frozen=True):
 
     sighting: Sighting
     plan: Plan
+    boot: str = ""
+    """The VM's boot id then: another one later means that it was restarted since."""
 
 
 class Began(Fact, frozen=True):
@@ -72,7 +74,7 @@ class JournalError(Exception):
 def told(progress: Progress | None, fact: AnyFact) -> Progress:
     """What is known of an event once one more fact is."""
     if isinstance(fact, Planned):
-        return Progress(sighting=fact.sighting, plan=fact.plan)
+        return Progress(sighting=fact.sighting, plan=fact.plan, boot=fact.boot)
     if progress is None:
         raise JournalError(f"the journal speaks of event {fact.event_id} before it was planned for")
     match fact:

@@ -125,6 +125,8 @@ class Progress:
 
     sighting: Sighting
     plan: Plan
+    boot: str = ""
+    """The VM's boot id when the event was first seen; empty for unknown."""
     begun: frozenset[Turn] = frozenset()
     """Runs that have begun and of whose end nothing is known."""
     outcomes: Mapping[Turn, HookOutcome] = field(default_factory=dict)

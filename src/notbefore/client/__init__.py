@@ -19,6 +19,7 @@ from notbefore.client._errors import (
     UnsupportedVersionError,
 )
 from notbefore.client._models import (
+    Contact,
     Document,
     Event,
     EventSource,
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncScheduledEvents",
     "Change",
     "ChangeKind",
+    "Contact",
     "Document",
     "Ending",
     "EndpointNotFoundError",

@@ -10,7 +10,7 @@ from notbefore.client import _timing
 from notbefore.client._changes import Change
 from notbefore.client._client import log_failure
 from notbefore.client._discovery import Discovery, endpoint_url
-from notbefore.client._models import Document, Event, Instance
+from notbefore.client._models import Contact, Document, Event, Instance
 from notbefore.client._protocol import EventsProtocol
 from notbefore.client._steps import Flow, Passed, Pause, Request, Step, Tell
 from notbefore.client._watching import Wishes, watch
@@ -83,6 +83,12 @@ class AsyncScheduledEvents:
     async def me(self) -> Instance:
         """What the service says this VM is; asked for once."""
         return await self._run(self._protocol.me())
+
+    def contact(self) -> Contact:
+        """How the service was doing when it was asked last; asks nothing."""
+        connection = self._connection
+        endpoint = self._given if connection is None else connection.endpoint
+        return self._protocol.contact(endpoint=endpoint, now=_timing.monotonic())
 
     def watch(
         self,

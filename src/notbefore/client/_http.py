@@ -35,7 +35,7 @@ class _OversizedError(Exception):
 
 class Connection:
     def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+        self.endpoint = self._endpoint = endpoint
         self._client = httpx2.Client(
             headers=_HEADERS, trust_env=False, follow_redirects=False, verify=_trust(endpoint)
         )
@@ -64,7 +64,7 @@ class Connection:
 
 class AsyncConnection:
     def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+        self.endpoint = self._endpoint = endpoint
         self._client = httpx2.AsyncClient(
             headers=_HEADERS, trust_env=False, follow_redirects=False, verify=_trust(endpoint)
         )

@@ -130,6 +130,23 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contact:
+    """How the service was doing when it was asked last."""
+
+    endpoint: str | None
+    """None while it is not known."""
+    at: datetime | None
+    """The service's time when it last said what the document is, or that it has not changed."""
+    age: timedelta | None
+    """How long ago that was, by a clock that only goes forward; None for never."""
+    incarnation: int | None
+    wait: timedelta
+    """How long the service may hold a request in silence, all being well."""
+    trouble: Exception | None
+    """Why the last request of a watch failed; None if it did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """What a VM is told about itself. What the service does not say is empty."""
 

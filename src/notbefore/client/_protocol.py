@@ -6,7 +6,7 @@ Whatever the two clients do is a flow of this module or of `_watching`.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from notbefore.client import _wire
@@ -18,8 +18,8 @@ from notbefore.client._errors import (
     UnavailableError,
     UnsupportedVersionError,
 )
-from notbefore.client._models import Document, Event, Instance
-from notbefore.client._retrying import Briefly, Gravity, Jitter, Retrying, Trouble
+from notbefore.client._models import Contact, Document, Event, Instance
+from notbefore.client._retrying import Briefly, Endlessly, Gravity, Jitter, Retrying, Trouble
 from notbefore.client._steps import Answer, Flow, Loss, Lost, Passed, Request
 from notbefore.durations import InvalidDurationError, parse_duration
 
@@ -79,6 +79,10 @@ class EventsProtocol:
         self._is_slow = True
         self._last: Document | None = None
         self._instance: Instance | None = None
+        self.watching: Endlessly | None = None
+        """How the latest watch is doing."""
+        self._confirmed: Reading | None = None
+        self._incarnation: int | None = None
 
     def read(self) -> Flow[Document]:
         """The document of this moment."""
@@ -169,7 +173,24 @@ class EventsProtocol:
             document = _wire.read_document(answer.body, at=at)
             self.has_read = True
         self._is_slow = False
-        return Reading(answer=answer, at=at, document=document, is_confirmed=not is_silent)
+        reading = Reading(answer=answer, at=at, document=document, is_confirmed=not is_silent)
+        if reading.is_confirmed:
+            self._confirmed = reading
+        if document is not None:
+            self._incarnation = document.incarnation
+        return reading
+
+    def contact(self, *, endpoint: str | None, now: float) -> Contact:
+        confirmed = self._confirmed
+        wait = None if confirmed is None else offered_wait(confirmed.answer.headers)
+        return Contact(
+            endpoint=endpoint,
+            at=None if confirmed is None else confirmed.at,
+            age=None if confirmed is None else timedelta(seconds=now - confirmed.answer.now),
+            incarnation=self._incarnation,
+            wait=timedelta(seconds=wait or 0),
+            trouble=None if self.watching is None else self.watching.trouble,
+        )
 
 
 def told_at(answer: Answer) -> datetime:

@@ -99,6 +99,8 @@ class Endlessly:
         self._failures = 0
         self._well_at = now
         self._has_worked = False
+        self.trouble: ScheduledEventsError | None = None
+        """Why the last request failed, if it did."""
 
     @property
     def is_troubled(self) -> bool:
@@ -106,6 +108,7 @@ class Endlessly:
 
     def worked(self, now: float) -> None:
         self._failures = 0
+        self.trouble = None
         self._well_at = now
         self._has_worked = True
 
@@ -125,6 +128,7 @@ class Endlessly:
     def pause(self, trouble: Trouble, now: float) -> Pause:
         remaining = self.remaining(now)
         self._failures += 1
+        self.trouble = trouble.error
         troubled = now - self._well_at
         if trouble.gravity is Gravity.FINAL:
             raise trouble.error

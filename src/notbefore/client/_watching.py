@@ -42,6 +42,7 @@ def watch(protocol: EventsProtocol, wishes: Wishes) -> Flow[None]:
     retrying = Endlessly(
         protocol.jitter, now=start.now, timeout=wishes.timeout, patience=wishes.patience
     )
+    protocol.watching = retrying
     try:
         resource = protocol.resource
         if wishes.only_mine and resource is None:
