@@ -6,7 +6,7 @@ Read from /proc. Time is that of all threads, in ticks of 10 ms: bursts must be 
 import os
 import threading
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 _PROC: Final = Path("/proc")
@@ -30,6 +30,38 @@ def family(pid: int) -> list[int]:
 
 def processor_seconds(pids: list[int]) -> float:
     return sum((int(f[11]) + int(f[12])) / _TICK for pid in pids if (f := _stat(pid)))
+
+
+class Thread(NamedTuple):
+    process: str
+    """the module it runs, or what it was called with last"""
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The first of a process runs its event loop; the others wait on the store."""
+        return "loop" if self.number == 0 else f"store {self.number}"
+
+
+def by_thread(pids: list[int]) -> dict[Thread, tuple[float, float]]:
+    """Processor seconds of each thread: its own, and those the system spent for it."""
+    spent = {}
+    for pid in pids:
+        for number, folder in enumerate(sorted((_PROC / str(pid) / "task").iterdir(), key=_number)):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            spent[Thread(_role(pid), number)] = (int(fields[11]) / _TICK, int(fields[12]) / _TICK)
+    return spent
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name)
+
+
+def _role(pid: int) -> str:
+    words = (_PROC / str(pid) / "cmdline").read_text().rstrip("\0").split("\0")
+    return next(
+        (word.rpartition(".")[2] for word in words if word.startswith("notbefore.")), "main"
+    )
 
 
 def memory(pids: list[int]) -> int:
