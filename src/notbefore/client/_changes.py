@@ -16,7 +16,7 @@ Only what was seen is told: an event that goes from Scheduled to gone was not `S
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -112,7 +112,9 @@ def _kind(before: Event | None, event: Event) -> ChangeKind | None:
         return ChangeKind.APPEARED
     if event.is_started and not before.is_started:
         return ChangeKind.STARTED
-    return None if event == before else ChangeKind.CHANGED
+    # An id in other letters is the same id.
+    is_same = event == replace(before, event_id=event.event_id)
+    return None if is_same else ChangeKind.CHANGED
 
 
 def _ending(event: Event, after: Document, known: Knowledge) -> Ending:

@@ -95,10 +95,7 @@ def _year(text: str) -> int:
 def _month(parts: dict[str, str | None]) -> int:
     if number := parts.get("month"):
         return int(number)
-    place = _MONTHS.index((parts["name"] or "").lower())
-    if place % 3:
-        raise ValueError(parts["name"])
-    return place // 3 + 1
+    return _MONTHS.index((parts["name"] or "").lower()) + 1
 
 
 def _zone(text: str) -> timezone:

@@ -1,0 +1,248 @@
+"""Both clients against a socket that does everything wrong: the contract, fault by fault."""
+
+import asyncio
+import itertools
+import logging
+import threading
+from datetime import timedelta
+
+import httpx2
+import pytest
+
+from notbefore.client import (
+    AsyncScheduledEvents,
+    ChangeKind,
+    EndpointNotFoundError,
+    ProtocolError,
+    RefusedError,
+    ScheduledEvents,
+    UnavailableError,
+)
+from notbefore.client._http import LONGEST_BODY, _meaning
+from notbefore.client._steps import Loss
+from tests.client.drivers import MakeDriver
+from tests.client.flows import ID, a_body, an_event
+from tests.client.scripted import RESET, SILENCE, an_answer, answering
+
+GOOD = an_answer(a_body(2, an_event()))
+OVER = an_answer(a_body(3))
+FAULTS = {
+    "reset": RESET,
+    "closed": b"",
+    "empty": an_answer(),
+    "truncated": an_answer(a_body(9), "200 OK", "Connection: close")[:-4],
+    "truncated json": an_answer(a_body(9)[:-4]),
+    "html": an_answer(b"<html>sign in</html>"),
+    "not http": b"220 smtp.example ESMTP\r\n\r\n",
+    "redirect": an_answer(b"", "302 Found", "Location: http://127.0.0.1:1/"),
+    "404": an_answer(b"", "404 Not Found"),
+    "410": an_answer(b"", "410 Gone"),
+    "429": an_answer(b"", "429 Too Many Requests", "Retry-After: 0"),
+    "500": an_answer(b"{}", "500 Oops"),
+    "503": an_answer(b"", "503 Busy"),
+    "giant": an_answer(b" " * (LONGEST_BODY + 1)),
+    "packed": an_answer(b"\x1f\x8b\x08", "200 OK", "Content-Encoding: gzip"),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTBEFORE_ENDPOINT", raising=False)
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_watch_survives_every_fault_and_tells_each_change_once(
+    client: MakeDriver, fault: str
+) -> None:
+    bad = FAULTS[fault]
+    # A connection that is closed without a word is an answer with `Connection: close` cut short.
+    bad = bad or b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n"
+
+    with answering(GOOD, bad, GOOD, OVER) as service, client(service.address) as events:
+        found = list(itertools.islice(events.watch(poll=0.01), 2))
+
+    assert [change.kind for change in found] == [ChangeKind.APPEARED, ChangeKind.GONE]
+
+
+@pytest.mark.parametrize("fault", ["html", "giant"])
+def test_what_does_not_speak_scheduled_events_is_told_as_that(
+    client: MakeDriver, fault: str
+) -> None:
+    with (
+        answering(FAULTS[fault]) as service,
+        client(service.address) as events,
+        pytest.raises(ProtocolError),
+    ):
+        events.document()
+
+
+def test_a_service_that_says_nothing_is_unavailable_when_the_time_is_up(client: MakeDriver) -> None:
+    with (
+        answering(SILENCE) as service,
+        client(service.address, timeout=0.1, first_timeout=0.1) as events,
+        pytest.raises(UnavailableError, match="in time"),
+    ):
+        events.document()
+
+
+def test_nobody_at_the_address_is_unavailable(client: MakeDriver) -> None:
+    with answering(GOOD) as service:
+        address = service.address
+    with client(address) as events, pytest.raises(UnavailableError, match="can't be reached"):
+        events.document()
+
+
+def test_an_approval_is_sent_again_when_its_answer_is_lost(client: MakeDriver) -> None:
+    with answering(RESET, an_answer()) as service, client(service.address) as events:
+        events.approve(ID)
+
+        sent = [service.requests.get(timeout=9) for _ in range(2)]
+    assert {request.rpartition(b"\r\n")[2] for request in sent} == {
+        b'{"StartRequests":[{"EventId":"%s"}]}' % ID.encode()
+    }
+
+
+def test_a_refusal_has_the_services_words(client: MakeDriver) -> None:
+    refusal = an_answer(b'{"error": "no event A"}', "400 Bad Request")
+
+    with (
+        answering(refusal) as service,
+        client(service.address) as events,
+        pytest.raises(RefusedError, match="no event A"),
+    ):
+        events.approve("A")
+
+
+def test_requests_say_who_asks_and_go_straight_to_the_service(
+    client: MakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S16: whatever the environment says of proxies."""
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with answering(GOOD) as service, client(f"http://{service.address}/vm/web_0/") as events:
+        [event] = events.events()
+
+        request = service.requests.get(timeout=9).decode().lower()
+    assert event.event_id == ID
+    assert request.startswith("get /vm/web_0/metadata/scheduledevents?api-version=2020-07-01 http")
+    assert "\r\nmetadata: true\r\n" in request
+    assert "\r\nuser-agent: notbefore/" in request
+    assert "x-forwarded-for" not in request
+
+
+def test_the_vm_says_who_it_is(client: MakeDriver) -> None:
+    about = an_answer(b'{"compute": {"name": "web_0", "vmScaleSetName": "web"}}')
+
+    with answering(about) as service, client(service.address) as events:
+        assert events.me().scale_set == "web"
+        assert events.me() is events.me()
+        assert service.requests.qsize() == 1
+
+
+def test_a_watch_ends_when_its_time_is_up(client: MakeDriver) -> None:
+    with answering(GOOD) as service, client(service.address, timeout=timedelta(5)) as events:
+        found = list(events.watch(poll=timedelta(milliseconds=10), timeout=0.1))
+
+    assert [change.kind for change in found] == [ChangeKind.APPEARED]
+
+
+def test_patience_ends(client: MakeDriver) -> None:
+    with (
+        answering(RESET) as service,
+        client(service.address) as events,
+        pytest.raises(UnavailableError, match="no scheduled events for"),
+    ):
+        list(events.watch(patience=0.0))
+
+
+def test_trouble_is_logged_once(client: MakeDriver, caplog: pytest.LogCaptureFixture) -> None:
+    bad = FAULTS["503"]
+    with (
+        caplog.at_level(logging.WARNING, "notbefore.client"),
+        answering(bad, bad, GOOD) as service,
+        client(service.address) as events,
+    ):
+        next(iter(events.watch(poll=0.01)))
+
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "scheduled events can't be read, trying again"
+    ]
+
+
+@pytest.mark.parametrize("endpoint", ["", "ftp://x", "http://", "http://x/?q", "http://u@x", "a b"])
+def test_what_is_no_endpoint_is_a_mistake(client: MakeDriver, endpoint: str) -> None:
+    with pytest.raises(ValueError, match="is not an endpoint"), client(endpoint):
+        pass
+
+
+def test_the_environment_names_the_endpoint(
+    client: MakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(GOOD) as service, client() as events:
+        monkeypatch.setenv("NOTBEFORE_ENDPOINT", f"http://{service.address}/vm/a")
+
+        assert events.document().incarnation == 2
+        assert service.requests.get(timeout=9).startswith(b"GET /vm/a/metadata/")
+
+
+def test_a_wrong_endpoint_in_the_environment_is_told(
+    client: MakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTBEFORE_ENDPOINT", "gopher://x")
+
+    with client() as events, pytest.raises(EndpointNotFoundError, match="NOTBEFORE_ENDPOINT"):
+        events.document()
+
+
+def test_closing_ends_a_watch_of_another_thread() -> None:
+    told = threading.Event()
+
+    def follow(events: ScheduledEvents) -> None:
+        for _ in events.watch(poll=3600):
+            told.set()
+
+    with answering(GOOD) as service, ScheduledEvents(service.address) as events:
+        thread = threading.Thread(target=follow, args=[events])
+        thread.start()
+        assert told.wait(9)
+    thread.join(9)
+
+    assert not thread.is_alive()
+    with pytest.raises(RuntimeError, match="closed"):
+        events.document()
+
+
+async def test_a_watch_can_be_cancelled() -> None:
+    with answering(GOOD, SILENCE) as service:
+        async with AsyncScheduledEvents(service.address) as events:
+            first = asyncio.Event()
+
+            async def follow() -> None:
+                async for _ in events.watch(poll=0.01):
+                    first.set()
+
+            task = asyncio.create_task(follow())
+            await first.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        with pytest.raises(RuntimeError, match="closed"):
+            await events.document()
+
+
+def _kinds_of(error: type[Exception]) -> list[type[Exception]]:
+    return [error, *itertools.chain.from_iterable(map(_kinds_of, error.__subclasses__()))]
+
+
+def test_every_failure_of_the_library_below_has_a_meaning() -> None:
+    meanings = {kind: _meaning(kind("x"))[0] for kind in _kinds_of(httpx2.TransportError)}
+
+    unreached = {kind for kind, loss in meanings.items() if loss is Loss.UNREACHED}
+    late = {kind for kind, loss in meanings.items() if loss is Loss.TIMED_OUT}
+    assert unreached == {httpx2.ConnectError, httpx2.ConnectTimeout}
+    assert late == {
+        httpx2.TimeoutException,
+        httpx2.ReadTimeout,
+        httpx2.WriteTimeout,
+        httpx2.PoolTimeout,
+    }

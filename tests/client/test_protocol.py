@@ -1,0 +1,205 @@
+"""What single calls send, and what every answer means to them."""
+
+import json
+
+import pytest
+
+from notbefore.client import (
+    ProtocolError,
+    RefusedError,
+    ScheduledEventsError,
+    UnavailableError,
+    UnsupportedVersionError,
+)
+from notbefore.client._retrying import UPDATING
+from notbefore.client._steps import Loss
+from tests.client.flows import ID, Lose, Say, Stage, a_document, a_protocol, an_event
+
+
+def test_a_read_asks_for_the_document_in_the_clients_version() -> None:
+    stage = Stage([a_document(3, an_event())])
+
+    document = stage.run(a_protocol(api_version="2019-08-01").read())
+
+    [request] = stage.requests
+    assert request.target == "/metadata/scheduledevents?api-version=2019-08-01"
+    assert request.headers == {}
+    assert document.incarnation == 3
+
+
+def test_the_first_read_may_take_two_minutes_and_later_ones_may_not() -> None:
+    protocol = a_protocol()
+    slow = Say(body=a_document(1).body, after=120)
+    stage = Stage([slow, slow])
+
+    stage.run(protocol.read())
+
+    with pytest.raises(UnavailableError):
+        stage.run(protocol.read())
+    assert [request.timeout for request in stage.requests] == [150, 15]
+
+
+def test_an_approval_is_one_request_for_all_and_needs_no_body_in_answer() -> None:
+    stage = Stage([a_document(1, an_event()), Say()])
+    protocol = a_protocol()
+    [event] = stage.run(protocol.read()).events
+
+    stage.run(protocol.approve(event, "B"))
+
+    request = stage.requests[-1]
+    assert (request.method, request.body) == (
+        "POST",
+        json.dumps(
+            {"StartRequests": [{"EventId": ID}, {"EventId": "B"}]}, separators=(",", ":")
+        ).encode(),
+    )
+
+
+@pytest.mark.parametrize("events", [(), ("",)])
+def test_an_approval_of_nothing_is_a_mistake_and_sends_nothing(events: tuple[str, ...]) -> None:
+    stage = Stage([])
+
+    with pytest.raises(ValueError, match="which events"):
+        stage.run(a_protocol().approve(*events))
+
+    assert stage.requests == []
+
+
+def test_a_lost_approval_is_sent_again() -> None:
+    stage = Stage([Lose(), Lose(loss=Loss.UNREACHED), Say()])
+
+    stage.run(a_protocol().approve("A"))
+
+    assert len({request.body for request in stage.requests}) == 1
+    assert len(stage.requests) == 3
+
+
+def test_a_refused_approval_is_told_in_the_services_words() -> None:
+    stage = Stage([Say(status=400, body=b'{"error": "no event A in this scope"}')])
+
+    with pytest.raises(RefusedError, match="no event A") as refused:
+        stage.run(a_protocol().approve("A"))
+
+    assert (refused.value.status, refused.value.message) == (400, "no event A in this scope")
+
+
+def test_a_page_that_swallows_an_approval_has_approved_nothing() -> None:
+    """S16: a portal answers 200 to everything."""
+    stage = Stage(lambda _: Say(body=b"\n<html>welcome"))
+
+    with pytest.raises(ProtocolError):
+        stage.run(a_protocol().approve("A"))
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (Say(status=400, body=b'{"error": "x"}'), RefusedError),
+        (
+            Say(status=400, body=b'{"error": "x", "newest-versions": ["1"]}'),
+            UnsupportedVersionError,
+        ),
+        (Say(status=403), RefusedError),
+        (Say(status=404, body=b"<html>"), RefusedError),
+        (Say(status=405), RefusedError),
+        (Lose(loss=Loss.TIMED_OUT), UnavailableError),
+    ],
+)
+def test_what_trying_again_cannot_mend_is_raised_at_once(
+    said: Say | Lose, error: type[ScheduledEventsError]
+) -> None:
+    stage = Stage(lambda _: said)
+
+    with pytest.raises(error):
+        stage.run(a_protocol().read())
+
+    assert len(stage.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (Say(status=500), UnavailableError),
+        (Say(status=503, body=b"<html>"), UnavailableError),
+        (Say(status=429), UnavailableError),
+        (Say(status=302, headers={"location": "http://portal"}), ProtocolError),
+        (Say(body=b"<html>"), ProtocolError),
+        (Say(body=a_document(1, an_event()).body[:-9]), ProtocolError),
+        (Lose(), UnavailableError),
+        (Lose(loss=Loss.UNREACHED), UnavailableError),
+        (Lose(loss=Loss.OVERSIZED), ProtocolError),
+    ],
+)
+def test_what_may_pass_is_tried_a_few_times(
+    said: Say | Lose, error: type[ScheduledEventsError]
+) -> None:
+    lasting = Stage(lambda _: said)
+    passing = Stage([said, said, said, a_document(9)])
+
+    with pytest.raises(error):
+        lasting.run(a_protocol().read())
+
+    assert len(lasting.requests) == 4
+    assert [pause.seconds for pause in lasting.pauses] == [0.375, 0.75, 1.5]
+    assert passing.run(a_protocol().read()).incarnation == 9
+
+
+def test_a_service_that_updates_itself_has_seventy_seconds() -> None:
+    gone = Say(status=410)
+    stage = Stage(lambda _: gone)
+
+    with pytest.raises(UnavailableError, match="410"):
+        stage.run(a_protocol().read())
+
+    assert UPDATING <= sum(pause.seconds for pause in stage.pauses) < UPDATING + 10
+
+
+@pytest.mark.parametrize(
+    ("wish", "seconds"),
+    [
+        ("7", 7),
+        ("Thu, 01 Jan 2026 12:00:20 GMT", 20),
+        ("0", 0.375),
+        ("9" * 30, 60),
+        ("soon", 0.375),
+    ],
+)
+def test_the_service_may_say_when_it_wants_to_be_asked_again(wish: str, seconds: float) -> None:
+    stage = Stage([Say(status=429, headers={"retry-after": wish}), a_document(1)])
+
+    stage.run(a_protocol().read())
+
+    assert [pause.seconds for pause in stage.pauses] == [seconds]
+
+
+def test_an_empty_answer_is_no_document() -> None:
+    protocol = a_protocol()
+
+    with pytest.raises(ProtocolError, match="empty"):
+        Stage([Say()]).run(protocol.read())
+
+    document = Stage([a_document(4, an_event())]).run(protocol.read())
+    assert Stage([Say(body=b" ")]).run(protocol.read()) == document
+
+
+def test_who_the_vm_is_is_asked_once() -> None:
+    stage = Stage([Say(body=b'{"compute": {"name": "web_0"}}')])
+    protocol = a_protocol()
+
+    assert stage.run(protocol.me()).name == "web_0"
+    assert stage.run(protocol.me()).name == "web_0"
+    assert [request.target for request in stage.requests] == [
+        "/metadata/instance?api-version=2021-12-13"
+    ]
+
+
+@pytest.mark.parametrize("version", ["", "2020-07-01&wait=1s", "a b"])
+def test_what_is_no_api_version_is_a_mistake(version: str) -> None:
+    with pytest.raises(ValueError, match="api-version"):
+        a_protocol(api_version=version)
+
+
+@pytest.mark.parametrize("more", [{"timeout": 0.0}, {"first_timeout": -1.0}])
+def test_a_timeout_must_be_some_time(more: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="timeout"):
+        a_protocol(**more)

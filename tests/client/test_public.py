@@ -1,0 +1,89 @@
+"""The public face: its names, its types, and what importing it costs."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import notbefore.client
+from notbefore.client import EventSource, EventStatus, EventType, ScheduledEventsError
+
+LONGEST_IMPORT = 0.150
+
+
+def test_all_is_what_is_there_and_sorted() -> None:
+    public = [name for name in vars(notbefore.client) if not name.startswith("_")]
+
+    assert notbefore.client.__all__ == sorted(public)
+
+
+def test_every_error_is_one_of_ours() -> None:
+    errors = [
+        value
+        for name, value in vars(notbefore.client).items()
+        if name.endswith("Error") and isinstance(value, type)
+    ]
+
+    assert len(errors) == 6
+    assert all(issubclass(error, ScheduledEventsError) for error in errors)
+    assert all(error.__doc__ for error in errors)
+
+
+@pytest.mark.parametrize("kind", [EventType, EventStatus, EventSource])
+def test_values_nobody_has_seen_are_strings_that_say_so(
+    kind: type[EventType | EventStatus | EventSource],
+) -> None:
+    unseen = kind("Blackout")
+
+    assert unseen == "Blackout" == f"{unseen}"
+    assert {unseen: 1} == {kind("Blackout"): 1}
+    assert not unseen.is_known
+    assert pickle.loads(pickle.dumps(unseen)) == unseen  # noqa: S301 - our own
+    assert all(member.is_known and kind(member.value.upper()) is member for member in kind)
+    with pytest.raises(ValueError, match="5"):
+        kind(5)  # type: ignore[arg-type]  # that it is refused is the point
+
+
+def test_importing_takes_little_time() -> None:
+    """CPU time, best of several: a busy machine says nothing about the import."""
+    program = (
+        "import time; began = time.process_time(); import notbefore.client; "
+        "print(time.process_time() - began)"
+    )
+
+    taken = [
+        float(subprocess.run([sys.executable, "-c", program], stdout=-1, check=True).stdout)
+        for _ in range(7)
+    ]
+
+    assert min(taken) < LONGEST_IMPORT
+
+
+def test_importing_brings_neither_the_http_library_nor_the_server() -> None:
+    program = "import sys, notbefore.client; print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", program], stdout=-1, check=True, text=True)
+
+    loaded = set(done.stdout.split())
+    assert not {"httpx2", "asyncio", "msgspec", "http.client", "ssl"} & loaded
+    assert not {"fcntl", "termios"} & {
+        name for name in loaded if name not in sys.builtin_module_names
+    } - set(_bare_modules())
+    ours = {name.split(".")[1] for name in loaded if name.startswith("notbefore.")}
+    assert ours == {"client", "durations"}
+
+
+def _bare_modules() -> list[str]:
+    program = "import sys, logging, threading, random; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], stdout=-1, check=True, text=True)
+    return done.stdout.split()
+
+
+def test_the_types_are_what_users_rely_on() -> None:
+    """`typing_client.py` is checked by mypy with everything else; here it must also run."""
+    source = Path(__file__).with_name("typing_client.py").read_text()
+
+    compile(source, "typing_client.py", "exec")
+    assert "assert_type" in source
