@@ -12,6 +12,7 @@ from notbefore.agent.journal import (
     Gone,
     Journal,
     JournalError,
+    Noted,
     Planned,
     Seen,
 )
@@ -41,6 +42,19 @@ def test_what_was_written_is_there_after_a_restart(path: Path) -> None:
             journal.write(fact)
     with Journal(path) as journal:
         assert journal.events == {EVENT: journey.progress}
+
+
+def test_notes_are_there_for_an_undo_although_its_prepare_was_cut_short(path: Path) -> None:
+    """I30."""
+    with Journal(path) as journal:
+        journal.write(PLANNED)
+        journal.write(Began(event_id=EVENT, at=NOON, turn=TURN))
+        journal.write(Noted(event_id=EVENT, at=NOON, turn=TURN, notes={"drained": "web/1"}))
+        journal.write(Noted(event_id=EVENT, at=NOON, turn=TURN, notes={"weight": "10"}))
+
+    with Journal(path) as journal:
+        assert journal.events[EVENT].notes("drain") == {"drained": "web/1", "weight": "10"}
+        assert journal.events[EVENT].notes("another") == {}
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])

@@ -4,12 +4,16 @@ The rule that must stay true: a hook never raises for what can go wrong outside.
 of it, in words for people, and it ends at once when it is cancelled.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from notbefore.agent.model import HookOutcome, Phase, Sighting
+
+
+def _to_nobody(_: object) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +30,12 @@ class Call:
     time_left: timedelta | None
     """Until NotBefore; None once the event has started, or is gone."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """For an undo, what its prepare left; nothing where that was cut short."""
+    """For an undo, what its prepare has kept, also where that was cut short."""
     now: datetime
+    keep: Callable[[Mapping[str, str]], None] = _to_nobody
+    """Writes notes down, on disk, before the change is made that an undo has to know of."""
+    tell: Callable[[str], None] = _to_nobody
+    """What it waits for at the moment, for people who ask what the agent is doing."""
 
 
 class Hook(Protocol):

@@ -43,6 +43,13 @@ class Began(Fact, frozen=True):
     turn: Turn
 
 
+class Noted(Fact, frozen=True):
+    """A hook is about to change something that its undo has to know of."""
+
+    turn: Turn
+    notes: dict[str, str]
+
+
 class Ended(Fact, frozen=True):
     turn: Turn
     outcome: HookOutcome
@@ -64,7 +71,7 @@ class Finished(Fact, frozen=True):
     pass
 
 
-AnyFact = Seen | Planned | Began | Ended | Reported | Approved | Gone | Finished
+AnyFact = Seen | Planned | Began | Noted | Ended | Reported | Approved | Gone | Finished
 
 
 class JournalError(Exception):
@@ -82,6 +89,9 @@ def told(progress: Progress | None, fact: AnyFact) -> Progress:
             return replace(progress, sighting=fact.sighting)
         case Began():
             return replace(progress, begun=progress.begun | {fact.turn})
+        case Noted():
+            notes = {**progress.kept.get(fact.turn, {}), **fact.notes}
+            return replace(progress, kept={**progress.kept, fact.turn: notes})
         case Ended():
             return replace(
                 progress,

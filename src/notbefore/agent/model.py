@@ -130,6 +130,8 @@ class Progress:
     begun: frozenset[Turn] = frozenset()
     """Runs that have begun and of whose end nothing is known."""
     outcomes: Mapping[Turn, HookOutcome] = field(default_factory=dict)
+    kept: Mapping[Turn, Mapping[str, str]] = field(default_factory=dict)
+    """Notes of runs, written down before what they tell of was changed."""
     reported_ready: bool = False
     """Whether the other agents of the event have been told that this one is ready."""
     approved: bool = False
@@ -140,3 +142,9 @@ class Progress:
     @property
     def event_id(self) -> str:
         return self.sighting.event_id
+
+    def notes(self, step: str) -> Mapping[str, str]:
+        """What the step's undo has to know, whether its prepare came to an end or not."""
+        turn = Turn(Phase.PREPARE, step)
+        outcome = self.outcomes.get(turn)
+        return {**self.kept.get(turn, {}), **({} if outcome is None else outcome.notes)}
