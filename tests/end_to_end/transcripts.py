@@ -17,8 +17,10 @@ _COMMAND: Final = re.compile(r"((?:.*\\\n)*.*)\n?")
 _GUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _DATE: Final = re.compile(
     r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"
-    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(?:Z|\+00:00)"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[\d.]*(?:Z|\+00:00))?"
 )
+# As tables show ids.
+_SHORT_ID: Final = re.compile(r"\b[0-9A-F]{8}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def programs(page: str) -> dict[str, str]:
 
 
 def without_chance(text: str) -> str:
-    return _DATE.sub("DATE", _GUID.sub("GUID", _trimmed(text)))
+    return _SHORT_ID.sub("ID", _DATE.sub("DATE", _GUID.sub("GUID", _trimmed(text))))
 
 
 def _trimmed(text: str) -> str:
