@@ -28,6 +28,7 @@ from notbefore.writer import (
     default_vm,
     engine_parts,
     make_clock,
+    make_faults,
     make_services,
     new_event_id,
     new_operation_id,
@@ -72,7 +73,12 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
         store = await stack.enter_async_context(opened_store(settings, clock))
         metrics = Metrics()
         application = Application(
-            store, clock, render=render, observer=metrics, **engine_parts(settings)
+            store,
+            clock,
+            render=render,
+            observer=metrics,
+            faults=make_faults(settings),
+            **engine_parts(settings),
         )
         await stack.enter_async_context(application)
         await prepare(application, settings)
@@ -88,6 +94,7 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             options=metadata_options(settings, default_vm=await default_vm(application, settings)),
             listener=stack.enter_context(listener),
             issuer=tokens,
+            faults=application.faults,
         )
         await stack.enter_async_context(metadata)
         control = stack.enter_context(await control_listener(settings.control))

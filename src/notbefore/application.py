@@ -22,6 +22,7 @@ from notbefore.service.carrying import Carrying, hand_over
 from notbefore.service.deciding import Decider
 from notbefore.service.directory import MemoryDirectory
 from notbefore.service.explaining import Explaining
+from notbefore.service.faults import Faults
 from notbefore.service.fleet import Fleet, Network
 from notbefore.service.ports import (
     HistoryFilter,
@@ -56,13 +57,15 @@ class Engine:
         audience: Sequence[Listener],
         observer: Observer | None = None,
         movable: MovableClock | None = None,
+        faults: Faults | None = None,
     ) -> None:
         """`timings` are those of simulated work; None where people complete events themselves.
 
         The audience is whoever shows documents to VMs. `movable` is the same clock for people to
-        move, where that is more than moving the clock.
+        move, where that is more than moving the clock. Without `faults` there can be none.
         """
         self.clock = clock
+        self.faults = faults or Faults(allowed=False)
         self.rules = rules
         self.decider = Decider(store, observer)
         self.approving = Approving(self.decider, rules)
@@ -125,6 +128,7 @@ class Application(Engine):
         timings: Mapping[EventType, Timing] | None,
         address_range: Network,
         observer: Observer | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.board = Board(render)
         self.directory = MemoryDirectory()
@@ -137,6 +141,7 @@ class Application(Engine):
             address_range=address_range,
             audience=(self.board.hear, self.directory.hear),
             observer=observer,
+            faults=faults,
         )
 
     @override

@@ -14,6 +14,7 @@ from notbefore.feed.asking import Asking, RemoteApprover, RemoteReader
 from notbefore.feed.messages import Hello
 from notbefore.feed.mirror import Mirror
 from notbefore.feed.receiver import Receiver
+from notbefore.feed.remote_faults import RemoteFaults
 from notbefore.feed.server import socket_path
 from notbefore.listeners import metadata_options
 from notbefore.metadata.counts import Counts
@@ -41,9 +42,10 @@ async def _poll(brief: offspring.Brief) -> None:
     _configure_logs(settings, clock)
     counts = Counts()
     reader = RemoteReader(asking, counts.take)
+    faults = RemoteFaults(asking)
     receiver = Receiver(
         cache(partial(socket_path, settings.data)),
-        Mirror(board, directory, clock),
+        Mirror(board, directory, clock, faults.show),
         asking,
         reader,
         on_snapshot=_set_snapshot_aside,
@@ -62,6 +64,7 @@ async def _poll(brief: offspring.Brief) -> None:
             listener=socket.socket(fileno=brief.listener),
             counts=counts,
             issuer=Tokens(settings.data),
+            faults=faults,
         )
         async with server:
             offspring.report(offspring.Report())

@@ -36,6 +36,7 @@ from notbefore.feed.synced import SyncedClock, synced_app
 from notbefore.http_serving import serving
 from notbefore.listeners import StartError, patiently
 from notbefore.principals import PrincipalsError
+from notbefore.service.faults import Faults
 from notbefore.service.identities import TokensUnavailableError
 from notbefore.service.ports import Snapshot
 from notbefore.setting_values import show
@@ -89,7 +90,8 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.enter_context(start_errors())
         store = await stack.enter_async_context(opened_store(settings, clock))
-        feed = Feed(clock)
+        faults = make_faults(settings)
+        feed = Feed(clock, faults)
         metrics = Metrics()
         engine = Engine(
             store,
@@ -97,6 +99,7 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             audience=(feed.hear,),
             observer=metrics,
             movable=SyncedClock(clock, feed) if isinstance(clock, VirtualClock) else None,
+            faults=faults,
             **engine_parts(settings),
         )
         await stack.enter_async_context(engine)
@@ -110,6 +113,7 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             approver=engine.approving,
             reader=engine.reading,
             default_vm=await default_vm(engine, settings),
+            faults=faults,
         )
         with _feed_errors(settings):
             await stack.enter_async_context(feeding)
@@ -154,6 +158,10 @@ def _feed_errors(settings: Settings) -> Iterator[None]:
 def make_clock(settings: Settings) -> Clock:
     speed = settings.clock.speed
     return SystemClock() if speed is None else VirtualClock(speed=speed)
+
+
+def make_faults(settings: Settings) -> Faults:
+    return Faults(allowed=settings.mode is Mode.EMULATOR)
 
 
 def configure_logs(settings: Settings, clock: Clock) -> None:
@@ -287,6 +295,7 @@ def make_services(
         explaining=engine.explaining,
         fleet=engine.fleet,
         timekeeping=engine.timekeeping,
+        faults=engine.faults,
         rules=engine.rules,
         mode=resolved.settings.mode,
         metadata_url=metadata_url,

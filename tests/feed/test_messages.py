@@ -16,6 +16,8 @@ from notbefore.feed.messages import (
     Committed,
     Counted,
     Failed,
+    FaultsSet,
+    FaultTaken,
     FromPoller,
     FromWriter,
     Granted,
@@ -27,11 +29,13 @@ from notbefore.feed.messages import (
     SnapshotEnd,
     Sync,
     Synced,
+    TakeFault,
     Unavailable,
     decode_from_poller,
     decode_from_writer,
     encode,
 )
+from notbefore.service.faults import Fault, FaultKind, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place, Saved
 from tests.builders import MINUTE, NOON, A, a_binding, a_resource, a_scope, an_event
 from tests.storage.strategies import scopes
@@ -40,6 +44,7 @@ PAGE = PageContent.of(Saved(scope=a_scope(an_event(A, duration=9 * MINUTE)), rev
 PLACE = Place.of(a_binding())
 CALLER = Caller(name=ResourceName("vm1"), scope_id=ScopeId("scope1"))
 ABOUT = About(a_binding(), a_resource(terminate_notice=5 * MINUTE))
+FAULT = Fault(id="1", kind=FaultKind.STATUS, status=429, retry_after=MINUTE, times=2)
 
 FROM_WRITER = [
     Hello(1, "1.2.3", "web", 7),
@@ -57,11 +62,15 @@ FROM_WRITER = [
     Failed(4),
     AboutVm(5, ABOUT),
     AboutVm(6, None),
+    FaultsSet([FAULT]),
+    FaultTaken(7, FAULT),
+    FaultTaken(8, None),
 ]
 FROM_POLLER = [
     Approve(1, [A], CALLER, "10.0.0.1"),
     Activate(2, CALLER, "10.0.0.1"),
     AskAbout(3, ResourceName("vm1")),
+    TakeFault(4, ResourceName("vm1"), FaultMethod.POST),
     Seen([ScopeId("scope1")]),
     Counted({"polls": 12}),
     Synced(3),

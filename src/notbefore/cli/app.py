@@ -32,6 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "cancel": "deciding",
         "complete": "deciding",
         "clock": "clock",
+        "faults": "faults",
         "env": "environment",
         "ca": "authority",
         "token": "access",

@@ -92,6 +92,9 @@ class Control:
     ) -> Answer:
         return self._ask("POST", path, body=body, timeout=timeout)
 
+    def delete(self, path: str) -> Answer:
+        return self._ask("DELETE", path)
+
     def put_in_lines(
         self, path: str, body: object, query: Mapping[str, str] | None = None
     ) -> Iterator[Answer]:

@@ -38,6 +38,8 @@ ADVICE = {
     "notice_too_short": "On an emulator, --short-notice allows it.",
     "store_unavailable": "Nothing has changed. The server's log says more.",
     "too_many_user_events": "'notbefore events' lists them: approve one, or cancel one.",
+    "too_many_faults": "'notbefore faults clear' removes them.",
+    "unknown_fault": "'notbefore faults list' lists the faults there are.",
     "unknown_event": "'notbefore events' lists the open events, 'notbefore events --all' all.",
 }
 

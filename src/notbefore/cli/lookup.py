@@ -137,3 +137,7 @@ def doubts(control: Control, *, vm: str | None, scope: str | None) -> Iterator[s
 
 def open_event_ids(control: Control) -> list[str]:
     return [event.event_id for event in control.get("/v1/events").read(wire.Events).events]
+
+
+def fault_ids(control: Control) -> list[str]:
+    return [fault.id for fault in control.get("/v1/faults").read(wire.MadeFaults).faults]

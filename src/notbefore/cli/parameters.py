@@ -144,6 +144,14 @@ def complete_event(
     return _items(_ask(context, open_event_ids), incomplete)
 
 
+def complete_fault(
+    context: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from notbefore.cli.lookup import fault_ids
+
+    return _items(_ask(context, fault_ids), incomplete)
+
+
 event_argument = click.argument(
     "event", metavar="[EVENT]", default="", shell_complete=complete_event
 )

@@ -8,7 +8,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from notbefore.cli.wire import Event, Known, Row, SettingValue, Vm
+from notbefore.cli.wire import Event, Known, MadeFault, Row, SettingValue, Vm
 from notbefore.cli.wording import (
     STATUS_STYLES,
     TYPE_STYLES,
@@ -112,6 +112,19 @@ def principal_table(principals: Iterable[Known]) -> Table:
     table = _table("Name", "Role", "Client id")
     for each in principals:
         table.add_row(each.name, each.role, each.client_id)
+    return table
+
+
+def fault_table(faults: Iterable[MadeFault]) -> Table:
+    table = _table("Fault", "What", "Delay", "For", "Used")
+    for each in faults:
+        table.add_row(
+            plain(each.id),
+            plain(each.kind) + ("" if each.status is None else f" {each.status}"),
+            plain(each.delay or ""),
+            " ".join(plain(part) for part in (each.method, each.vm or "every VM") if part),
+            f"{each.used}" if each.times is None else f"{each.used} of {each.times}",
+        )
     return table
 
 

@@ -175,6 +175,24 @@ class NewServicePrincipal(msgspec.Struct, frozen=True, kw_only=True):
     client_secret: str
 
 
+class MadeFault(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes wrong because somebody wants it to."""
+
+    id: str
+    kind: str
+    used: int = 0
+    status: int | None = None
+    retry_after: str | None = None
+    delay: str | None = None
+    times: int | None = None
+    vm: str | None = None
+    method: str | None = None
+
+
+class MadeFaults(msgspec.Struct, frozen=True):
+    faults: tuple[MadeFault, ...]
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the stream of changes."""
 

@@ -88,6 +88,9 @@ STATUS: Final[Mapping[type[RefusalError | RequestError], HTTPStatus]] = {
     service.NameTakenError: HTTPStatus.CONFLICT,
     service.AddressTakenError: HTTPStatus.CONFLICT,
     service.RealClockError: HTTPStatus.CONFLICT,
+    service.FaultsForbiddenError: HTTPStatus.CONFLICT,
+    service.TooManyFaultsError: HTTPStatus.CONFLICT,
+    service.UnknownFaultError: HTTPStatus.NOT_FOUND,
     core.InvalidIdError: HTTPStatus.BAD_REQUEST,
     core.NoResourcesError: HTTPStatus.BAD_REQUEST,
     core.SeveralUpdateDomainsError: HTTPStatus.BAD_REQUEST,
@@ -103,6 +106,7 @@ STATUS: Final[Mapping[type[RefusalError | RequestError], HTTPStatus]] = {
     service.HostSharedError: HTTPStatus.BAD_REQUEST,
     service.BadSpeedError: HTTPStatus.BAD_REQUEST,
     service.BadStepError: HTTPStatus.BAD_REQUEST,
+    service.BadFaultError: HTTPStatus.BAD_REQUEST,
     AddressesExhaustedError: HTTPStatus.BAD_REQUEST,
     InvalidFleetError: HTTPStatus.BAD_REQUEST,
 }

@@ -10,11 +10,20 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from notbefore.control import errors, native_events, native_fleet, native_server, openapi, wire
+from notbefore.control import (
+    errors,
+    native_events,
+    native_faults,
+    native_fleet,
+    native_server,
+    openapi,
+    wire,
+)
 from notbefore.control.fleet_wire import WireFleet
 from notbefore.control.guards import SameSite
 from notbefore.control.metrics import CONTENT_TYPE
 from notbefore.control.request_wire import (
+    AddFault,
     Cancel,
     EventsQuery,
     FleetQuery,
@@ -25,7 +34,7 @@ from notbefore.control.request_wire import (
     Speed,
     Step,
 )
-from notbefore.control.routes import Asked, Operation, operation, read, routes, write
+from notbefore.control.routes import Asked, Operation, delete, operation, read, routes, write
 from notbefore.control.services import Services
 
 
@@ -199,6 +208,18 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         replies=(wire.Hello, wire.Change, wire.Farewell),
         media_type="text/event-stream",
     ),
+    # --- what is to go wrong
+    write(
+        "/v1/faults",
+        native_faults.add_fault,
+        "Make something go wrong between VMs and the emulator",
+        body=AddFault,
+        reply=wire.Fault,
+        status=CREATED,
+    ),
+    read("/v1/faults", native_faults.list_faults, "Faults, oldest first", reply=wire.Faults),
+    delete("/v1/faults", native_faults.clear_faults, "Remove every fault", reply=wire.Faults),
+    delete("/v1/faults/{fault_id}", native_faults.remove_fault, "Remove a fault", reply=wire.Fault),
     # --- time
     read("/v1/clock", native_server.show_clock, "The server's clock", reply=wire.Clock),
     write(

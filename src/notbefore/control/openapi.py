@@ -18,9 +18,9 @@ Json = dict[str, Any]
 
 _REF: Final = "#/components/schemas/{name}"
 _ABOUT: Final = """\
-Steers NotBefore: the fleet, events, and the emulator's clock. Instants are RFC 3339 in UTC; spans
-are written `14m59s` and also read as `PT14M59S`; null is "unknown" or "none". Names of fields and
-parameters that are not listed here are refused. Every answer of 400 and above is a `Refusal`.
+Steers NotBefore: the fleet, events, the emulator's clock and faults. Instants are RFC 3339 in UTC;
+spans are written `14m59s` and also read as `PT14M59S`; null is "unknown" or "none". Names of fields
+and parameters that are not listed here are refused. Every answer of 400 and above is a `Refusal`.
 """
 
 _ACTOR: Final[Json] = {

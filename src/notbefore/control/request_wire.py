@@ -12,6 +12,7 @@ import msgspec
 from notbefore.control.wire import Span
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import EventSource, EventStatus, EventType
+from notbefore.service.faults import Fault, FaultKind, FaultMethod
 from notbefore.service.ports import EventFilter, HistoryFilter
 from notbefore.service.scheduling import Request, WorkRequest
 
@@ -96,6 +97,40 @@ class Step(Ask, frozen=True):
 
     by: Span | None = None
     to: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+class AddFault(Ask, frozen=True):
+    """A fault to make. Without a kind it is `status` if there is a status, else `delay`."""
+
+    kind: FaultKind | None = None
+    status: Annotated[
+        int | None, msgspec.Meta(description="of kind status: any from 400 to 599")
+    ] = None
+    retry_after: Annotated[
+        Span | None, msgspec.Meta(description="of kind status; if left out: none, 1s for 429")
+    ] = None
+    delay: Annotated[
+        Span | None, msgspec.Meta(description="in real time, before the answer; with any kind")
+    ] = None
+    times: Annotated[
+        int | None, msgspec.Meta(description="how often; if left out: until it is removed")
+    ] = None
+    vm: Annotated[Text | None, msgspec.Meta(description="if left out: every VM")] = None
+    method: Annotated[
+        FaultMethod | None, msgspec.Meta(description="reads or approvals; if left out: both")
+    ] = None
+
+    def fault(self) -> Fault:
+        usual = FaultKind.DELAY if self.status is None else FaultKind.STATUS
+        return Fault(
+            kind=self.kind or usual,
+            status=self.status,
+            retry_after=None if self.retry_after is None else self.retry_after.length,
+            delay=None if self.delay is None else self.delay.length,
+            times=self.times,
+            vm=None if self.vm is None else ResourceName(self.vm),
+            method=self.method,
+        )
 
 
 class FleetQuery(Ask, frozen=True):

@@ -120,6 +120,17 @@ def write(
     )
 
 
+def delete(
+    path: str,
+    call: Callable[[Services, Asked[Nothing, Nothing]], Awaitable[Reply]],
+    summary: str,
+    *,
+    reply: type[Reply],
+) -> Operation:
+    """Answers with what was removed."""
+    return operation("DELETE", path, call, summary, body=Nothing, query=Nothing, reply=reply)
+
+
 def json_response(shape: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
     return Response(
         wire.encode(shape),

@@ -10,6 +10,7 @@ from notbefore.service.approving import Approving
 from notbefore.service.carrying import Carrying
 from notbefore.service.deciding import Decider
 from notbefore.service.explaining import Explaining
+from notbefore.service.faults import Faults
 from notbefore.service.fleet import Fleet
 from notbefore.service.scheduling import Scheduling
 from notbefore.service.timekeeping import Timekeeping
@@ -39,5 +40,6 @@ class Services:
     metrics: Metrics = field(default_factory=Metrics)
     take_counts: Callable[[], Mapping[str, int]] = dict
     """What the metadata listeners have counted since this was last called."""
+    faults: Faults = field(default_factory=Faults)
     changes: Changes = field(default_factory=Changes)
     """Whoever stops the server closes it first: a watcher's connection never ends by itself."""

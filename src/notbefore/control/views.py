@@ -1,5 +1,6 @@
 """How each shape of `/v1` follows from the domain."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Literal
 
@@ -10,6 +11,8 @@ from notbefore.control.wire import (
     Event,
     Events,
     Explained,
+    Fault,
+    Faults,
     FleetApplied,
     HistoryRow,
     Policy,
@@ -23,6 +26,7 @@ from notbefore.core.rules import Rules
 from notbefore.core.transitions import Canceled, Completed, EventTransition, Transition
 from notbefore.service import ports
 from notbefore.service.explaining import Explanation
+from notbefore.service.faults import FaultRecord
 from notbefore.service.fleet import Applied, ScopeView
 from notbefore.service.timekeeping import ClockReading
 
@@ -161,6 +165,25 @@ def change(fact: Transition) -> Change:
         resources=transitions.resources(fact),
         cause=transitions.cause(fact),
     )
+
+
+def fault(record: FaultRecord) -> Fault:
+    wanted = record.fault
+    return Fault(
+        id=wanted.id,
+        kind=wanted.kind,
+        status=wanted.status,
+        retry_after=_span(wanted.retry_after),
+        delay=_span(wanted.delay),
+        times=wanted.times,
+        used=record.used,
+        vm=wanted.vm,
+        method=wanted.method,
+    )
+
+
+def faults(records: Iterable[FaultRecord]) -> Faults:
+    return Faults(faults=tuple(map(fault, records)))
 
 
 def _set_maintenance(rounds: model.SetMaintenance | None) -> SetMaintenance | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from notbefore.core import model
 from notbefore.durations import format_duration, parse_duration
+from notbefore.service.faults import FaultKind, FaultMethod
 
 # Far beyond any use, and near enough that adding it to an instant can't leave the calendar.
 LONGEST_SPAN: Final = timedelta(days=3660)
@@ -202,6 +203,24 @@ class Clock(Shape, frozen=True):
     now: datetime
     speed: Annotated[float, msgspec.Meta(description="against real time; 0 while paused")]
     state: Literal["real", "running", "paused"]
+
+
+class Fault(Shape, frozen=True):
+    """What goes wrong between VMs and the emulator, because somebody wants it to."""
+
+    id: str
+    kind: FaultKind
+    status: Annotated[int | None, msgspec.Meta(description="of kind status: what is answered")]
+    retry_after: Annotated[Span | None, msgspec.Meta(description="what Retry-After says")]
+    delay: Annotated[Span | None, msgspec.Meta(description="in real time, before the answer")]
+    times: Annotated[int | None, msgspec.Meta(description="null: until it is removed")]
+    used: Annotated[int, msgspec.Meta(description="how often it has happened")]
+    vm: Annotated[str | None, msgspec.Meta(description="null: every VM")]
+    method: FaultMethod | None
+
+
+class Faults(Shape, frozen=True):
+    faults: tuple[Fault, ...]
 
 
 class Health(Shape, frozen=True):

@@ -10,20 +10,26 @@ from notbefore.feed.messages import (
     Approve,
     AskAbout,
     Failed,
+    FaultTaken,
     Granted,
     Request,
+    TakeFault,
     Unavailable,
 )
 from notbefore.feed.refusals import refused
+from notbefore.service.faults import FaultSource
 from notbefore.service.ports import Approver, Reader, StoreUnavailableError
 
 _log = logging.getLogger(__name__)
 
 
 class Answering:
-    def __init__(self, approver: Approver, reader: Reader) -> None:
+    def __init__(
+        self, approver: Approver, reader: Reader, faults: FaultSource | None = None
+    ) -> None:
         self._approver = approver
         self._reader = reader
+        self._faults = faults
 
     async def answer(self, request: Request) -> Answer:
         """Never raises: whoever waits at the other end is told what became of it."""
@@ -47,4 +53,8 @@ class Answering:
                 await self._reader.activate(request.caller, address=request.address)
             case AskAbout():
                 return AboutVm(request.id, await self._reader.about(request.name))
+            case TakeFault():
+                if self._faults is None:
+                    return FaultTaken(request.id, None)
+                return FaultTaken(request.id, await self._faults.take(request.vm, request.method))
         return Granted(request.id)

@@ -2,8 +2,8 @@
 
 The order on a connection, from writer to poller:
 
-    Hello, ClockSet, Pages…, Places…, Committed…, SnapshotEnd
-    then, in any order, Committed, ClockSet, Sync and answers
+    Hello, ClockSet, FaultsSet, Pages…, Places…, Committed…, SnapshotEnd
+    then, in any order, Committed, ClockSet, FaultsSet, Sync and answers
 
 A poller asks nothing before the snapshot's end. The rule that must stay true: a change stands on
 the stream before the answer to whoever asked for it.
@@ -16,9 +16,10 @@ import msgspec
 
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.feed.frames import FeedBrokenError
+from notbefore.service.faults import Fault, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -43,6 +44,12 @@ class ClockSet(Message, frozen=True):
 
     instant: datetime
     speed: float
+
+
+class FaultsSet(Message, frozen=True):
+    """All faults that may still happen."""
+
+    faults: list[Fault]
 
 
 class Pages(Message, frozen=True):
@@ -107,6 +114,13 @@ class AboutVm(Message, frozen=True):
     about: About | None
 
 
+class FaultTaken(Message, frozen=True):
+    """The fault that is to happen, counted already; None where there is none any more."""
+
+    id: int
+    fault: Fault | None
+
+
 # --- poller to writer ----------------------------------------------------------------------------
 
 
@@ -128,6 +142,14 @@ class AskAbout(Message, frozen=True):
     name: ResourceName
 
 
+class TakeFault(Message, frozen=True):
+    """A request has come that a fault is for."""
+
+    id: int
+    vm: ResourceName
+    method: FaultMethod
+
+
 class Seen(Message, frozen=True):
     """VMs of these active scopes have read their documents since the last time this was said."""
 
@@ -144,10 +166,10 @@ class Synced(Message, frozen=True):
     id: int
 
 
-Answer = Granted | Refused | Unavailable | Failed | AboutVm
-State = ClockSet | Pages | Places | SnapshotEnd | Committed
+Answer = Granted | Refused | Unavailable | Failed | AboutVm | FaultTaken
+State = ClockSet | FaultsSet | Pages | Places | SnapshotEnd | Committed
 FromWriter = Hello | State | Sync | Answer
-Request = Approve | Activate | AskAbout
+Request = Approve | Activate | AskAbout | TakeFault
 FromPoller = Request | Seen | Counted | Synced
 
 _encoder: Final = msgspec.msgpack.Encoder()

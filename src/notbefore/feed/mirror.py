@@ -5,6 +5,7 @@ scope never an older document after a newer one. A new snapshot takes the old on
 bit for pages, by their revisions, and in one go for places.
 """
 
+from collections.abc import Callable
 from typing import Generic, TypeVar, assert_never
 
 from notbefore.clock import FollowingClock
@@ -13,6 +14,7 @@ from notbefore.feed.messages import (
     PROTOCOL,
     ClockSet,
     Committed,
+    FaultsSet,
     Hello,
     Pages,
     Places,
@@ -21,6 +23,7 @@ from notbefore.feed.messages import (
 )
 from notbefore.service.board import Board
 from notbefore.service.directory import MemoryDirectory
+from notbefore.service.faults import Fault
 from notbefore.service.ports import PageContent
 
 Rendered = TypeVar("Rendered")
@@ -28,8 +31,14 @@ Rendered = TypeVar("Rendered")
 
 class Mirror(Generic[Rendered]):
     def __init__(
-        self, board: Board[Rendered], directory: MemoryDirectory, clock: FollowingClock
+        self,
+        board: Board[Rendered],
+        directory: MemoryDirectory,
+        clock: FollowingClock,
+        faults: Callable[[list[Fault]], None] = lambda _: None,
     ) -> None:
+        """`faults` hears of each list of faults."""
+        self._faults = faults
         self._board = board
         self._directory = directory
         self._clock = clock
@@ -60,6 +69,8 @@ class Mirror(Generic[Rendered]):
         match message:
             case ClockSet():
                 self._clock.follow(message.instant, message.speed)
+            case FaultsSet():
+                self._faults(message.faults)
             case Pages():
                 self._expect_snapshot()
                 self._show(message.pages)

@@ -13,6 +13,7 @@ from notbefore.feed.frames import FeedBrokenError, Splitter, frame
 from notbefore.feed.messages import (
     AboutVm,
     Failed,
+    FaultTaken,
     FromPoller,
     FromWriter,
     Granted,
@@ -170,7 +171,7 @@ class _Line(asyncio.Protocol):
 
     def _take(self, message: FromWriter) -> None:
         match message:
-            case Granted() | Refused() | Unavailable() | Failed() | AboutVm():
+            case Granted() | Refused() | Unavailable() | Failed() | AboutVm() | FaultTaken():
                 self._asking.take(message)
             case Sync():
                 self.report()

@@ -9,7 +9,8 @@ from typing import Final, Protocol
 
 from notbefore.feed.frames import FeedBrokenError, frame, in_parts
 from notbefore.feed.link import Link
-from notbefore.feed.messages import ClockSet, Committed, encode
+from notbefore.feed.messages import ClockSet, Committed, FaultsSet, encode
+from notbefore.service.faults import Fault, FaultSource
 from notbefore.service.ports import Commit, PageContent, Place
 
 _log = logging.getLogger(__name__)
@@ -28,14 +29,18 @@ class PacedClock(Protocol):
 
 
 class Feed:
-    def __init__(self, clock: PacedClock) -> None:
+    def __init__(self, clock: PacedClock, faults: FaultSource | None = None) -> None:
+        """Without `faults` pollers hear of none."""
         self._clock = clock
+        self._faults = faults
         self._links: set[Link] = set()
         self._syncs = 0
         self.sequence = 0
         """Of the last commit told."""
         self._counters: Counter[str] = Counter()
         clock.watch(self._tell_time)
+        if faults is not None:
+            faults.watch(self._tell_faults)
 
     @property
     def links(self) -> int:
@@ -63,6 +68,9 @@ class Feed:
     def time(self) -> ClockSet:
         return ClockSet(*self._clock.pace())
 
+    def faults(self) -> FaultsSet:
+        return FaultsSet([] if self._faults is None else list(self._faults.active))
+
     async def sync(self) -> None:
         """Return once every poller is in step, and what they have marked and counted is here.
 
@@ -84,7 +92,10 @@ class Feed:
         if self._links:
             self._publish(self.time())
 
-    def _publish(self, message: Committed | ClockSet) -> None:
+    def _tell_faults(self, _: tuple[Fault, ...]) -> None:
+        self._publish(self.faults())
+
+    def _publish(self, message: Committed | ClockSet | FaultsSet) -> None:
         if not self._links:
             return
         try:

@@ -15,6 +15,7 @@ from notbefore.feed.link import Link, LinkLostError
 from notbefore.feed.messages import PROTOCOL, Hello
 from notbefore.feed.sending import Feed
 from notbefore.feed.snapshot import Ask, send_snapshot
+from notbefore.service.faults import FaultSource
 from notbefore.service.ports import Approver, Reader, StoreUnavailableError
 
 _NAME: Final = "feed.sock"
@@ -36,12 +37,13 @@ class FeedServer:
         approver: Approver,
         reader: Reader,
         default_vm: str | None,
+        faults: FaultSource | None = None,
     ) -> None:
         self._feed = feed
         self._folder = folder
         self._ask = ask
         self._reader = reader
-        self._answering = Answering(approver, reader)
+        self._answering = Answering(approver, reader, faults)
         self._default_vm = default_vm
         self._links: set[Link] = set()
         self._empty = asyncio.Event()
@@ -94,6 +96,8 @@ class FeedServer:
         self._feed.join(link)
         link.send(Hello(PROTOCOL, __version__, self._default_vm, self._feed.sequence))
         link.send(self._feed.time())
+        # Also where there are none: the writer before this one may have had some.
+        link.send(self._feed.faults())
         task = asyncio.create_task(self._send_snapshot(link))
         self._snapshots.add(task)
         task.add_done_callback(self._snapshots.discard)

@@ -18,8 +18,9 @@ from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import DateLine, Rendered
-from notbefore.metadata.stream import Stream, Surroundings, Witness
+from notbefore.metadata.stream import Stream, Surroundings
 from notbefore.metadata.waiting import Waiting
+from notbefore.metadata.witness import Witness
 from notbefore.service.addresses import plain_address
 from notbefore.service.board import Board
 from notbefore.service.faults import Faults, FaultSource

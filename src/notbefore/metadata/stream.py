@@ -31,8 +31,9 @@ from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import DateLine, Persistence, Rendered, Response
 from notbefore.metadata.waiting import Waiting
+from notbefore.metadata.witness import Witness
 from notbefore.service.board import Board
-from notbefore.service.ports import Caller, Directory
+from notbefore.service.ports import Directory
 
 if TYPE_CHECKING:
     from notbefore.metadata.conversation import Conversation
@@ -40,12 +41,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 4096
-
-Witness = Callable[[Caller | None, Ask, int | None], None]
-"""Is told of each request: whose it was, what it asked, and the status of the answer.
-
-None instead of a status stands for no answer: none at all, or none before something changes.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
