@@ -1,0 +1,266 @@
+"""What the agent does about one event, from its first sight until all is put back.
+
+The rules that must stay true: what is about to be done is in the journal before it is done; what
+the journal holds is all that decides. An agent that is told to stop cancels the hook that runs and
+writes nothing about it. To the journal, stopping is a crash: nobody knows how far the hook came,
+and the way back from a crash is then the only one there is, and the one that is always taken.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from notbefore.agent.gathering import Gathering
+from notbefore.agent.hook import Call, Hook
+from notbefore.agent.journal import Approved, Began, Ended, Finished, Journal, Reported
+from notbefore.agent.metrics import Tally
+from notbefore.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
+from notbefore.agent.overlapping import held_back_by
+from notbefore.agent.plan import (
+    Action,
+    ApproveNow,
+    Finish,
+    ReportReady,
+    Run,
+    Settle,
+    Wait,
+    next_action,
+    time_left,
+)
+from notbefore.agent.readiness import Readiness, ReadinessError
+from notbefore.client import ScheduledEventsError
+from notbefore.clock import monotonic
+from notbefore.durations import format_duration
+
+_log = logging.getLogger(__name__)
+
+_ASK_AGAIN: Final = timedelta(seconds=2)
+"""After an approval, or a report to the other agents, that did not get through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duties:
+    """What every event of one agent is attended to with."""
+
+    me: str
+    journal: Journal
+    hooks: Mapping[str, Hook]
+    approve: Callable[[str], Awaitable[None]]
+    """Raises ScheduledEventsError."""
+    now: Callable[[], datetime]
+    tally: Tally
+    readiness: Readiness | None = None
+    """None where no rule asks for it."""
+    ready_timeout: timedelta = timedelta(minutes=2)
+    locks: Mapping[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """A hook never runs for two events at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A hook that runs at this moment."""
+
+    turn: Turn
+    limit: timedelta
+    began: timedelta
+    """By the steady clock."""
+
+
+class Attendance:
+    """One event's. `key` is how the journal calls it."""
+
+    def __init__(self, key: str, duties: Duties) -> None:
+        self.key = key
+        self.running: Running | None = None
+        self.waits_for = ""
+        self._duties = duties
+        self._news = asyncio.Event()
+        self._gathering: Gathering | None = None
+
+    @property
+    def progress(self) -> Progress:
+        return self._duties.journal.events[self.key]
+
+    def wake(self) -> None:
+        """Something has changed, about this event or another."""
+        self._news.set()
+
+    async def attend(self) -> None:
+        """Returns once all is done about the event. Raises JournalError."""
+        duties = self._duties
+        if duties.readiness is None:
+            await self._go()
+            return
+        self._gathering = Gathering(
+            duties.readiness,
+            me=duties.me,
+            progress=lambda: self.progress,
+            patience=duties.ready_timeout,
+            tell=self.wake,
+        )
+        async with self._gathering:
+            await self._go()
+
+    async def _go(self) -> None:
+        while True:
+            self._news.clear()
+            action = self._next()
+            if action is None:
+                return
+            await self._act(action)
+
+    def _next(self) -> Action | None:
+        ready = () if self._gathering is None else self._gathering.ready()
+        duties = self._duties
+        return next_action(self.progress, me=duties.me, now=duties.now(), ready=ready)
+
+    async def _act(self, action: Action) -> None:
+        journal, now = self._duties.journal, self._duties.now
+        match action:
+            case Run():
+                await self._take_turn(action)
+            case Settle(turn=turn, outcome=outcome):
+                self._end(turn, outcome)
+            case ReportReady():
+                await self._report()
+            case ApproveNow():
+                await self._approve()
+            case Wait(why=why):
+                await self._wait(why)
+            case Finish():
+                if self._gathering is not None:
+                    await self._gathering.leave()
+                journal.write(Finished(event_id=self.key, at=now()))
+                self.waits_for = ""
+                _log.info("event finished", extra={"event": self.progress.event_id})
+
+    async def _wait(self, why: str, *, at_most: timedelta | None = None) -> None:
+        if why != self.waits_for:
+            self.waits_for = why
+            _log.info("waiting", extra={"event": self.progress.event_id, "waits_for": why})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if at_most is None else at_most.total_seconds()):
+                await self._news.wait()
+
+    # --- hooks ----------------------------------------------------------------------------------
+
+    async def _take_turn(self, action: Run) -> None:
+        turn = action.turn
+        other = held_back_by(self.key, turn, self._duties.journal.events)
+        if other is not None:
+            await self._wait(f"event {other} to be over, which needs {turn.step!r} as it is")
+            return
+        lock = self._duties.locks[turn.step]
+        if lock.locked():
+            self.waits_for = f"step {turn.step!r}, which runs for another event"
+        async with lock:
+            # Time may have passed, and the event with it.
+            now = self._next()
+            if isinstance(now, Run) and now.turn == turn:
+                await self._run(now)
+
+    async def _run(self, action: Run) -> None:
+        duties, turn = self._duties, action.turn
+        duties.journal.write(Began(event_id=self.key, at=duties.now(), turn=turn))
+        self.running = Running(turn=turn, limit=action.limit, began=monotonic())
+        self.waits_for = f"step {turn.step!r} ({turn.phase}) to end"
+        facts = {"event": self.progress.event_id, "phase": str(turn.phase), "step": turn.step}
+        _log.info("hook runs", extra=facts | {"limit": format_duration(action.limit)})
+        try:
+            outcome = await run_hook(duties.hooks.get(turn.step), self._call(action))
+        finally:
+            self.running = None
+        self._end(turn, outcome)
+
+    def _call(self, action: Run) -> Call:
+        progress, duties = self.progress, self._duties
+        prepared = progress.outcomes.get(Turn(Phase.PREPARE, action.turn.step))
+        is_undo = action.turn.phase is Phase.UNDO
+        now = duties.now()
+        is_ahead = not progress.is_gone and not progress.sighting.is_started
+        return Call(
+            sighting=progress.sighting,
+            me=duties.me,
+            phase=action.turn.phase,
+            limit=action.limit,
+            time_left=time_left(progress.sighting, now) if is_ahead else None,
+            notes=prepared.notes if is_undo and prepared is not None else {},
+            now=now,
+        )
+
+    def _end(self, turn: Turn, outcome: HookOutcome) -> None:
+        duties = self._duties
+        duties.journal.write(Ended(event_id=self.key, at=duties.now(), turn=turn, outcome=outcome))
+        duties.tally.ended(turn, outcome)
+        level = _LEVELS.get(outcome.verdict, logging.WARNING)
+        facts = {
+            "event": self.progress.event_id,
+            "phase": str(turn.phase),
+            "step": turn.step,
+            "verdict": str(outcome.verdict),
+            "detail": outcome.detail,
+            "took": format_duration(outcome.took),
+        }
+        _log.log(level, "hook ended", extra=facts)
+
+    # --- approval -------------------------------------------------------------------------------
+
+    async def _report(self) -> None:
+        if self._gathering is None:
+            # The plan is of a time when the file had a way to tell the others. Without one nobody
+            # can know that they are ready, so NotBefore decides.
+            await self._wait('NotBefore: "all-ready" has no readiness to go by any more')
+            return
+        try:
+            await self._gathering.beat()
+        except ReadinessError as error:
+            await self._wait(f"a way to tell the other agents: {error}", at_most=_ASK_AGAIN)
+            return
+        self._duties.journal.write(Reported(event_id=self.key, at=self._duties.now()))
+
+    async def _approve(self) -> None:
+        duties, event_id = self._duties, self.progress.event_id
+        self.waits_for = "the service to take the approval"
+        try:
+            await duties.approve(event_id)
+        except ScheduledEventsError as error:
+            # Refused: it may have started, or be over, and the next document says so. Not
+            # answered: it is tried again, up to NotBefore.
+            duties.tally.approvals_failed += 1
+            await self._wait(f"the service to take the approval: {error}", at_most=_ASK_AGAIN)
+            return
+        # After it, for once: approving twice changes nothing, and an approval that was written
+        # down and never sent would cost the whole notice.
+        duties.journal.write(Approved(event_id=self.key, at=duties.now()))
+        duties.tally.approvals += 1
+        _log.info("event approved", extra={"event": event_id})
+
+
+_LEVELS: Final = {Verdict.DONE: logging.INFO, Verdict.SKIPPED: logging.INFO}
+
+
+async def run_hook(hook: Hook | None, call: Call) -> HookOutcome:
+    """What came of it, whatever it does: hooks are ended at their limit, and may have mistakes."""
+    if hook is None:
+        detail = "the agent's file has no hook of this name any more"
+        return HookOutcome(verdict=Verdict.FAILED, detail=detail)
+    began = monotonic()
+    run = hook.undo if call.phase is Phase.UNDO else hook.run
+    try:
+        async with asyncio.timeout(call.limit.total_seconds()) as limit:
+            outcome = await run(call)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is what came of the hook
+        took = monotonic() - began
+        if isinstance(error, TimeoutError) and limit.expired():
+            detail = f"ended after {format_duration(call.limit)}, which is its limit"
+            return HookOutcome(verdict=Verdict.TIMED_OUT, detail=detail, took=took)
+        # A mistake in a hook must not keep the others from running.
+        _log.exception("hook raised", extra={"event": call.sighting.event_id})
+        detail = f"{type(error).__name__}: {error}"
+        return HookOutcome(verdict=Verdict.FAILED, detail=detail, took=took)
+    return outcome if outcome.took else replace(outcome, took=monotonic() - began)
