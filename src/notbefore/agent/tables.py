@@ -79,12 +79,17 @@ class Reader:
             return _WRONG
 
     def _read(self, raw: object, type_: Any, path: KeyPath) -> Any:
-        plain = get_args(type_)[0] if get_origin(type_) is Annotated else type_
+        plain, *metas = get_args(type_) if get_origin(type_) is Annotated else (type_,)
         origin = get_origin(plain)
         if origin in {Union, UnionType}:
-            return self._one_of(raw, plain, path)
-        if origin is tuple and _is_list_of_what_we_read(plain):
-            return self._elements(raw, get_args(plain)[0], path)
+            members = [each for each in get_args(plain) if each is not NoneType]
+            if len(members) == 1:
+                # What was said of the union as a whole is meant of its one member.
+                return self._read(raw, _annotated(members[0], metas), path)
+            if all(_tag_field(each) for each in members):
+                return self._tagged(raw, members, path)
+        if origin is tuple and get_args(plain)[1:] == (Ellipsis,):
+            return self._elements(raw, get_args(plain)[0], metas, path)
         if isinstance(plain, type):
             if issubclass(plain, msgspec.Struct):
                 return self.table(raw, plain, path)
@@ -94,23 +99,20 @@ class Reader:
                 return self.folder / _text(raw, "a path")
         return _convert(raw, type_)
 
-    def _one_of(self, raw: object, union: Any, path: KeyPath) -> Any:
-        members = [each for each in get_args(union) if each is not NoneType]
-        if len(members) == 1:
-            return self._read(raw, members[0], path)
-        if not all(isinstance(each, type) and _tag_field(each) for each in members):
-            return _convert(raw, union)
+    def _tagged(self, raw: object, members: list[Any], path: KeyPath) -> Any:
         if not isinstance(raw, Mapping):
             return self._not(path, "a table", raw)
         tags = {str(each.__struct_config__.tag): each for each in members}
         kind = raw.get(_tag_field(members[0]))
-        if kind not in tags:
+        if not isinstance(kind, str) or kind not in tags:
             raise ValueError(f"expected a kind of {any_of(tags)}, got {shown(kind)}")
         return self.table(raw, tags[kind], path)
 
-    def _elements(self, raw: object, type_: Any, path: KeyPath) -> Any:
+    def _elements(self, raw: object, type_: Any, metas: list[Any], path: KeyPath) -> Any:
         if not isinstance(raw, list):
             return self._not(path, "a list", raw)
+        if len(raw) < max((meta.min_length or 0 for meta in metas), default=0):
+            return self._not(path, "a longer list", raw)
         return tuple(self._value(each, type_, (*path, at)) for at, each in enumerate(raw))
 
     def _not(self, path: KeyPath, what: str, raw: object) -> object:
@@ -142,9 +144,10 @@ def _tag_field(type_: Any) -> str | None:
     return found
 
 
-def _is_list_of_what_we_read(plain: Any) -> bool:
-    arguments = get_args(plain)
-    return len(arguments) == 2 and arguments[1] is Ellipsis
+def _annotated(type_: Any, metas: list[Any]) -> Any:
+    for meta in metas:
+        type_ = Annotated[type_, meta]
+    return type_
 
 
 def _parser(type_: type) -> Callable[[object], object] | None:
