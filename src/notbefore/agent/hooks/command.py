@@ -1,0 +1,89 @@
+"""Runs a program of the operator's own: the event in its environment, and as JSON on its stdin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta, field
+from typing_extensions import override
+
+from notbefore.agent.hook import Call, Hook
+from notbefore.agent.hooks.patience import PatientHook, TargetError, VetoError
+from notbefore.agent.hooks.programs import last_line, missing, run_program
+from notbefore.agent.hooks.settings import HookSettings
+from notbefore.agent.hooks.telling import event_json, variables
+from notbefore.agent.model import Phase
+
+Argv = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
+
+
+class CommandSettings(HookSettings, frozen=True, kw_only=True):
+    """Runs a program: the event in `NOTBEFORE_*` variables and as JSON on its standard input."""
+
+    argv: Annotated[Argv, Meta(description="The program and its arguments. No shell reads them.")]
+    undo_argv: Annotated[
+        Argv | None,
+        Meta(description="What puts back what `argv` changed; without it there is no undo."),
+    ] = None
+    veto_exit_code: Annotated[
+        int | None,
+        Meta(ge=1, le=255, description="The exit code that says: done, but don't approve."),
+    ] = None
+    environment: Annotated[
+        dict[str, str],
+        Meta(description="Variables it gets beside `PATH`, `LANG`, `HOME` and `NOTBEFORE_*`."),
+    ] = field(default_factory=dict)
+    directory: Annotated[str, Meta(description="Where it is run.")] = "/"
+
+    def __post_init__(self) -> None:
+        for name, value in self.environment.items():
+            if not name or "=" in name or "\0" in name + value:
+                raise ValueError(f"{name!r} can't be a variable of a program")
+        if any("\0" in part for part in (*self.argv, *(self.undo_argv or ()))):
+            raise ValueError("an argument of a program can't hold a NUL")
+
+    @property
+    @override
+    def has_undo(self) -> bool:
+        return self.undo_argv is not None
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Command(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    settings: CommandSettings
+    repeats_undo = False
+
+    async def run(self, call: Call) -> str:
+        return await self._run(self.settings.argv, call)
+
+    async def undo(self, call: Call) -> str:
+        return await self._run(self.settings.undo_argv or (), call)
+
+    async def check(self) -> list[str]:
+        argvs = [self.settings.argv, self.settings.undo_argv or self.settings.argv]
+        return [problem for program in {argv[0] for argv in argvs} for problem in missing(program)]
+
+    def describe(self, phase: Phase) -> str:
+        argv = self.settings.undo_argv if phase is Phase.UNDO else self.settings.argv
+        return f"run {' '.join(argv or ())}"
+
+    async def _run(self, argv: Sequence[str], call: Call) -> str:
+        if not argv:
+            return "there is no undo_argv"
+        call.tell(f"{argv[0]} to end")
+        ran = await run_program(
+            argv,
+            # Last, so that nothing in the file can say what the event is.
+            variables={**self.settings.environment, **variables(call)},
+            stdin=event_json(call),
+            directory=self.settings.directory,
+        )
+        if ran.exit_code == 0:
+            return last_line(ran.output)
+        if ran.exit_code == self.settings.veto_exit_code:
+            raise VetoError(last_line(ran.complaint) or last_line(ran.output))
+        raise TargetError(f"{argv[0]} {ran.last_words}")
