@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -41,6 +41,7 @@ class Awaited:
     def __init__(self, endpoint: str | None = None, **options: Any) -> None:
         self._runner = asyncio.Runner()
         self._client = AsyncScheduledEvents(endpoint, **options)
+        self._watching: list[AsyncGenerator[Change, None]] = []
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(coroutine)
@@ -59,16 +60,16 @@ class Awaited:
 
     def watch(self, **wishes: Any) -> Iterator[Change]:
         watching = self._client.watch(**wishes)
-        try:
-            while True:
-                try:
-                    yield self._run(anext(watching))
-                except StopAsyncIteration:
-                    return
-        finally:
-            self._run(watching.aclose())
+        self._watching.append(watching)
+        while True:
+            try:
+                yield self._run(anext(watching))
+            except StopAsyncIteration:
+                return
 
     def close(self) -> None:
+        for watching in self._watching:
+            self._run(watching.aclose())
         self._run(self._client.close())
         self._runner.close()
 
