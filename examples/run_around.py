@@ -1,0 +1,36 @@
+"""Run one command before an interruption of this VM, and another after it.
+
+    python run_around.py ./drain.sh ./resume.sh
+
+The event is approved when the first command succeeds; if it fails, the event starts at its
+NotBefore. Both commands are told of the event in their environment.
+"""
+
+import os
+import subprocess
+import sys
+
+from notbefore.client import Change, ChangeKind, ScheduledEvents
+
+
+def run(command: str, change: Change) -> bool:
+    event = change.event
+    told = {
+        "EVENT_ID": event.event_id,
+        "EVENT_TYPE": str(event.type),
+        "EVENT_ENDING": str(change.ending or ""),
+    }
+    return subprocess.run([command], env=os.environ | told, check=False).returncode == 0
+
+
+def main(before: str, after: str) -> None:
+    with ScheduledEvents() as scheduled:
+        for change in scheduled.watch(only_mine=True):
+            if change.kind is ChangeKind.APPEARED and run(before, change):
+                scheduled.approve(change.event)
+            elif change.kind is ChangeKind.GONE:
+                run(after, change)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
