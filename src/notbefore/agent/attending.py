@@ -17,7 +17,15 @@ from typing import Final
 
 from notbefore.agent.gathering import Gathering
 from notbefore.agent.hook import Call, Hook
-from notbefore.agent.journal import Approved, Began, Ended, Finished, Journal, Reported
+from notbefore.agent.journal import (
+    Approved,
+    Began,
+    Ended,
+    Finished,
+    Journal,
+    Noted,
+    Reported,
+)
 from notbefore.agent.metrics import Tally
 from notbefore.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
 from notbefore.agent.overlapping import held_back_by
@@ -178,19 +186,27 @@ class Attendance:
         self._end(turn, outcome)
 
     def _call(self, action: Run) -> Call:
-        progress, duties = self.progress, self._duties
-        prepared = progress.outcomes.get(Turn(Phase.PREPARE, action.turn.step))
-        is_undo = action.turn.phase is Phase.UNDO
+        progress, duties, turn = self.progress, self._duties, action.turn
         now = duties.now()
         is_ahead = not progress.is_gone and not progress.sighting.is_started
+
+        def keep(notes: Mapping[str, str]) -> None:
+            noted = Noted(event_id=self.key, at=duties.now(), turn=turn, notes=dict(notes))
+            duties.journal.write(noted)
+
+        def tell(waits_for: str) -> None:
+            self.waits_for = f"step {turn.step!r} ({turn.phase}): {waits_for}"
+
         return Call(
             sighting=progress.sighting,
             me=duties.me,
-            phase=action.turn.phase,
+            phase=turn.phase,
             limit=action.limit,
             time_left=time_left(progress.sighting, now) if is_ahead else None,
-            notes=prepared.notes if is_undo and prepared is not None else {},
+            notes=progress.notes(turn.step) if turn.phase is Phase.UNDO else {},
             now=now,
+            keep=keep,
+            tell=tell,
         )
 
     def _end(self, turn: Turn, outcome: HookOutcome) -> None:

@@ -4,7 +4,7 @@ Nothing is scheduled, nothing is approved and nothing is written to the journal.
 described, or, live, run: prepared, then undone and recovered, as after a cancellation.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -12,9 +12,12 @@ from typing import Final
 
 from notbefore.agent.attending import run_hook
 from notbefore.agent.hook import Call, Hook
+from notbefore.agent.matching import plan_for
 from notbefore.agent.model import HookOutcome, Phase, Plan, Progress, Sighting, Step, Turn, Verdict
 from notbefore.agent.plan import MARGIN, left_out, why_not_approved
 from notbefore.agent.reporting import turns
+from notbefore.agent.settings import AgentSettings
+from notbefore.clock import monotonic
 
 NOTICE: Final[Mapping[str, timedelta]] = MappingProxyType(
     {
@@ -31,20 +34,16 @@ EVENT_ID: Final = "rehearsal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class RehearsedStep:
     """One turn of the rehearsal."""
 
     turn: Turn
-    does: str
+    what: str
     """What the hook does, in words."""
-    expected: timedelta
+    takes: timedelta
+    """As measured, if it was run; as the file expects, if not."""
     outcome: HookOutcome | None
     """None where it was only described."""
-
-    @property
-    def takes(self) -> timedelta:
-        """As measured, if it was."""
-        return self.expected if self.outcome is None else self.outcome.took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +65,12 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class Rehearsed:
     type: str
-    plan: Plan
-    is_live: bool
-    played: tuple[Played, ...]
+    rule: str
+    """Empty where no rule is for it, and nothing is done."""
+    live: bool
+    steps: tuple[RehearsedStep, ...]
     not_approved_because: str | None
     """None where it would be approved; what kept it from being, as far as was played."""
     fits: tuple[Fit, ...]
@@ -78,6 +78,15 @@ class Rehearsal:
     @property
     def missed(self) -> tuple[str, ...]:
         return tuple(fit.type for fit in self.fits if fit.is_missed)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the VM would have been ready in time, and put back afterwards."""
+        went_well = all(
+            step.outcome is None or step.outcome.verdict in {Verdict.DONE, Verdict.SKIPPED}
+            for step in self.steps
+        )
+        return went_well and self.type not in self.missed
 
 
 def a_rehearsed_event(type_: str, *, me: str, now: datetime) -> Sighting:
@@ -92,27 +101,28 @@ def a_rehearsed_event(type_: str, *, me: str, now: datetime) -> Sighting:
 
 
 async def rehearse(
-    type_: str,
+    settings: AgentSettings,
     hooks: Mapping[str, Hook],
+    type_: str,
     *,
     me: str,
-    plan_for: Callable[[Sighting], Plan],
-    now: Callable[[], datetime],
-    is_live: bool,
-) -> Rehearsal:
+    now: datetime,
+    live: bool,
+) -> Rehearsed:
     """Cancelled in the middle of a live one, it puts back what it has prepared, and then ends."""
-    sighting = a_rehearsed_event(type_, me=me, now=now())
-    plan = plan_for(sighting)
-    stage = _Stage(plan, sighting, hooks, me=me, now=now)
-    played = await stage.play() if is_live else stage.described()
-    measured = {part.turn.step: part.takes for part in played if part.turn.phase is Phase.PREPARE}
-    plans = {name: plan_for(a_rehearsed_event(name, me=me, now=now())) for name in NOTICE}
-    return Rehearsal(
+    sightings = {name: a_rehearsed_event(name, me=me, now=now) for name in NOTICE}
+    plans = {
+        name: plan_for(settings, sighting, now.astimezone()) for name, sighting in sightings.items()
+    }
+    stage = _Stage(plans[type_], sightings[type_], hooks, me=me, now=now)
+    steps = await stage.play() if live else stage.described()
+    measured = {step.turn.step: step.takes for step in steps if step.turn.phase is Phase.PREPARE}
+    return Rehearsed(
         type=type_,
-        plan=plan,
-        is_live=is_live,
-        played=played,
-        not_approved_because=stage.refusal(is_live=is_live),
+        rule=plans[type_].rule,
+        live=live,
+        steps=steps,
+        not_approved_because=stage.refusal(live=live),
         fits=tuple(fit(name, plans[name], measured) for name in NOTICE),
     )
 
@@ -140,19 +150,21 @@ class _Stage:
         hooks: Mapping[str, Hook],
         *,
         me: str,
-        now: Callable[[], datetime],
+        now: datetime,
     ) -> None:
         self._plan = plan
         self._sighting = sighting
         self._hooks = hooks
         self._me = me
-        self._now = now
+        self._begins_at = now
+        self._began = monotonic()
         self._outcomes: dict[Turn, HookOutcome] = {}
+        self._notes: dict[str, dict[str, str]] = {}
 
-    def described(self) -> tuple[Played, ...]:
+    def described(self) -> tuple[RehearsedStep, ...]:
         return tuple(self._parts())
 
-    async def play(self) -> tuple[Played, ...]:
+    async def play(self) -> tuple[RehearsedStep, ...]:
         try:
             for step in self._plan.prepare:
                 await self._take(Turn(Phase.PREPARE, step.name), step)
@@ -163,9 +175,9 @@ class _Stage:
                     await self._put_back(turn, step)
         return tuple(self._parts())
 
-    def refusal(self, *, is_live: bool) -> str | None:
+    def refusal(self, *, live: bool) -> str | None:
         outcomes = self._outcomes
-        if not is_live:
+        if not live:
             steps = self._plan.prepare
             well = HookOutcome(verdict=Verdict.DONE)
             outcomes = {Turn(Phase.PREPARE, step.name): well for step in steps}
@@ -181,10 +193,10 @@ class _Stage:
         await self._take(turn, step)
 
     async def _take(self, turn: Turn, step: Step) -> None:
-        prepared = self._outcomes.get(Turn(Phase.PREPARE, turn.step))
-        now, not_before = self._now(), self._sighting.not_before
-        is_ahead = turn.phase is Phase.PREPARE and not_before is not None
-        if turn.phase is Phase.PREPARE:
+        now, not_before = self._begins_at + (monotonic() - self._began), self._sighting.not_before
+        is_ahead = turn.phase is Phase.PREPARE
+        notes = self._notes.setdefault(turn.step, {})
+        if is_ahead:
             # Until it says otherwise: a rehearsal that is cancelled in it has to undo it.
             self._outcomes[turn] = HookOutcome(verdict=Verdict.INTERRUPTED)
         self._outcomes[turn] = await run_hook(
@@ -195,17 +207,21 @@ class _Stage:
                 phase=turn.phase,
                 limit=step.timeout,
                 time_left=not_before - now if is_ahead and not_before is not None else None,
-                notes=prepared.notes if turn.phase is Phase.UNDO and prepared else {},
+                notes=notes if turn.phase is Phase.UNDO else {},
                 now=now,
+                keep=notes.update,
             ),
         )
+        if is_ahead:
+            notes.update(self._outcomes[turn].notes)
 
-    def _parts(self) -> Iterator[Played]:
+    def _parts(self) -> Iterator[RehearsedStep]:
         for turn, step in turns(self._plan):
             hook = self._hooks.get(turn.step)
-            yield Played(
+            outcome = self._outcomes.get(turn)
+            yield RehearsedStep(
                 turn=turn,
-                does="" if hook is None else hook.describe(turn.phase),
-                expected=step.takes,
-                outcome=self._outcomes.get(turn),
+                what="" if hook is None else hook.describe(turn.phase),
+                takes=step.takes if outcome is None else outcome.took,
+                outcome=outcome,
             )

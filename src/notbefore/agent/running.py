@@ -1,0 +1,183 @@
+"""The agent put together from its file, and run until it is told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from notbefore import __version__
+from notbefore.agent.attending import Duties
+from notbefore.agent.boot import boot_id
+from notbefore.agent.hook import Hook
+from notbefore.agent.journal import Journal, JournalError
+from notbefore.agent.locking import StateInUseError, UnusableStateError, sole_agent
+from notbefore.agent.matching import plan_for
+from notbefore.agent.metrics import Tally, render
+from notbefore.agent.readiness import Readiness
+from notbefore.agent.readiness_directory import DirectoryOfReports
+from notbefore.agent.reporting import Reporter
+from notbefore.agent.runner import Runner
+from notbefore.agent.settings import AgentSettings, DirectoryReadiness, KubernetesReadiness
+from notbefore.agent.status_wire import AgentStatus
+from notbefore.agent.timing import ServiceTime
+from notbefore.agent.visible import Listener, ListenError, Views
+from notbefore.client import AsyncScheduledEvents, ScheduledEventsError
+from notbefore.clock import wall_clock
+
+_log = logging.getLogger(__name__)
+
+_AGAIN: Final = 3.0
+
+
+class AgentError(Exception):
+    """The agent can't start, or can't go on."""
+
+
+async def run(settings: AgentSettings, *, boot: str | None = None) -> None:
+    """Returns once told to stop, by SIGTERM or SIGINT. `boot` is the VM's boot id."""
+    running = asyncio.current_task()
+    assert running is not None  # noqa: S101 - for the type checker
+    loop = asyncio.get_running_loop()
+    is_told = False
+
+    def stop() -> None:
+        nonlocal is_told
+        is_told = True
+        running.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await _run(settings, boot_id() if boot is None else boot)
+    except asyncio.CancelledError:
+        if not is_told:
+            raise
+        running.uncancel()
+        _log.info("agent stopped")
+    except (StateInUseError, UnusableStateError, JournalError, ListenError) as error:
+        raise AgentError(str(error)) from error
+    except ExceptionGroup as group:
+        # From the task of an event: without a journal no hook may run.
+        failures, others = group.split(JournalError)
+        if failures is None or others is not None:
+            raise
+        raise AgentError(str(failures.exceptions[0])) from group
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def make_hooks(settings: AgentSettings) -> dict[str, Hook]:
+    return {name: table.make(name) for name, table in settings.hooks.items()}
+
+
+async def _run(settings: AgentSettings, boot: str) -> None:
+    table = settings.agent
+    client = AsyncScheduledEvents(settings.endpoint, resource=settings.resource)
+    readiness = None if table.readiness is None else open_readiness(table.readiness)
+    front = _Front(client, now=ServiceTime(client.contact).now)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(sole_agent(table.state))
+        journal = stack.enter_context(Journal(table.state / "journal"))
+        await stack.enter_async_context(client)
+        if not table.listen.is_off:
+            # Before anything else: whoever waits for the agent learns what it waits for.
+            listener = Listener(table.listen.host, table.listen.port, front.views())
+            await stack.enter_async_context(listener)
+            _log.info("agent listens", extra={"address": "{}:{}".format(*listener.address)})
+        now = front.now
+        duties = Duties(
+            me=settings.resource or await front.own_name(),
+            journal=journal,
+            hooks=make_hooks(settings),
+            approve=client.approve,
+            now=now,
+            tally=front.tally,
+            readiness=readiness,
+            ready_timeout=table.ready_timeout,
+        )
+        runner = Runner(
+            client,
+            duties,
+            plan_for=lambda sighting: plan_for(settings, sighting, now().astimezone()),
+            poll=table.poll,
+            boot=boot,
+        )
+        front.reporter = Reporter(
+            runner=runner,
+            duties=duties,
+            contact=client.contact,
+            started_at=front.started_at,
+            boot=boot,
+        )
+        _log.info("agent runs", extra={"resource": duties.me})
+        await runner.run()
+
+
+def open_readiness(settings: DirectoryReadiness | KubernetesReadiness) -> Readiness:
+    match settings:
+        case DirectoryReadiness(path=path):
+            return DirectoryOfReports(path)
+        case KubernetesReadiness():
+            # Most agents have no use for it, and its library takes its time.
+            from notbefore.agent.readiness_kubernetes import LeasesOfReports  # noqa: PLC0415
+
+            return LeasesOfReports(
+                server=settings.server,
+                namespace=settings.namespace,
+                credentials=settings.credentials,
+            )
+
+
+class _Front:
+    """What the listener shows, also while the agent does not know yet which VM it is on."""
+
+    def __init__(self, client: AsyncScheduledEvents, *, now: Callable[[], datetime]) -> None:
+        self.reporter: Reporter | None = None
+        self.tally = Tally()
+        self.now = now
+        self.started_at = wall_clock()
+        self._client = client
+        self._why = "the agent is starting"
+
+    async def own_name(self) -> str:
+        """Asked for until there is an answer: a VM's services start in any order."""
+        is_first = True
+        while True:
+            try:
+                return (await self._client.me()).name
+            except ScheduledEventsError as error:
+                self._why = f"this VM's name is not known: {error}"
+                if is_first:
+                    _log.warning("own name not known", extra={"why": str(error)})
+                is_first = False
+            await asyncio.sleep(_AGAIN)
+
+    def views(self) -> Views:
+        return Views(
+            why_not_healthy=lambda: _why(self.status(), is_well=self.status().healthy),
+            why_not_ready=lambda: _why(self.status(), is_well=self.status().ready),
+            metrics=lambda: render(self.status(), self.tally, age=self._client.contact().age),
+            status=self.status,
+        )
+
+    def status(self) -> AgentStatus:
+        if self.reporter is not None:
+            return self.reporter.status()
+        return AgentStatus(
+            now=self.now(),
+            version=__version__,
+            resource="",
+            endpoint=self._client.contact().endpoint or "",
+            started_at=self.started_at,
+            healthy=False,
+            ready=False,
+            why=self._why,
+        )
+
+
+def _why(status: AgentStatus, *, is_well: bool) -> str:
+    return "" if is_well else status.why
