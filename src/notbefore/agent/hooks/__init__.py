@@ -7,6 +7,7 @@ from notbefore.agent.hooks.command import CommandSettings
 from notbefore.agent.hooks.flag import FlagSettings
 from notbefore.agent.hooks.haproxy import HaproxySettings
 from notbefore.agent.hooks.http import HttpSettings
+from notbefore.agent.hooks.kubernetes import KubernetesSettings
 from notbefore.agent.hooks.log import LogSettings
 from notbefore.agent.hooks.notify import NotifySettings
 from notbefore.agent.hooks.postgresql import PostgresqlSettings
@@ -20,6 +21,7 @@ KINDS: Final[Mapping[str, type[HookSettings]]] = {
     "flag": FlagSettings,
     "haproxy": HaproxySettings,
     "http": HttpSettings,
+    "kubernetes": KubernetesSettings,
     "log": LogSettings,
     "notify": NotifySettings,
     "postgresql": PostgresqlSettings,

@@ -27,6 +27,7 @@ _ANSWER: Final = 5.0
 """Seconds that HAProxy may take for an answer."""
 _LARGEST: Final = 8 * 1024 * 1024
 _TCP: Final = "tcp://"
+_DENIED: Final = "Permission denied"
 
 ServerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+$")]
 
@@ -67,7 +68,7 @@ class _Haproxy:
         ours = set(call.notes.get("drained", "").split())
         for server in servers:
             state = await self._admin_state(server)
-            if server in ours or not state & (_DRAINED | _MAINTENANCE):
+            if not state & (_DRAINED | _MAINTENANCE):
                 ours.add(server)
                 call.keep({"drained": " ".join(sorted(ours))})
                 await self._set(server, "drain")
@@ -101,7 +102,8 @@ class _Haproxy:
                 await self._admin_state(server)
             except TargetError as error:
                 problems.append(str(error))
-        if not problems and await self._ask("get weight " + self.settings.servers[0]) == _DENIED:
+        # With nothing to set, an admin is told how it is used, and others that they may not.
+        if not problems and await self._ask(f"set server {self.settings.servers[0]}") == _DENIED:
             problems.append(f"{self.settings.socket} is not of level admin")
         return problems
 
@@ -149,9 +151,6 @@ class _Haproxy:
             raise TargetError(f"HAProxy at {where} does not answer") from error
         except OSError as error:
             raise TargetError(f"can't reach HAProxy at {where}: {error.strerror}") from error
-
-
-_DENIED: Final = "Permission denied"
 
 
 async def _exchange(where: str, command: str) -> str:
