@@ -5,7 +5,7 @@ Answers are taken apart here, and nowhere else are their names known.
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -63,10 +63,6 @@ class Cluster:
     url: str
     token_file: str | None
     ca_file: str | None
-    web: Web = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "web", Web(ca_file=self.ca_file))
 
     async def node(self, name: str) -> Node:
         answer = await self._ask("GET", f"/api/v1/nodes/{quote(name, safe='')}")
@@ -168,7 +164,7 @@ class Cluster:
             headers["Authorization"] = f"Bearer {secret(self.token_file)}"
         if body is not None:
             headers["Content-Type"] = content_type
-        return await self.web.ask(
+        return await Web(ca_file=self.ca_file).ask(
             Request(
                 method=method,
                 url=f"{self.url.rstrip('/')}{path}",

@@ -122,10 +122,14 @@ class _Kubernetes:
             for pod in going:
                 if pod.uid in accepted or pod.is_leaving:
                     continue
-                if await cluster.evict(pod, grace=grace) is Eviction.HELD:
-                    held.append(pod)
-                else:
-                    accepted.add(pod.uid)
+                match await cluster.evict(pod, grace=grace):
+                    case Eviction.HELD:
+                        held.append(pod)
+                    case Eviction.ACCEPTED:
+                        accepted.add(pod.uid)
+                    case Eviction.GONE:
+                        # Whether it is will be seen at the next look.
+                        pass
             if held:
                 call.tell(f"a disruption budget to let go of {_names(held)}")
             else:
