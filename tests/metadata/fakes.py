@@ -16,6 +16,7 @@ from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import Rendered, render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
+from notbefore.service.faults import Faults
 from notbefore.service.identities import Bearer, IssuedToken
 from notbefore.service.ports import About, Binding, Caller, Profile, Saved, Timer
 from tests.builders import HOUR, NOON, a_resource, a_scope
@@ -161,6 +162,7 @@ class FakeService:
         self.reader = FakeReader(self)
         self.approver = FakeApprover()
         self.issuer = FakeIssuer()
+        self.faults = Faults()
         self.clock = VirtualClock(NOON, speed=0)
         self.stopwatch = Stopwatch()
         self.scopes: dict[str, Scope] = {}
@@ -195,6 +197,7 @@ class FakeService:
             recognition=recognition,
             monotonic=self.stopwatch,
             issuer=self.issuer,
+            faults=self.faults,
         )
         async with server:
             site = Site(server)

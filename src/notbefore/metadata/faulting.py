@@ -68,6 +68,8 @@ class Faulting:
     ) -> Response | Reset:
         """What is answered, or HELD for a poll that is to wait."""
         caller = self._identity.caller(peer, ask.vm)
+        # Taking a fault for the last time ends it, and with it what it kept.
+        old = self._old
         fault = None
         if caller is not None:
             method = FaultMethod.POST if isinstance(ask.want, Approve) else FaultMethod.GET
@@ -88,7 +90,8 @@ class Faulting:
             case FaultKind.TRUNCATED:
                 return (await self._at_last(ask, peer, monotonic)).cut()
             case FaultKind.STALE:
-                stale = self._stale(fault, ask, caller)
+                pages = old.get(fault.id) or self._old.get(fault.id, {})
+                stale = self._stale(pages, ask, caller)
                 return stale or await self._truly(ask, peer, monotonic)
             case _:
                 assert_never(fault.kind)
@@ -102,9 +105,11 @@ class Faulting:
         response = await self._truly(ask, peer, monotonic)
         return self._answers.after_wait(ask, peer) if response is HELD else response
 
-    def _stale(self, fault: Fault, ask: Ask, caller: Caller) -> Response | None:
+    def _stale(
+        self, pages: Mapping[ScopeId, Page[Rendered]], ask: Ask, caller: Caller
+    ) -> Response | None:
         """None for whom there was no document then, or none that was read."""
-        page = self._old.get(fault.id, {}).get(caller.scope_id)
+        page = pages.get(caller.scope_id)
         if page is None or not page.is_active or not isinstance(ask.want, ReadEvents):
             return None
         return self._answers.from_page(page, ask.want)
