@@ -36,6 +36,7 @@ from notbefore.service.reading import Reading
 from notbefore.service.scheduling import Scheduling
 from notbefore.service.timekeeping import MovableClock, Timekeeping
 from notbefore.service.waking import Waker
+from notbefore.settings import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -150,6 +151,14 @@ class Application(Engine):
             self.board.show(page)
         self.directory.move(snapshot.places())
         return super()._take_up(snapshot)
+
+
+def simulated_timings(settings: Settings) -> dict[EventType, Timing]:
+    """How long what an emulator pretends to do takes."""
+    return {
+        type_: Timing(impact=settings.impacts().get(type_, span), span=span)
+        for type_, span in settings.settles().items()
+    }
 
 
 def _last_instant(snapshot: Snapshot) -> datetime | None:

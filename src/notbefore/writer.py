@@ -17,8 +17,7 @@ from typing import Any, Final
 import uvloop
 
 from notbefore import logs, offspring
-from notbefore.actuators.simulated import Timing
-from notbefore.application import Engine
+from notbefore.application import Engine, simulated_timings
 from notbefore.arm_server import ArmParts, arm_server
 from notbefore.certificates import CA_FILE, CertificateError
 from notbefore.clock import SystemClock, VirtualClock, wall_clock
@@ -29,7 +28,7 @@ from notbefore.control.services import Services
 from notbefore.core import lifecycle
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId
-from notbefore.core.model import Actor, EventType
+from notbefore.core.model import Actor
 from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer
 from notbefore.feed.synced import SyncedClock, synced_app
@@ -204,7 +203,7 @@ def engine_parts(settings: Settings) -> dict[str, Any]:
     return {
         "rules": settings.rules(),
         "new_id": new_event_id,
-        "timings": _timings(settings) if settings.mode is Mode.EMULATOR else None,
+        "timings": simulated_timings(settings) if settings.mode is Mode.EMULATOR else None,
         "address_range": settings.address_range,
     }
 
@@ -245,13 +244,6 @@ def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
             f"{settings.data} was last used at {clock.now():%Y-%m-%d %H:%M:%S} UTC, which is in the"
             " future: its clock had been moved. Use another --data directory, or --clock 1x"
         )
-
-
-def _timings(settings: Settings) -> dict[EventType, Timing]:
-    return {
-        type_: Timing(impact=settings.impacts().get(type_, span), span=span)
-        for type_, span in settings.settles().items()
-    }
 
 
 async def _apply_fleet(engine: Engine, settings: Settings) -> None:

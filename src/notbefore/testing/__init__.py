@@ -1,0 +1,52 @@
+"""Test a handler of scheduled events in milliseconds: no root, no network, no sleep.
+
+With pytest, ask for the fixture `scheduled_events`. Elsewhere:
+
+    with notbefore.testing.serve() as scheduled_events:
+        vm = scheduled_events.vm("web_0")
+        event = vm.schedule("Reboot")
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from notbefore.testing._event import Event
+    from notbefore.testing._faults import Fault, Faults
+    from notbefore.testing._ledger import Request, WaitTimeoutError
+    from notbefore.testing._serving import ScheduledEventsService, serve
+    from notbefore.testing._vm import Vm
+
+__all__ = [
+    "Event",
+    "Fault",
+    "Faults",
+    "Request",
+    "ScheduledEventsService",
+    "Vm",
+    "WaitTimeoutError",
+    "serve",
+]
+
+_PLACES = {
+    "Event": "_event",
+    "Fault": "_faults",
+    "Faults": "_faults",
+    "Request": "_ledger",
+    "ScheduledEventsService": "_serving",
+    "Vm": "_vm",
+    "WaitTimeoutError": "_ledger",
+    "serve": "_serving",
+}
+
+
+def __getattr__(name: str) -> Any:  # whatever is exported
+    """pytest imports this package for every project that has it; most tests never need the rest."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - see above
+
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

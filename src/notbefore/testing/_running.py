@@ -1,0 +1,122 @@
+"""A service on a thread of its own: everything in memory, on a free port of loopback."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from datetime import datetime
+from functools import partial
+from itertools import count
+from typing import Any, Final, TypeVar
+
+from notbefore.application import Application, simulated_timings
+from notbefore.clock import VirtualClock
+from notbefore.core import lifecycle
+from notbefore.core.errors import RefusalError
+from notbefore.core.ids import EventId
+from notbefore.core.model import Actor
+from notbefore.metadata.options import Options
+from notbefore.metadata.responses import render
+from notbefore.metadata.server import MetadataServer
+from notbefore.service.faults import Faults
+from notbefore.service.fleet_plan import guid
+from notbefore.settings import Settings
+from notbefore.storage.memory import MemoryStore
+from notbefore.testing._ledger import Ledger
+
+T = TypeVar("T")
+
+TEST: Final = Actor(name="test")
+"""Who history says it was."""
+
+
+class Running:
+    """Serves between `start` and `stop`. Whatever is asked of it may be asked on any thread."""
+
+    application: Application
+    endpoint: str
+
+    def __init__(self, start: datetime | None) -> None:
+        self.ledger = Ledger()
+        self._start = start
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped: asyncio.Event | None = None
+        self._ready: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name="notbefore.testing", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.result()
+
+    def stop(self) -> None:
+        """Returns once every socket is closed."""
+        loop, stopped = self._loop, self._stopped
+        if loop is not None and stopped is not None:
+            self._loop = None
+            loop.call_soon_threadsafe(stopped.set)
+            self._thread.join()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it where the service runs, and return what it returns."""
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the scheduled events of this test are over")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def decide(self, work: Coroutine[Any, Any, T]) -> T:
+        """As `call`; what the rules refuse is a mistake in the test, and so a ValueError."""
+        try:
+            return self.call(work)
+        except RefusalError as refusal:
+            raise ValueError(str(refusal)) from refusal
+
+    def _run(self) -> None:
+        try:
+            # The one kind of loop that watches plain sockets on every system.
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._stopped = asyncio.Event()
+        settings = Settings()
+        clock = VirtualClock(self._start, speed=0)
+        rules = settings.rules()
+        numbers = count(1)
+        store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
+        self.application = application = Application(
+            store,
+            clock,
+            rules=rules,
+            render=render,
+            # The same in every run, so that a failure reads the same, too.
+            new_id=lambda: EventId(guid(f"event/{next(numbers)}").upper()),
+            timings=simulated_timings(settings),
+            address_range=settings.address_range,
+            faults=Faults(),
+        )
+        application.decider.tell(self.ledger.hear)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(store)
+            await stack.enter_async_context(application)
+            await stack.enter_async_context(clock)
+            metadata = MetadataServer(
+                board=application.board,
+                directory=application.directory,
+                reader=application.reading,
+                approver=application.approving,
+                clock=clock,
+                options=Options(port=0, emulator=True, rate_limit=None),
+                faults=application.faults,
+                witness=self.ledger.witness,
+            )
+            await stack.enter_async_context(metadata)
+            host, port = metadata.address
+            self.endpoint = f"http://{host}:{port}"
+            self._loop = asyncio.get_running_loop()
+            self._ready.set_result(None)
+            await self._stopped.wait()

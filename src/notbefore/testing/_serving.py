@@ -1,0 +1,99 @@
+"""The service that a test talks to, from its start to its end."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from typing_extensions import override
+
+from notbefore.testing import _fleet
+from notbefore.testing._faults import Faults
+from notbefore.testing._fleet import Wish
+from notbefore.testing._running import Running
+from notbefore.testing._spans import Span, span, span_or_none
+from notbefore.testing._vm import Vm
+
+
+class ScheduledEventsService:
+    """Scheduled events for a test. All of it may be used from any thread."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self._vms: dict[str, tuple[Vm, Wish]] = {}
+        self._making = threading.Lock()
+        self.faults = Faults(running)
+        """What is to go wrong between VMs and the service."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<ScheduledEventsService at {self.endpoint}>"
+
+    @property
+    def endpoint(self) -> str:
+        """Where it listens. A VM's own endpoint is below that."""
+        return self._running.endpoint
+
+    @property
+    def now(self) -> datetime:
+        """Its clock, which stands still unless it is advanced."""
+        return self._running.application.clock.now()
+
+    def vm(
+        self,
+        name: str = "vm",
+        *,
+        scale_set: str | None = None,
+        availability_set: str | None = None,
+        priority: str = "Regular",
+        terminate_notice: Span | None = None,
+        active: bool = True,
+    ) -> Vm:
+        """The VM of this name, made on first use. VMs of one set share a document.
+
+        Events of VMs that have never read their document are announced to nobody, as on Azure.
+        A VM counts as having read it, unless `active` is False. Raises ValueError for what makes
+        no sense, or differs from what the VM was made as.
+        """
+        wish = Wish(
+            name=name,
+            scale_set=scale_set,
+            availability_set=availability_set,
+            priority=priority.capitalize(),
+            terminate_notice=span_or_none(terminate_notice),
+            is_active=active,
+        )
+        with self._making:
+            known = self._vms.get(name.casefold())
+            if known is None:
+                self._running.decide(_fleet.make(self._running.application, wish))
+                known = self._vms[name.casefold()] = Vm(self._running, name), wish
+        vm, made = known
+        if wish not in (made, Wish(name=name)):
+            raise ValueError(f"VM {made.name!r} was made otherwise before: {made}")
+        return vm
+
+    def advance(self, by: Span) -> datetime:
+        """Move the clock forward, and return where it stands then.
+
+        Whatever falls due on the way has happened, in order, when this returns: events have
+        started and completed, and whoever waits for a change of the document is being answered.
+        """
+        timekeeping = self._running.application.timekeeping
+        return self._running.decide(timekeeping.step(span(by))).now
+
+
+@contextmanager
+def serve(*, start: datetime | None = None) -> Iterator[ScheduledEventsService]:
+    """Scheduled events in this process, on a free port of loopback, until the block ends.
+
+    The clock stands at `start`, by default the time it is, until it is advanced.
+    """
+    if start is not None and start.tzinfo is None:
+        raise ValueError("start needs a time zone, as in datetime(2026, 1, 5, tzinfo=UTC)")
+    running = Running(start)
+    running.start()
+    try:
+        yield ScheduledEventsService(running)
+    finally:
+        running.stop()

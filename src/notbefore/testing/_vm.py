@@ -1,0 +1,127 @@
+"""A VM: where its handler reads its document, and what befalls it."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from typing_extensions import override
+
+from notbefore.core.ids import ResourceName
+from notbefore.core.model import EventSource, EventType
+from notbefore.metadata import wire
+from notbefore.metadata.versions import EVENT_VERSIONS
+from notbefore.service.ports import EventRecord
+from notbefore.service.scheduling import Request as Wanted
+from notbefore.testing._event import Event
+from notbefore.testing._ledger import Request
+from notbefore.testing._running import TEST, Running
+from notbefore.testing._spans import Span, span_or_none
+
+if TYPE_CHECKING:
+    import pytest
+
+ENDPOINT_VARIABLE: Final = "NOTBEFORE_ENDPOINT"
+
+
+class Vm:
+    """One VM. Hand its `endpoint` to the code under test."""
+
+    def __init__(self, running: Running, name: str) -> None:
+        self._running = running
+        self.name = name
+        self.endpoint = f"{running.endpoint}/vm/{name}"
+        """What comes before `/metadata/scheduledevents` in its requests."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Vm {self.name} at {self.endpoint}>"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What `notbefore.client` finds the endpoint by, for another process."""
+        return {ENDPOINT_VARIABLE: self.endpoint}
+
+    def set_environment(self, monkeypatch: "pytest.MonkeyPatch") -> None:
+        """Let `notbefore.client` in this process find the endpoint, until the test ends."""
+        monkeypatch.setenv(ENDPOINT_VARIABLE, self.endpoint)
+
+    def schedule(
+        self,
+        type: str,
+        *,
+        notice: Span | None = None,
+        duration: Span | None = None,
+        description: str | None = None,
+        source: str | None = None,
+    ) -> Event:
+        """Schedule a Freeze, Reboot, Redeploy, Preempt (of a Spot VM) or Terminate.
+
+        `notice` is the time to NotBefore, by default what Azure gives; `duration` the impact that
+        the document tells of. The source is `Platform`, but `User` for a Terminate. Raises
+        ValueError for what makes no sense.
+        """
+        kind = EventType(type.capitalize())
+        usual = EventSource.USER if kind is EventType.TERMINATE else EventSource.PLATFORM
+        wanted = Wanted(
+            type=kind,
+            resources=(ResourceName(self.name),),
+            source=usual if source is None else EventSource(source.capitalize()),
+            notice=span_or_none(notice),
+            short_notice=notice is not None,
+            duration=span_or_none(duration),
+            description=description,
+        )
+        scheduling = self._running.application.scheduling
+        [record] = self._running.decide(scheduling.schedule(wanted, by=TEST))
+        return Event(self._running, record.event.id)
+
+    def fail_host(self) -> Event:
+        """Break the host it is on: an event that has started already, with no notice at all."""
+
+        async def fail() -> list[EventRecord]:
+            application = self._running.application
+            about = await application.reading.about(ResourceName(self.name))
+            if about is None:
+                raise ValueError(f"VM {self.name!r} is gone")
+            return await application.scheduling.fail_host(about.resource.host, by=TEST)
+
+        [record] = self._running.decide(fail())
+        return Event(self._running, record.event.id)
+
+    def document(self, api_version: str = "2020-07-01") -> dict[str, Any]:
+        """Its document as it is now, JSON decoded. Counts as no request of the VM."""
+
+        async def look() -> bytes:
+            application = self._running.application
+            caller = application.directory.by_name(self.name)
+            page = None if caller is None else application.board.page(caller.scope_id)
+            if page is None:
+                raise ValueError(f"VM {self.name!r} is gone")
+            return wire.encode(page.document, EVENT_VERSIONS[api_version])
+
+        found: dict[str, Any] = json.loads(self._running.call(look()))
+        return found
+
+    @property
+    def requests(self) -> list[Request]:
+        """Every request it has made so far."""
+        return self._running.ledger.requests(self.name)
+
+    @property
+    def polls(self) -> int:
+        """How often it has read its document."""
+        return sum(request.what == "events" for request in self.requests)
+
+    @property
+    def approvals(self) -> int:
+        """How often it has asked to let events start, granted or not."""
+        return sum(request.what == "approve" for request in self.requests)
+
+    def wait_polled(self, times: int = 1, timeout: float = 5) -> None:
+        """Until it has read its document so often from now on. Raises WaitTimeoutError."""
+        wanted = self.polls + times
+        self._running.ledger.wait(
+            lambda: self.polls >= wanted,
+            timeout=timeout,
+            otherwise=f"VM {self.name} has not read its document {times} more time(s)",
+        )
