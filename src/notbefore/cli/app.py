@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "env": "environment",
         "ca": "authority",
         "token": "access",
+        "agent": "agent",
         "completion": "completion",
     }
 )

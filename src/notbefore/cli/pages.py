@@ -81,9 +81,9 @@ def explanation_page(found: Explanation) -> Iterator[RenderableType]:
         f" {event.event_id} ",
         (event.status, STATUS_STYLES.get(event.status, "")),
     )
-    yield _facts(_fact_rows(event, found.now))
+    yield facts(_fact_rows(event, found.now))
     yield ""
-    yield _facts(_reasons(found))
+    yield facts(_reasons(found))
     if found.history:
         yield ""
         yield history_table(found.history)
@@ -98,7 +98,7 @@ def _reasons(found: Explanation) -> Iterator[tuple[str, str]]:
     yield "next", plain(found.next_step)
 
 
-def _facts(rows: Iterable[tuple[str, str]]) -> Table:
+def facts(rows: Iterable[tuple[str, str]]) -> Table:
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(no_wrap=True, min_width=13)
     facts.add_column()

@@ -1,0 +1,80 @@
+"""Whether all that the agent's file names is there: hooks' targets, its state, its metadata."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from notbefore.agent.hooks import KINDS
+from notbefore.agent.settings import AgentSettings, DirectoryReadiness
+from notbefore.cli.agent_naming import own_name
+from notbefore.client import ScheduledEventsError
+
+PATIENCE: Final = timedelta(seconds=15)
+"""For each target: a check is a question that should be answered at once."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    kind: str
+    problems: tuple[str, ...]
+
+
+async def check_targets(settings: AgentSettings, *, patience: timedelta = PATIENCE) -> list[Target]:
+    """All at once. Nothing is changed, and no event is read."""
+    wanted: list[tuple[str, str, Callable[[], Awaitable[list[str]]]]] = [
+        ("agent.endpoint", "metadata", lambda: _metadata(settings)),
+        ("agent.state", "directory", lambda: _state(settings.agent.state)),
+    ]
+    readiness = settings.agent.readiness
+    if isinstance(readiness, DirectoryReadiness):
+        wanted.append(("agent.readiness", "directory", lambda: _shared(readiness.path)))
+    for name, hook in settings.hooks.items():
+        kind = next(kind for kind, type_ in KINDS.items() if type_ is type(hook))
+        wanted.append((f"hooks.{name}", kind, hook.make(name).check))
+    return await asyncio.gather(
+        *(_checked(name, kind, check, patience) for name, kind, check in wanted)
+    )
+
+
+async def _checked(
+    name: str, kind: str, check: Callable[[], Awaitable[list[str]]], patience: timedelta
+) -> Target:
+    try:
+        async with asyncio.timeout(patience.total_seconds()):
+            problems = await check()
+    except TimeoutError:
+        problems = [f"no answer within {patience.total_seconds():g} s"]
+    return Target(name=name, kind=kind, problems=tuple(problems))
+
+
+async def _metadata(settings: AgentSettings) -> list[str]:
+    try:
+        await own_name(settings)
+    except ScheduledEventsError as error:
+        return [str(error)]
+    return []
+
+
+async def _state(state: Path) -> list[str]:
+    """The agent makes the directory; so what is asked is whether it could."""
+    place = state
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return _writable(place)
+
+
+async def _shared(path: Path) -> list[str]:
+    return _writable(path)
+
+
+def _writable(place: Path) -> list[str]:
+    if not place.is_dir():
+        return [f"{place} is not a directory"]
+    if not os.access(place, os.W_OK | os.X_OK):
+        return [f"{place} can't be written by this user"]
+    return []

@@ -1,0 +1,94 @@
+"""A rehearsal on this VM, by the agent's file, and what is told of it as JSON."""
+
+import msgspec
+
+from notbefore.agent.rehearsal import Rehearsed, rehearse
+from notbefore.agent.settings import AgentSettings
+from notbefore.cli.agent_naming import own_name
+from notbefore.cli.failures import UnreachableError
+from notbefore.client import ScheduledEventsError
+from notbefore.clock import wall_clock
+from notbefore.durations import format_duration
+
+
+class StepWire(msgspec.Struct, frozen=True, kw_only=True):
+    phase: str
+    step: str
+    what: str
+    verdict: str | None
+    """None where it was not run."""
+    detail: str
+    takes: str
+
+
+class FitWire(msgspec.Struct, frozen=True, kw_only=True):
+    type: str
+    rule: str
+    notice: str
+    takes: str
+    left_out: tuple[str, ...]
+    missed: bool
+
+
+class RehearsalWire(msgspec.Struct, frozen=True, kw_only=True):
+    resource: str
+    type: str
+    live: bool
+    rule: str
+    not_approved_because: str | None
+    steps: tuple[StepWire, ...]
+    fits: tuple[FitWire, ...]
+
+
+async def rehearse_here(
+    settings: AgentSettings, type_: str, *, live: bool
+) -> tuple[str, Rehearsed]:
+    """The VM's name, and the rehearsal."""
+    me = settings.resource or await _known_name(settings)
+    hooks = {name: hook.make(name) for name, hook in settings.hooks.items()}
+    return me, await rehearse(settings, hooks, type_, me=me, now=wall_clock(), live=live)
+
+
+async def _known_name(settings: AgentSettings) -> str:
+    try:
+        return await own_name(settings)
+    except ScheduledEventsError as error:
+        raise UnreachableError(
+            f"this VM's name is not known: {error}",
+            code="unreachable",
+            advice=["Say it as 'resource' in [agent], or where to ask as 'endpoint'."],
+        ) from error
+
+
+def as_json(found: Rehearsed, *, resource: str) -> bytes:
+    return msgspec.json.encode(
+        RehearsalWire(
+            resource=resource,
+            type=found.type,
+            live=found.live,
+            rule=found.rule,
+            not_approved_because=found.not_approved_because,
+            steps=tuple(
+                StepWire(
+                    phase=step.turn.phase,
+                    step=step.turn.step,
+                    what=step.what,
+                    verdict=None if step.outcome is None else step.outcome.verdict,
+                    detail="" if step.outcome is None else step.outcome.detail,
+                    takes=format_duration(step.takes),
+                )
+                for step in found.steps
+            ),
+            fits=tuple(
+                FitWire(
+                    type=fit.type,
+                    rule=fit.rule,
+                    notice=format_duration(fit.notice),
+                    takes=format_duration(fit.takes),
+                    left_out=fit.left_out,
+                    missed=fit.is_missed,
+                )
+                for fit in found.fits
+            ),
+        )
+    )
