@@ -15,6 +15,7 @@ pytestmark = pytest.mark.xdist_group("az")
 
 README = Path(__file__).parents[2] / "README.md"
 GROUP = "work"
+PROVIDERS = f"/subscriptions/{{subscriptionId}}/resourceGroups/{GROUP}/providers"
 UNTIL_OVER = "45m"
 """Longer than any event takes, once it has started."""
 
@@ -167,6 +168,25 @@ def test_an_event_is_approved_from_outside_the_vm(cloud: Azure) -> None:
     assert approved["EventStatus"] == "Started"
 
 
+def test_the_published_rest_example_works_and_needs_an_api_version_that_knows_it(
+    cloud: Azure,
+) -> None:
+    """A PUT of nothing but the profile, on a set that is there."""
+    name = ("--resource-group", GROUP, "--name", "example")
+    cloud.az("vmss", "create", *name)
+    notice = {"terminateNotificationProfile": {"notBeforeTimeout": "PT5M", "enable": True}}
+    profile = {"virtualMachineProfile": {"scheduledEventsProfile": notice}}
+    url = f"{PROVIDERS}/Microsoft.Compute/virtualMachineScaleSets/example?api-version="
+    put = ("rest", "--method", "put", "--body", json.dumps({"properties": profile}), "--url")
+
+    refusal = cloud.refused(*put, f"{url}2018-10-01")
+    cloud.az(*put, f"{url}2019-03-01")
+
+    assert "Could not find member 'scheduledEventsProfile'" in refusal.text
+    shown = cloud.az("vmss", "show", *name)["virtualMachineProfile"]["scheduledEventsProfile"]
+    assert shown == notice
+
+
 # --- what az says to a person ---------------------------------------------------------------------
 
 
@@ -250,8 +270,7 @@ def made(cloud: Azure, name: str, **properties: str) -> str:
 
 
 def rest(cloud: Azure, method: str, path: str, *more: str) -> Any:
-    url = f"/subscriptions/{{subscriptionId}}/resourceGroups/{GROUP}/providers/{path}"
-    return cloud.az("rest", "--method", method, "--url", url, *more)
+    return cloud.az("rest", "--method", method, "--url", f"{PROVIDERS}/{path}", *more)
 
 
 def took(operation: dict[str, str]) -> timedelta:
