@@ -12,6 +12,8 @@ RESET: Final = b"<reset>"
 """Instead of an answer: the connection is reset."""
 SILENCE: Final = b"<silence>"
 """Instead of an answer: none, until the client goes."""
+DRIBBLE: Final = b"<dribble>"
+"""Instead of an answer: one that never ends, and never stops."""
 
 _LINGER_OFF: Final = struct.pack("ii", 1, 0)
 
@@ -30,6 +32,7 @@ class ScriptedService:
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.requests: queue.Queue[bytes] = queue.Queue()
         self._taking = threading.Lock()
+        self._is_closed = threading.Event()
         self._open: set[socket.socket] = set()
 
     def serve(self) -> None:
@@ -40,6 +43,7 @@ class ScriptedService:
                 threading.Thread(target=self._converse, args=[connection], daemon=True).start()
 
     def close(self) -> None:
+        self._is_closed.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -59,10 +63,18 @@ class ScriptedService:
                 if answer is SILENCE:
                     connection.recv(1)
                     break
+                if answer is DRIBBLE:
+                    self._dribble(connection)
                 connection.sendall(answer)
                 if b"Connection: close" in answer:
                     break
         connection.close()
+
+    def _dribble(self, connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        # Until the client goes, which ends this with an OSError.
+        while not self._is_closed.wait(0.01):
+            connection.sendall(b" ")
 
     def _next(self) -> bytes:
         with self._taking:

@@ -22,7 +22,7 @@ from notbefore.client._http import LONGEST_BODY, _meaning
 from notbefore.client._steps import Loss
 from tests.client.drivers import MakeDriver
 from tests.client.flows import ID, a_body, an_event
-from tests.client.scripted import RESET, SILENCE, an_answer, answering
+from tests.client.scripted import DRIBBLE, RESET, SILENCE, an_answer, answering
 
 GOOD = an_answer(a_body(2, an_event()))
 OVER = an_answer(a_body(3))
@@ -76,9 +76,12 @@ def test_what_does_not_speak_scheduled_events_is_told_as_that(
         events.document()
 
 
-def test_a_service_that_says_nothing_is_unavailable_when_the_time_is_up(client: MakeDriver) -> None:
+@pytest.mark.parametrize("script", [SILENCE, DRIBBLE])
+def test_a_service_that_never_finishes_is_unavailable_when_the_time_is_up(
+    client: MakeDriver, script: bytes
+) -> None:
     with (
-        answering(SILENCE) as service,
+        answering(script) as service,
         client(service.address, timeout=0.1, first_timeout=0.1) as events,
         pytest.raises(UnavailableError, match="in time"),
     ):
@@ -169,7 +172,9 @@ def test_trouble_is_logged_once(client: MakeDriver, caplog: pytest.LogCaptureFix
     ]
 
 
-@pytest.mark.parametrize("endpoint", ["", "ftp://x", "http://", "http://x/?q", "http://u@x", "a b"])
+@pytest.mark.parametrize(
+    "endpoint", ["", "ftp://x", "http://", "http://x/?q", "http://u@x", "a b", "x:99999", "x:y"]
+)
 def test_what_is_no_endpoint_is_a_mistake(client: MakeDriver, endpoint: str) -> None:
     with pytest.raises(ValueError, match="is not an endpoint"), client(endpoint):
         pass
@@ -194,6 +199,22 @@ def test_a_wrong_endpoint_in_the_environment_is_told(
         events.document()
 
 
+def test_a_client_says_how_its_service_is_doing_without_asking_it() -> None:
+    with answering(GOOD, FAULTS["503"]) as service, ScheduledEvents(service.address) as events:
+        before = events.contact()
+        watching = events.watch(poll=0.01, timeout=0.3)
+        next(watching)
+        while_well = events.contact()
+        assert list(watching) == []
+        after = events.contact()
+
+    assert (before.at, before.age, before.incarnation, before.trouble) == (None, None, None, None)
+    assert (while_well.endpoint, while_well.incarnation) == (f"http://{service.address}", 2)
+    assert while_well.age is not None
+    assert while_well.trouble is None
+    assert isinstance(after.trouble, UnavailableError)
+
+
 def test_closing_ends_a_watch_of_another_thread() -> None:
     told = threading.Event()
 
@@ -210,6 +231,35 @@ def test_closing_ends_a_watch_of_another_thread() -> None:
     assert not thread.is_alive()
     with pytest.raises(RuntimeError, match="closed"):
         events.document()
+
+
+def test_closing_waits_for_no_answer_and_breaks_none() -> None:
+    """The thread whose request is under way closes the connection when it is done with it."""
+    with answering(SILENCE) as service:
+        events = ScheduledEvents(service.address, first_timeout=60)
+        found: list[object] = []
+        thread = threading.Thread(target=lambda: found.extend(events.watch()))
+        thread.start()
+        service.requests.get(timeout=9)
+        events.close()
+    thread.join(9)
+
+    assert not thread.is_alive()
+    assert found == []
+
+
+async def test_closing_ends_a_watch_of_another_task() -> None:
+    with answering(GOOD, SILENCE) as service:
+        events = AsyncScheduledEvents(service.address)
+        watching = events.watch(poll=0.01)
+        assert (await anext(watching)).kind is ChangeKind.APPEARED
+        task = asyncio.ensure_future(anext(watching, None))
+        await asyncio.to_thread(service.requests.get, timeout=9)
+        await asyncio.to_thread(service.requests.get, timeout=9)
+        await events.close()
+        service.close()
+
+        assert await asyncio.wait_for(task, 9) is None
 
 
 async def test_a_watch_can_be_cancelled() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notbefore.client import EndpointNotFoundError, _dhcp
+from notbefore.client._client import found_again
 from notbefore.client._discovery import Discovery, is_answered
 from notbefore.client._leases import endpoint_in
 from tests.client.scripted import RESET, an_answer, answering
@@ -172,6 +173,14 @@ def test_nobody_at_the_address_is_no_answer() -> None:
         address = service.address
 
     assert not is_answered(address)
+
+
+def test_what_was_found_once_is_not_given_up_for_want_of_something_better(tmp_path: Path) -> None:
+    nothing = a_discovery(tmp_path)
+
+    assert found_again(nothing, "http://10.0.0.1") == "http://10.0.0.1"
+    with pytest.raises(EndpointNotFoundError):
+        found_again(nothing, None)
 
 
 # ── packets ──

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from notbefore.client import _timing
 from notbefore.client._changes import Change
-from notbefore.client._client import log_failure
+from notbefore.client._client import ClosedError, found_again, log_failure
 from notbefore.client._discovery import Discovery, endpoint_url
 from notbefore.client._models import Contact, Document, Event, Instance
 from notbefore.client._protocol import EventsProtocol
@@ -46,6 +46,7 @@ class AsyncScheduledEvents:
             jitter=random.random,
         )
         self._discovery = Discovery()
+        self._found: str | None = None
         self._connection: AsyncConnection | None = None
         self._is_closed = False
 
@@ -114,10 +115,9 @@ class AsyncScheduledEvents:
         while not self._is_closed:
             if isinstance(step, Tell):
                 yield step.change
-            passed = await self._take(step)
             try:
-                step = flow.send(passed)
-            except StopIteration:
+                step = flow.send(await self._take(step))
+            except (StopIteration, ClosedError):
                 return
 
     async def _run(self, flow: Flow[T]) -> T:
@@ -154,13 +154,14 @@ class AsyncScheduledEvents:
         import asyncio  # noqa: PLC0415 - as above
 
         if self._is_closed:
-            raise RuntimeError("these scheduled events have been closed")
+            raise ClosedError
         from notbefore.client._http import AsyncConnection  # noqa: PLC0415 - takes its time
 
         endpoint = self._given
         if endpoint is None and self._connection is None:
             # Looking reads files and may wait for answers.
-            endpoint = await asyncio.to_thread(self._discovery.find)
+            endpoint = await asyncio.to_thread(found_again, self._discovery, self._found)
+            self._found = endpoint
         # Somebody else may have been quicker, while we looked.
         if self._connection is None and endpoint is not None:
             self._connection = AsyncConnection(endpoint)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from notbefore.client import _timing
 from notbefore.client._changes import Change
 from notbefore.client._discovery import Discovery, endpoint_url
+from notbefore.client._errors import EndpointNotFoundError
 from notbefore.client._models import Contact, Document, Event, Instance
 from notbefore.client._protocol import EventsProtocol
 from notbefore.client._steps import Flow, Passed, Pause, Request, Step, Tell
@@ -32,7 +33,8 @@ class ScheduledEvents:
     takes up to two minutes, so that it has `first_timeout`. `resource` is the name of this VM, if
     you know it; otherwise the service is asked. Spans are seconds or timedeltas.
 
-    One object may be used from several threads. Closing it ends whatever watches.
+    One object may be used from several threads. Closing it ends whatever watches, at the latest
+    when the request that is under way has been answered.
     """
 
     def __init__(
@@ -53,7 +55,9 @@ class ScheduledEvents:
             jitter=random.random,
         )
         self._discovery = Discovery()
+        self._found: str | None = None
         self._connection: Connection | None = None
+        self._in_use = 0
         self._connecting = threading.Lock()
         self._closed = threading.Event()
 
@@ -128,10 +132,9 @@ class ScheduledEvents:
         while not self._closed.is_set():
             if isinstance(step, Tell):
                 yield step.change
-            passed = self._take(step)
             try:
-                step = flow.send(passed)
-            except StopIteration:
+                step = flow.send(self._take(step))
+            except (StopIteration, ClosedError):
                 return
 
     def _run(self, flow: Flow[T]) -> T:
@@ -146,7 +149,7 @@ class ScheduledEvents:
     def _take(self, step: Step) -> Passed:
         match step:
             case Request():
-                return self._connect().exchange(step)
+                return self._exchange(step)
             case Pause():
                 self._note(step)
                 self._closed.wait(step.seconds)
@@ -162,21 +165,53 @@ class ScheduledEvents:
             # What was found has never worked: look again, another address may answer by then.
             self._forget()
 
-    def _connect(self) -> "Connection":
+    def _exchange(self, request: Request) -> Passed:
         with self._connecting:
+            connection = self._connect()
+            self._in_use += 1
+        try:
+            return connection.exchange(request)
+        finally:
+            with self._connecting:
+                self._in_use -= 1
             if self._closed.is_set():
-                raise RuntimeError("these scheduled events have been closed")
-            if self._connection is None:
-                from notbefore.client._http import Connection  # noqa: PLC0415 - takes its time
+                self._forget()
 
-                self._connection = Connection(self._given or self._discovery.find())
-            return self._connection
+    def _connect(self) -> "Connection":
+        if self._closed.is_set():
+            raise ClosedError
+        if self._connection is None:
+            from notbefore.client._http import Connection  # noqa: PLC0415 - takes its time
+
+            endpoint = self._given or found_again(self._discovery, self._found)
+            self._found = endpoint
+            self._connection = Connection(endpoint)
+        return self._connection
 
     def _forget(self) -> None:
         with self._connecting:
+            # Not under the hands of another thread: its descriptor may be somebody else's by then.
+            if self._in_use or self._connection is None:
+                return
             connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        connection.close()
+
+
+class ClosedError(RuntimeError):
+    """Whoever closes must not go on asking; a watch just ends."""
+
+    def __init__(self) -> None:
+        super().__init__("these scheduled events have been closed")
+
+
+def found_again(discovery: Discovery, before: str | None) -> str:
+    """Where the endpoint is, or where it was found before if it can't be found at the moment."""
+    try:
+        return discovery.find()
+    except EndpointNotFoundError:
+        if before is None:
+            raise
+        return before
 
 
 def log_failure(pause: Pause) -> None:

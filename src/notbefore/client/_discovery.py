@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from notbefore.client import _wire
 from notbefore.client._errors import EndpointNotFoundError
@@ -44,9 +45,16 @@ _LEASES: Final[Mapping[str, Sequence[str]]] = {
 def endpoint_url(text: str) -> str:
     """A URL, or HOST:PORT, as the URL that `/metadata/...` goes after; ValueError otherwise."""
     url = text if "://" in text else f"http://{text}"
-    if not _URL.fullmatch(url):
+    if not _URL.fullmatch(url) or not _has_sane_port(url):
         raise ValueError(f"{text!r} is not an endpoint: write it like http://127.0.0.1:8169")
     return url.rstrip("/")
+
+
+def _has_sane_port(url: str) -> bool:
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def is_answered(address: str) -> bool:
