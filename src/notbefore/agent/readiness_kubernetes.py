@@ -7,7 +7,6 @@ the leases of an event.
 
 import contextlib
 import hashlib
-import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ import httpx2
 import msgspec
 from typing_extensions import override
 
+from notbefore.agent.hooks.cluster import here
 from notbefore.agent.readiness import Readiness, ReadinessError, Report, Standing
 
 _PATIENCE: Final = httpx2.Timeout(5)
@@ -110,7 +110,9 @@ class LeasesOfReports(Readiness):
             # Anew each time: the cluster replaces the token's file every hour.
             token = (self._credentials / "token").read_text(encoding="ascii").strip()
             authority = self._credentials / "ca.crt"
-            url = self._server or _in_cluster()
+            url = self._server or here()
+            if url is None:
+                raise ReadinessError("this is no pod of a cluster: give the API server's URL")
             # Plain HTTP needs no certificates, and loading them takes longer than a request.
             trust = (
                 ssl.create_default_context(cafile=str(authority))
@@ -155,11 +157,3 @@ def _read(lease: _Lease) -> tuple[str, Report] | None:
 def _check(answer: httpx2.Response) -> None:
     if not answer.is_success:
         raise ReadinessError(f"the API server answered {answer.status_code}: {answer.text[:200]}")
-
-
-def _in_cluster() -> str:
-    host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
-    if not host:
-        raise ReadinessError("this is no pod of a cluster: give the API server's URL")
-    bracketed = f"[{host}]" if ":" in host else host
-    return f"https://{bracketed}:{os.environ.get('KUBERNETES_SERVICE_PORT', '443')}"

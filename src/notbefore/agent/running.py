@@ -6,6 +6,7 @@ import logging
 import signal
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from notbefore import __version__
@@ -36,8 +37,18 @@ class AgentError(Exception):
     """The agent can't start, or can't go on."""
 
 
-async def run(settings: AgentSettings, *, boot: str | None = None) -> None:
-    """Returns once told to stop, by SIGTERM or SIGINT. `boot` is the VM's boot id."""
+async def run(
+    settings: AgentSettings,
+    *,
+    boot: str | None = None,
+    open_journal: Callable[[Path], Journal] = Journal,
+) -> None:
+    """Returns once told to stop, by SIGTERM or SIGINT. `boot` is the VM's boot id.
+
+    Raises AgentError.
+    """
+    # It has a line for every request, and there is one a second.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     running = asyncio.current_task()
     assert running is not None  # noqa: S101 - for the type checker
     loop = asyncio.get_running_loop()
@@ -51,7 +62,8 @@ async def run(settings: AgentSettings, *, boot: str | None = None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     try:
-        await _run(settings, boot_id() if boot is None else boot)
+        journal = open_journal(settings.agent.state / "journal")
+        await _run(settings, journal, boot_id() if boot is None else boot)
     except asyncio.CancelledError:
         if not is_told:
             raise
@@ -74,14 +86,14 @@ def make_hooks(settings: AgentSettings) -> dict[str, Hook]:
     return {name: table.make(name) for name, table in settings.hooks.items()}
 
 
-async def _run(settings: AgentSettings, boot: str) -> None:
+async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
     table = settings.agent
     client = AsyncScheduledEvents(settings.endpoint, resource=settings.resource)
     readiness = None if table.readiness is None else open_readiness(table.readiness)
     front = _Front(client, now=ServiceTime(client.contact).now)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(sole_agent(table.state))
-        journal = stack.enter_context(Journal(table.state / "journal"))
+        stack.enter_context(journal)
         await stack.enter_async_context(client)
         if not table.listen.is_off:
             # Before anything else: whoever waits for the agent learns what it waits for.
