@@ -19,12 +19,14 @@ from notbefore.core.rules import Rules
 from notbefore.feed.asking import Asking, RemoteApprover, RemoteReader
 from notbefore.feed.mirror import Mirror
 from notbefore.feed.receiver import Receiver
+from notbefore.feed.remote_faults import RemoteFaults
 from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer, socket_path
 from notbefore.feed.synced import SyncedClock
 from notbefore.metadata.counts import Counts
 from notbefore.service.board import Board
 from notbefore.service.directory import MemoryDirectory
+from notbefore.service.faults import Faults
 from notbefore.service.fleet_plan import FleetPlan, VirtualMachine
 from notbefore.service.ports import Caller, EventRecord, Snapshot, Store
 from notbefore.service.scheduling import Request
@@ -50,10 +52,11 @@ class Poller:
         self.counts = Counts()
         self.reader = RemoteReader(self.asking, self.counts.take)
         self.approver = RemoteApprover(self.asking)
+        self.faults = RemoteFaults(self.asking)
         self.snapshots = 0
         self.receiver = Receiver(
             partial(socket_path, folder),
-            Mirror(self.board, self.directory, self.clock),
+            Mirror(self.board, self.directory, self.clock, self.faults.show),
             self.asking,
             self.reader,
             on_snapshot=self._count_snapshot,
@@ -84,7 +87,8 @@ class Writer:
         self._opened = AsyncExitStack()
 
     async def begin(self) -> None:
-        self.feed = Feed(self.clock)
+        self.faults = Faults()
+        self.feed = Feed(self.clock, self.faults)
         self.engine = Engine(
             self.store,
             self.clock,
@@ -104,6 +108,7 @@ class Writer:
                 approver=self.engine.approving,
                 reader=self.engine.reading,
                 default_vm=WEB,
+                faults=self.faults,
             )
         )
 
