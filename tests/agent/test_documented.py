@@ -1,0 +1,154 @@
+"""What is shipped around the agent: its manual, and files to start from."""
+
+import configparser
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml  # type: ignore[import-untyped]  # its types are another package
+
+from notbefore.agent.hooks import KINDS, HookSettings
+from notbefore.agent.hooks.telling import PLACEHOLDERS
+from notbefore.agent.matching import plan_for
+from notbefore.agent.model import Leader
+from notbefore.agent.rehearsal import NOTICE, a_rehearsed_event, fit
+from notbefore.agent.rules import EventType, Rule
+from notbefore.agent.settings import (
+    AgentSettings,
+    AgentTable,
+    DirectoryReadiness,
+    KubernetesReadiness,
+    load,
+    parse,
+)
+from notbefore.cli import agent as commands
+from tests.builders import NOON
+from tools.agent_reference import described, page_with, reference
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "agent"
+MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+STRUCTS: list[type[msgspec.Struct]] = [
+    AgentTable,
+    DirectoryReadiness,
+    KubernetesReadiness,
+    Rule,
+    HookSettings,
+    *KINDS.values(),
+]
+
+
+# --- the manual ----------------------------------------------------------------------------------
+
+
+def test_the_reference_is_what_the_structs_say() -> None:
+    hint = "run .venv/bin/python -m tools.agent_reference"
+
+    assert page_with(MANUAL, reference()) == MANUAL, hint
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_every_field_of_the_file_has_words_of_its_own(struct: type[msgspec.Struct]) -> None:
+    words = described(struct)
+
+    assert {name for name, text in words.items() if not text.endswith(".")} == set()
+    assert struct.__doc__
+    assert all(f"| `{name}` |" in MANUAL for name in words)
+
+
+def test_every_kind_of_hook_has_a_section() -> None:
+    assert set(re.findall(r"^#### `(\w+)`$", MANUAL, re.MULTILINE)) == set(KINDS)
+
+
+def test_every_placeholder_is_in_the_manual() -> None:
+    listed = MANUAL.partition("### Placeholders")[2]
+
+    assert tuple(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) == PLACEHOLDERS
+
+
+@pytest.mark.parametrize("name", ["agent.toml", "notbefore-agent.service", "daemonset.yaml"])
+def test_the_manual_shows_the_shipped_files_as_they_are(name: str) -> None:
+    assert f"\n{(EXAMPLES / name).read_text(encoding='utf-8')}```\n" in MANUAL
+
+
+def test_without_a_place_for_the_reference_nothing_is_written() -> None:
+    with pytest.raises(ValueError, match="no place"):
+        page_with("a page", "a reference")
+
+
+# --- files to start from -------------------------------------------------------------------------
+
+
+def deployed() -> dict[str, dict[str, Any]]:
+    """The DaemonSet's manifest: any YAML, by kind."""
+    text = (EXAMPLES / "daemonset.yaml").read_text(encoding="utf-8")
+    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+
+def in_the_cluster() -> AgentSettings:
+    return parse(deployed()["ConfigMap"]["data"]["agent.toml"], path=Path("/etc/agent.toml"))
+
+
+def on_the_vm() -> AgentSettings:
+    return load(EXAMPLES / "agent.toml", environ={})
+
+
+@pytest.mark.parametrize("read", [on_the_vm, in_the_cluster])
+def test_a_shipped_file_is_in_order_and_misses_no_type_of_event(read: Any) -> None:
+    settings: AgentSettings = read()
+
+    assert set(NOTICE) == set(EventType)
+    for type_ in NOTICE:
+        event = a_rehearsed_event(type_, me="web_0", now=NOON)
+        found = fit(type_, plan_for(settings, event, NOON), {})
+        assert found.rule
+        assert not found.is_missed, type_
+        assert found.left_out == ()
+
+
+def understood(words: list[str]) -> dict[str, Any]:
+    """What `notbefore agent run` makes of its arguments."""
+    return commands.run.make_context("run", words).params
+
+
+def test_the_unit_starts_the_agent_where_its_file_and_its_state_are() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents it
+    unit.read(EXAMPLES / "notbefore-agent.service")
+    service = unit["Service"]
+
+    program, *words = shlex.split(service["ExecStart"])
+
+    assert Path(program).name == "notbefore"
+    assert words[:2] == ["agent", "run"]
+    assert understood(words[2:])["config"] == Path("/etc/notbefore/agent.toml")
+    assert on_the_vm().agent.state == Path("/var/lib") / service["StateDirectory"]
+    assert service["Restart"] == "always"
+    assert service["NoNewPrivileges"] == "yes"
+
+
+def test_the_daemonset_starts_the_agent_with_what_its_file_needs() -> None:
+    objects = deployed()
+    pod = objects["DaemonSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    settings = in_the_cluster()
+
+    mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+    volumes = {each["name"]: each for each in pod["volumes"]}
+
+    assert container["args"][:3] == ["notbefore", "agent", "run"]
+    config = understood(container["args"][3:])["config"]
+    assert volumes[mounts[str(config.parent)]]["configMap"] == {"name": "notbefore-agent"}
+    assert config.name in objects["ConfigMap"]["data"]
+    assert "hostPath" in volumes[mounts[str(settings.agent.state)]]
+    assert pod["hostNetwork"] is True
+    assert {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}} in (
+        container["env"]
+    )
+    assert any(rule.leader is Leader.ALL_READY for rule in settings.rules)
+    assert isinstance(settings.agent.readiness, KubernetesReadiness)
+    assert settings.agent.readiness.namespace == objects["Role"]["metadata"]["namespace"]
+    assert pod["serviceAccountName"] == objects["ServiceAccount"]["metadata"]["name"]

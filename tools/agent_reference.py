@@ -1,0 +1,133 @@
+"""Writes the reference of the agent's file in docs/agent.md from the structs that read the file.
+
+    .venv/bin/python -m tools.agent_reference
+
+A test compares what is in the page with what this would write.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from notbefore.agent.hooks import KINDS, HookSettings
+from notbefore.agent.rules import Rule
+from notbefore.agent.settings import AgentTable, DirectoryReadiness, KubernetesReadiness
+from notbefore.durations import format_duration
+
+PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "agent.md"
+BEGIN: Final = "<!-- reference: written by tools/agent_reference.py -->\n"
+END: Final = "<!-- end of reference -->\n"
+
+_HEAD: Final = "| Field | Default | Meaning |\n|---|---|---|\n"
+
+
+def reference() -> str:
+    return "\n".join(_parts())
+
+
+def described(type_: type[msgspec.Struct]) -> dict[str, str]:
+    """What each field means, by its name in the file. A field without words is a mistake."""
+    hints = get_type_hints(type_, include_extras=True)
+    return {
+        each.encode_name: _description(hints[each.name]) for each in msgspec.structs.fields(type_)
+    }
+
+
+def page_with(text: str, reference_: str) -> str:
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError("the page has no place for the reference")
+    return f"{before}{begin}\n{reference_}\n{end}{after}"
+
+
+def _parts() -> Iterator[str]:
+    yield "### `[agent]`\n"
+    yield _table(AgentTable)
+    yield "A readiness is a table with a `kind`.\n"
+    for readiness in (DirectoryReadiness, KubernetesReadiness):
+        yield f'`kind = "{readiness.__struct_config__.tag}"`: {_summary(readiness)}\n'
+        yield _table(readiness)
+    yield "### `[[rules]]`\n"
+    yield "The first rule that matches is the one; a rule does not mind what it does not ask for.\n"
+    yield _table(Rule)
+    yield "### `[hooks.NAME]`\n"
+    yield "NAME is what rules call the hook. Every kind of hook takes these:\n"
+    yield f"| Field | Default | Meaning |\n|---|---|---|\n| `kind` | required | {_kinds()} |\n" + (
+        _rows(HookSettings)
+    )
+    for kind, settings in KINDS.items():
+        yield f"#### `{kind}`\n"
+        yield f"{_summary(settings)}\n"
+        yield _table(settings, without=HookSettings)
+
+
+def _kinds() -> str:
+    return "What the hook is: " + ", ".join(f"`{kind}`" for kind in KINDS) + "."
+
+
+def _summary(type_: type[msgspec.Struct]) -> str:
+    return (type_.__doc__ or "").partition("\n")[0]
+
+
+def _table(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None = None) -> str:
+    return _HEAD + _rows(type_, without=without)
+
+
+def _rows(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None = None) -> str:
+    words = described(type_)
+    usual = {} if without is None else {f.name: f for f in msgspec.structs.fields(without)}
+    return "".join(
+        f"| `{each.encode_name}` | {_default(each)} | {_cell(words[each.encode_name])} |\n"
+        for each in msgspec.structs.fields(type_)
+        # Again where the kind has another default.
+        if each.name not in usual or usual[each.name].default != each.default
+    )
+
+
+def _description(hint: Any) -> str:
+    metas = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return " ".join(meta.description for meta in metas if meta.description)
+
+
+def _default(each: msgspec.structs.FieldInfo) -> str:
+    if each.required:
+        return "required"
+    default = each.default
+    if default is msgspec.NODEFAULT:
+        default = each.default_factory()
+    match default:
+        case None | "" | ():
+            return "none"
+        case {} if not default:
+            return "none"
+        case bool():
+            return f"`{str(default).lower()}`"
+        case int():
+            return f"`{default}`"
+        case timedelta():
+            return f'`"{format_duration(default)}"`'
+        case tuple() if type(default) is tuple:
+            return _cell(f"`{list(default)}`".replace("'", '"'))
+        case _:
+            return _cell(f"`{_quoted(str(default))}`")
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(page_with(text, reference()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
