@@ -14,20 +14,20 @@ from notbefore.agent.hooks.settings import HookSettings
 from notbefore.agent.hooks.telling import event_json, variables
 from notbefore.agent.model import Phase
 
-Argv = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
-
 
 class CommandSettings(HookSettings, frozen=True, kw_only=True):
     """Runs a program: the event in `NOTBEFORE_*` variables and as JSON on its standard input."""
 
-    argv: Annotated[Argv, Meta(description="The program and its arguments. No shell reads them.")]
+    argv: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, description="The program and its arguments. No shell reads them."),
+    ]
     undo_argv: Annotated[
-        Argv | None,
+        tuple[str, ...],
         Meta(description="What puts back what `argv` changed; without it there is no undo."),
-    ] = None
+    ] = ()
     veto_exit_code: Annotated[
-        int | None,
-        Meta(ge=1, le=255, description="The exit code that says: done, but don't approve."),
+        int | None, Meta(description="The exit code that says: done, but don't approve.")
     ] = None
     environment: Annotated[
         dict[str, str],
@@ -39,13 +39,17 @@ class CommandSettings(HookSettings, frozen=True, kw_only=True):
         for name, value in self.environment.items():
             if not name or "=" in name or "\0" in name + value:
                 raise ValueError(f"{name!r} can't be a variable of a program")
-        if any("\0" in part for part in (*self.argv, *(self.undo_argv or ()))):
+        if any("\0" in part for part in (*self.argv, *self.undo_argv)):
             raise ValueError("an argument of a program can't hold a NUL")
+        if not all(argv[0] for argv in (self.argv, self.undo_argv) if argv):
+            raise ValueError("the name of a program can't be empty")
+        if self.veto_exit_code is not None and not 1 <= self.veto_exit_code <= 255:
+            raise ValueError("veto_exit_code is a number from 1 to 255")
 
     @property
     @override
     def has_undo(self) -> bool:
-        return self.undo_argv is not None
+        return bool(self.undo_argv)
 
     @override
     def make(self, name: str) -> Hook:
@@ -61,7 +65,7 @@ class _Command:
         return await self._run(self.settings.argv, call)
 
     async def undo(self, call: Call) -> str:
-        return await self._run(self.settings.undo_argv or (), call)
+        return await self._run(self.settings.undo_argv, call)
 
     async def check(self) -> list[str]:
         argvs = [self.settings.argv, self.settings.undo_argv or self.settings.argv]
@@ -69,7 +73,7 @@ class _Command:
 
     def describe(self, phase: Phase) -> str:
         argv = self.settings.undo_argv if phase is Phase.UNDO else self.settings.argv
-        return f"run {' '.join(argv or ())}"
+        return f"run {' '.join(argv)}"
 
     async def _run(self, argv: Sequence[str], call: Call) -> str:
         if not argv:

@@ -1,0 +1,140 @@
+"""Limits, retries and notes are the same for every kind of hook."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from typing_extensions import override
+
+from notbefore.agent.hook import Call
+from notbefore.agent.hooks.patience import PatientHook, TargetError, VetoError
+from notbefore.agent.model import HookOutcome, Phase, Verdict
+from tests.agent.hooks.calls import Told, a_call
+
+
+@dataclass(slots=True)
+class Scripted:
+    """Work that does, attempt by attempt, what a test says."""
+
+    attempts: list[Callable[[Call], str]]
+    repeats_undo: bool = False
+    calls: list[Call] = field(default_factory=list)
+
+    async def run(self, call: Call, /) -> str:
+        self.calls.append(call)
+        return self.attempts[min(len(self.calls), len(self.attempts)) - 1](call)
+
+    async def undo(self, call: Call, /) -> str:
+        return await self.run(call)
+
+    async def check(self) -> list[str]:
+        raise TargetError("it is not there")
+
+    def describe(self, phase: Phase, /) -> str:
+        return phase
+
+
+def fails(_: Call) -> str:
+    raise TargetError("the wall is in the way")
+
+
+def vetoes(_: Call) -> str:
+    raise VetoError("not today")
+
+
+def succeeds(_: Call) -> str:
+    return "all is well"
+
+
+def changes_and_fails(call: Call) -> str:
+    call.keep({"changed": "web/1"})
+    raise TargetError("half way")
+
+
+async def test_a_failure_is_an_outcome_and_not_an_exception() -> None:
+    outcome = await PatientHook(Scripted([fails]), retries=0).run(a_call())
+
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.detail == "the wall is in the way"
+
+
+async def test_a_failure_is_tried_again_as_often_as_the_file_says() -> None:
+    once_more = Scripted([fails, succeeds])
+    too_bad = Scripted([fails])
+
+    well = await PatientHook(once_more, retries=1).run(a_call())
+    ill = await PatientHook(too_bad, retries=1).run(a_call())
+
+    assert (well.verdict, well.detail) == (Verdict.DONE, "all is well")
+    assert ill.verdict is Verdict.FAILED
+    assert len(too_bad.calls) == 2
+
+
+async def test_a_veto_is_not_asked_for_twice() -> None:
+    work = Scripted([vetoes])
+
+    outcome = await PatientHook(work, retries=5).run(a_call())
+
+    assert (outcome.verdict, outcome.detail) == (Verdict.VETOED, "not today")
+    assert len(work.calls) == 1
+
+
+async def test_the_next_attempt_knows_what_the_last_one_has_kept() -> None:
+    """I30: else it would take our own change for somebody else's."""
+    told = Told()
+    work = Scripted([changes_and_fails, succeeds])
+
+    outcome = await PatientHook(work, retries=1).run(a_call(told=told))
+
+    assert [dict(call.notes) for call in work.calls] == [{}, {"changed": "web/1"}]
+    assert told.notes == {"changed": "web/1"}
+    assert outcome.notes == {"changed": "web/1"}
+
+
+async def test_a_hook_that_fails_leaves_its_notes_for_its_undo() -> None:
+    outcome = await PatientHook(Scripted([changes_and_fails]), retries=0).run(a_call())
+
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.notes == {"changed": "web/1"}
+
+
+async def test_an_undo_that_can_be_repeated_is_tried_until_it_works() -> None:
+    work = Scripted([fails, fails, succeeds], repeats_undo=True)
+
+    outcome = await PatientHook(work, retries=0).undo(a_call(Phase.UNDO))
+
+    assert outcome.verdict is Verdict.DONE
+    assert len(work.calls) == 3
+
+
+async def test_an_undo_that_can_not_be_repeated_runs_once() -> None:
+    """I30."""
+    work = Scripted([fails])
+
+    outcome = await PatientHook(work, retries=0).undo(a_call(Phase.UNDO))
+
+    assert outcome.verdict is Verdict.FAILED
+    assert len(work.calls) == 1
+
+
+async def test_a_limit_ends_it_and_says_what_it_waited_for() -> None:
+    class Waiting(Scripted):
+        @override
+        async def run(self, call: Call, /) -> str:
+            call.keep({"changed": "web/1"})
+            call.tell("the sessions of web/1")
+            await asyncio.Event().wait()
+            return ""
+
+    limit = timedelta(milliseconds=200)
+    outcome: HookOutcome = await PatientHook(Waiting([]), retries=0).run(a_call(limit=limit))
+
+    assert outcome.verdict is Verdict.TIMED_OUT
+    assert outcome.detail == "still waiting for the sessions of web/1"
+    assert outcome.notes == {"changed": "web/1"}
+    assert timedelta(0) < outcome.took
+
+
+async def test_what_check_can_not_reach_is_a_problem_and_not_an_exception() -> None:
+    assert await PatientHook(Scripted([]), retries=0).check() == ["it is not there"]
