@@ -118,7 +118,15 @@ async def test_instances_are_filtered(web: Emulator, wanted: str, expected: list
     assert [each["instanceId"] for each in found["value"]] == expected
 
 
-@pytest.mark.parametrize("wanted", ["name eq 'x'", "latestModelApplied", "latestModelApplied eq 1"])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "name eq 'x'",
+        "latestModelApplied",
+        "latestModelApplied eq 1",
+        f"a{' ' * 2500}b",
+    ],
+)
 async def test_a_filter_that_is_not_served_is_refused(web: Emulator, wanted: str) -> None:
     path = f"{WEB}/virtualMachines?api-version=2024-11-01&$filter={quote(wanted)}"
 

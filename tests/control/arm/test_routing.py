@@ -98,6 +98,13 @@ async def test_a_slash_at_the_end_is_as_good_as_none(arm: Asking) -> None:
     assert (await arm.good("GET", "/subscriptions/s/resourceGroups/g/"))["path"]["group"] == "g"
 
 
+@pytest.mark.parametrize("word", ["providers", "PROVIDERS"])
+def test_the_path_of_a_parent_may_be_empty_as_az_has_it(word: str) -> None:
+    raw = f"/subscriptions/s/resourcegroups/g/{word}/Microsoft.Compute//availabilitySets/a"
+
+    assert requests.segments(raw.encode())[5:] == ("Microsoft.Compute", "availabilitySets", "a")
+
+
 async def test_values_are_decoded_once(arm: Asking) -> None:
     answer = await arm.good("GET", "/subscriptions/s/resourceGroups/caf%C3%A9%20(1)")
 
@@ -140,6 +147,11 @@ async def test_a_fixed_part_goes_before_a_value(arm: Asking) -> None:
         "/café".encode(),
         b"/a b",
         b"/a//",
+        b"/providers//a",
+        b"/providers/a//",
+        b"/providers/a///b",
+        b"/providers/a/b//c",
+        b"/providers/a//../b",
     ],
 )
 def test_tricks_with_paths_are_refused(raw: bytes) -> None:

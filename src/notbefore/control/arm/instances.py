@@ -36,7 +36,8 @@ _FILTERS: Final = re.compile(
     r"|(?:properties/)?latestModelApplied\s+eq\s+(?P<latest>true|false)",
     re.IGNORECASE,
 )
-_AND: Final = re.compile(r"\s+and\s+", re.IGNORECASE)
+# Blanks are looked through from the first of them alone: a million would take days otherwise.
+_AND: Final = re.compile(r"(?<!\s)\s+and\s+", re.IGNORECASE)
 
 
 def _find(snapshot: Snapshot, services: ArmServices, asked: Asked) -> tuple[ScaleSetView, Machine]:

@@ -22,6 +22,8 @@ LARGEST_BODY: Final = 4 << 20
 """ARM's own limit."""
 DEEPEST_BODY: Final = 64
 """Levels; the templates of `az` have less than twenty."""
+LONGEST_QUERY: Final = 8 << 10
+"""Characters: what other servers take of a whole address."""
 
 # What a client sent is of any shape until a wire module has looked at it.
 Json = dict[str, Any]
@@ -29,6 +31,7 @@ Json = dict[str, Any]
 _VERSION: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?:-preview)?")
 _SEGMENT: Final = re.compile(rb"(?:[A-Za-z0-9\-._~!$'()*+,;=:@&]|%[0-9A-Fa-f]{2})*")
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+_NO_PARENT: Final = re.compile(rb"(/providers/[^/]+)//(?=[^/])", re.IGNORECASE)
 # What no name in Azure has, and what would change the meaning of a link it is put into.
 _NEVER: Final = frozenset('/\\?#%<>&"')
 
@@ -70,8 +73,12 @@ class Asked:
 
 
 def segments(raw_path: bytes) -> tuple[str, ...]:
-    """The parts of a path, each decoded once. One slash at the end is as good as none."""
-    parts = raw_path.removesuffix(b"/").split(b"/")[1:]
+    """The parts of a path, each decoded once. One slash at the end is as good as none.
+
+    So are two after a provider: where the SDK for resources has a parent's path it may be empty,
+    and `az vm create` looks in that way whether an availability set or a network is there.
+    """
+    parts = _NO_PARENT.sub(rb"\1/", raw_path).removesuffix(b"/").split(b"/")[1:]
     return tuple(map(_segment, parts))
 
 
@@ -98,6 +105,11 @@ def _bad_path(why: str) -> ArmError:
 
 
 def query(raw: bytes) -> dict[str, str]:
+    if len(raw) > LONGEST_QUERY:
+        raise bad_request(
+            "InvalidRequestUri",
+            f"The query of the request is longer than {LONGEST_QUERY} characters.",
+        )
     try:
         pairs = parse_qsl(
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
