@@ -140,7 +140,7 @@ def _toml(value: object) -> str:
 def start(
     folder: Path,
     text: str,
-    endpoint: str,
+    endpoint: str | None,
     *,
     before: Sequence[str] = (),
     program: Sequence[str] = (),
@@ -149,11 +149,12 @@ def start(
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "agent.toml"
     file.write_text(text)
+    variables = {} if endpoint is None else {"NOTBEFORE_ENDPOINT": endpoint}
     command = program or [sys.executable, "-m", "notbefore", "agent", "run", "--config"]
     with (folder / "agent.log").open("a") as log:
         return subprocess.Popen(
             [*before, *command, str(file)],
-            env=environment(NOTBEFORE_ENDPOINT=endpoint, PYTHONPATH=os.pathsep.join(sys.path)),
+            env=environment(PYTHONPATH=os.pathsep.join(sys.path), **variables),
             stdout=log,
             stderr=log,
             text=True,
@@ -174,7 +175,7 @@ def listening(running: "subprocess.Popen[str]", folder: Path) -> Agent:
 
 @contextlib.contextmanager
 def an_agent(
-    folder: Path, text: str, endpoint: str, *, before: Sequence[str] = ()
+    folder: Path, text: str, endpoint: str | None, *, before: Sequence[str] = ()
 ) -> Iterator[Agent]:
     (folder / "agent.log").unlink(missing_ok=True)
     running = start(folder, text, endpoint, before=before)
