@@ -1,6 +1,8 @@
 """The agent's commands: its file checked, an event rehearsed, and what a running agent is asked."""
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,6 +116,20 @@ def test_an_agent_without_a_file_says_where_it_looked() -> None:
 
     assert result.exit_code == 2
     assert "/nowhere/agent.toml: No such file" in result.stderr
+
+
+def test_the_agent_needs_no_package_that_serves() -> None:
+    modules = "running", "rehearsal", "hooks", "readiness_kubernetes"
+    served = "cryptography jwt prometheus_client psycopg starlette uvicorn uvloop httptools"
+    code = (
+        f"import sys; sys.modules |= dict.fromkeys({served.split()});"
+        f"import notbefore.logs, notbefore.cli.agent, {', '.join(f'notbefore.agent.{m}' for m in modules)};"
+        "from notbefore.cli import agent_checking, agent_pages, agent_rehearsing"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
 
 
 # --- rehearse ------------------------------------------------------------------------------------

@@ -182,13 +182,13 @@ def _rehearsed_table(steps: Iterable[RehearsedStep]) -> Table:
     table = _table("Phase", "Step", "State", "Takes", "What")
     for step in steps:
         outcome = step.outcome
-        told = "" if outcome is None or not outcome.detail else f": {outcome.detail}"
+        told = "" if outcome is None else outcome.detail
         table.add_row(
             step.turn.phase,
             plain(step.turn.step),
             Text("not run", "dim") if outcome is None else _state(outcome.verdict),
             took(step.takes),
-            plain(f"{step.what}{told}"),
+            plain(told or step.what),
         )
     return table
 
