@@ -14,7 +14,11 @@ import msgspec
 import pytest
 from typing_extensions import override
 
+from notbefore.agent.journal import AnyFact, Finished, Journal, Planned
+from notbefore.agent.locking import sole_agent
+from notbefore.agent.settings import load
 from notbefore.agent.status_wire import AgentStatus, EventStatus, Stage, StepStatus
+from tests.agent.journeys import a_plan, a_sighting
 from tests.builders import MINUTE, NOON
 from tests.cli.served import invoke
 
@@ -199,6 +203,47 @@ def test_a_rehearsal_asks_what_this_vm_is_called(file: Path) -> None:
     assert result.exit_code == 3
     assert "this VM's name is not known" in result.stderr
     assert "'resource' in [agent]" in result.stderr
+
+
+def planned(file: Path, *facts: AnyFact) -> None:
+    """An agent has seen an event, and is no more."""
+    plan = Planned(event_id=EVENT, at=NOON, sighting=a_sighting(), plan=a_plan())
+    with Journal(load(file, environ={}).journal) as journal:
+        for fact in (plan, *facts):
+            journal.write(fact)
+
+
+def test_nothing_is_rehearsed_live_while_an_event_is_under_way(file: Path) -> None:
+    """I30: what was prepared for a real event is not undone by a rehearsal."""
+    mark = file.parent / "ran"
+    written(file, a_command("touch", str(mark)))
+    planned(file)
+
+    unfinished = invoke("agent", "rehearse", "reboot", "--live", "--config", str(file))
+    described = invoke("agent", "rehearse", "reboot", "--config", str(file))
+    with sole_agent(file.parent / "state"):
+        unknown = invoke("agent", "rehearse", "reboot", "--live", "--config", str(file))
+    with an_agent(an_event(OTHER)) as address:
+        file.write_text(file.read_text().replace('"off"', f'"{address}"'))
+        running = invoke("agent", "rehearse", "reboot", "--live", "--config", str(file))
+
+    assert [r.exit_code for r in (unfinished, unknown, running, described)] == [1, 1, 1, 0]
+    assert f"at work on event {EVENT}" in unfinished.stderr
+    assert "another agent" in unknown.stderr
+    assert f"at work on event {OTHER}" in running.stderr
+    assert not mark.exists()
+
+
+def test_what_is_over_does_not_stand_in_the_way_of_a_rehearsal(file: Path) -> None:
+    written(file, a_command("true"))
+    planned(file, Finished(event_id=EVENT, at=NOON))
+
+    alone = invoke("agent", "rehearse", "reboot", "--live", "--config", str(file))
+    with an_agent(an_event(stage=Stage.FINISHED)) as address:
+        file.write_text(file.read_text().replace('"off"', f'"{address}"'))
+        running = invoke("agent", "rehearse", "reboot", "--live", "--config", str(file))
+
+    assert alone.exit_code == running.exit_code == 0, alone.stderr
 
 
 # --- status and explain --------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 puts both back, against a real server."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.hooks.packages import need
 from tests.end_to_end.agents import PATIENCE, an_agent, endpoint_of, schedule, status_of, until
 from tests.end_to_end.serving import Server, environment, serving
 
@@ -123,11 +123,7 @@ def an_application() -> Iterator[int]:
 
 @pytest.fixture
 def haproxy() -> str:
-    program = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    if program is None:
-        assert not os.environ.get("CI"), "HAProxy is not installed"
-        pytest.skip("HAProxy is not installed")
-    return program
+    return need("haproxy", package="haproxy")
 
 
 @pytest.fixture

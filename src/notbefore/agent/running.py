@@ -62,7 +62,7 @@ async def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     try:
-        journal = open_journal(settings.agent.state / "journal")
+        journal = open_journal(settings.journal)
         await _run(settings, journal, boot_id() if boot is None else boot)
     except asyncio.CancelledError:
         if not is_told:

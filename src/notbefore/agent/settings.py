@@ -185,6 +185,10 @@ class AgentSettings:
         """None to ask for it."""
         return None if self.agent.resource == AUTO else self.agent.resource
 
+    @property
+    def journal(self) -> Path:
+        return self.agent.state / "journal"
+
 
 def load(path: Path, *, environ: Mapping[str, str] | None = None) -> AgentSettings:
     """Raises SettingsError. The environment is this program's own, unless another is given."""

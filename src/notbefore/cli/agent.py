@@ -162,8 +162,10 @@ def rehearse(type_: str, *, live: bool, config: Path) -> None:
     import asyncio
 
     from notbefore.cli.agent_pages import rehearsal_page
-    from notbefore.cli.agent_rehearsing import as_json, rehearse_here
+    from notbefore.cli.agent_rehearsing import as_json, refuse_while_at_work, rehearse_here
 
+    if live:
+        refuse_while_at_work(settings)
     resource, found = asyncio.run(rehearse_here(settings, type_, live=live))
     session = _session()
     if session.is_json:

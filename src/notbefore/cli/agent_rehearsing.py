@@ -1,11 +1,17 @@
 """A rehearsal on this VM, by the agent's file, and what is told of it as JSON."""
 
+from contextlib import suppress
+
 import msgspec
 
+from notbefore.agent.journal import Journal, JournalError
+from notbefore.agent.locking import StateInUseError, UnusableStateError, sole_agent
 from notbefore.agent.rehearsal import Rehearsed, rehearse
 from notbefore.agent.settings import AgentSettings
+from notbefore.agent.status_wire import Stage
+from notbefore.cli.agent_asking import ask
 from notbefore.cli.agent_naming import own_name
-from notbefore.cli.failures import UnreachableError
+from notbefore.cli.failures import RefusedError, UnreachableError
 from notbefore.client import ScheduledEventsError
 from notbefore.clock import wall_clock
 from notbefore.durations import format_duration
@@ -38,6 +44,34 @@ class RehearsalWire(msgspec.Struct, frozen=True, kw_only=True):
     not_approved_because: str | None
     steps: tuple[StepWire, ...]
     fits: tuple[FitWire, ...]
+
+
+def refuse_while_at_work(settings: AgentSettings) -> None:
+    """A live rehearsal must not undo what was prepared for a real event. Raises RefusedError."""
+    for event_id in _open_events(settings):
+        raise RefusedError(
+            f"the agent of this VM is at work on event {event_id}",
+            code="at_work",
+            advice=["Rehearse when that is over, or without --live."],
+        )
+
+
+def _open_events(settings: AgentSettings) -> list[str]:
+    listen = settings.agent.listen
+    if not listen.is_off and listen.port:
+        with suppress(UnreachableError):
+            told = ask(str(listen)).status.events
+            return [event.event_id for event in told if event.stage is not Stage.FINISHED]
+    # No agent answers, but one may have been cut short, or run without a listener.
+    try:
+        if not settings.journal.exists():
+            return []
+        with sole_agent(settings.agent.state), Journal(settings.journal) as journal:
+            return [each.event_id for each in journal.events.values() if not each.is_finished]
+    except (OSError, StateInUseError, UnusableStateError, JournalError) as error:
+        raise RefusedError(
+            f"can't tell whether the agent of this VM is at work: {error}", code="at_work"
+        ) from error
 
 
 async def rehearse_here(
