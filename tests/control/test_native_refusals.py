@@ -24,9 +24,9 @@ ARM_ALONE = frozenset(
     for name in (
         "control.access",
         "service.acknowledging",
-        "service.inventory",
         "service.machines",
         "service.operating",
+        "service.resource_groups",
         "service.resource_ids",
         "service.scale_sets",
     )

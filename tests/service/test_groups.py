@@ -8,12 +8,8 @@ from notbefore.core.ids import EventId
 from notbefore.core.model import (
     Policy,
 )
-from notbefore.service import groups, inventory, machines
-from notbefore.service.inventory import (
-    AvailabilitySetView,
-    BeingDeletedError,
-    UnknownGroupError,
-)
+from notbefore.service import groups, inventory, machines, resource_groups
+from notbefore.service.inventory import AvailabilitySetView
 from notbefore.service.machines import (
     AvailabilitySetNameTakenError,
     NotFlexibleError,
@@ -23,6 +19,7 @@ from notbefore.service.machines import (
     WantedAvailabilitySet,
 )
 from notbefore.service.ports import HistoryFilter
+from notbefore.service.resource_groups import BeingDeletedError, UnknownGroupError
 from tests.builders import OPERATOR
 from tests.service.estate import (
     SUBSCRIPTION,
@@ -168,14 +165,49 @@ async def test_a_group_goes_with_all_that_is_in_it(here: Estate) -> None:
         await here.put_machine("vm2")
     await here.step(TEN)
     await here.step(TEN)
-    assert await here.ask(lambda s: inventory.groups(s, SUBSCRIPTION)) == []
+    assert await here.ask(lambda s: resource_groups.every(s, SUBSCRIPTION)) == []
     with pytest.raises(UnknownGroupError):
         await here.put_machine()
     await here.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "Shop", "{}", by=OPERATOR))
     assert await here.ask(lambda s: list(s.declarations("/subscriptions/"))) != []
-    [view] = await here.ask(lambda s: inventory.groups(s, SUBSCRIPTION))
+    [view] = await here.ask(lambda s: resource_groups.every(s, SUBSCRIPTION))
     assert view.declaration is not None
     assert not view.declaration.is_going
+
+
+async def test_an_availability_set_goes_with_its_group_and_leaves_its_name(here: Estate) -> None:
+    await here.put_machine(model=WITH_NOTICE)
+    await put_availability_set(here)
+
+    await here.decide(
+        lambda tx: groups.drop(tx, SUBSCRIPTION, "shop", means=here.means, by=OPERATOR)
+    )
+    await here.step(TEN)
+
+    assert await here.ask(lambda s: list(inventory.availability_sets(s, SUBSCRIPTION))) == []
+    assert await here.ask(lambda s: inventory.availability_set(s, availability_id())) is None
+    await here.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "other", "{}", by=OPERATOR))
+    assert (await put_availability_set(here, group="other")).id.group == "other"
+
+
+async def test_what_is_declared_of_a_vm_goes_with_the_vm(here: Estate) -> None:
+    await here.put_machine()
+    assert await here.ask(lambda s: s.declaration(machine_id().path)) is not None
+
+    await drop(here)
+    await here.step(TEN)
+
+    assert await here.ask(lambda s: s.declaration(machine_id().path)) is None
+
+
+async def test_a_declared_group_is_found_without_a_look_at_vms(here: Estate) -> None:
+    await here.put_machine()
+    found = await here.ask(lambda s: resource_groups.find(s, SUBSCRIPTION, "SHOP"))
+    [listed] = await here.ask(lambda s: resource_groups.every(s, SUBSCRIPTION))
+
+    assert found is not None
+    assert (found.name, found.declaration) == (listed.name, listed.declaration)
+    assert await here.ask(lambda s: resource_groups.find(s, SUBSCRIPTION, "none")) is None
 
 
 async def test_what_no_vm_is_part_of_is_kept_in_a_group_that_is_there(here: Estate) -> None:

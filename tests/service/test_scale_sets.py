@@ -9,7 +9,8 @@ from notbefore.core.ids import EventId
 from notbefore.core.model import EventStatus, EventType, Policy
 from notbefore.service import inventory, scale_sets
 from notbefore.service.fleet_kinds import FleetPlan, Model, ScaleSet
-from notbefore.service.inventory import BeingDeletedError, Machine, ScaleSetView, UnknownGroupError
+from notbefore.service.inventory import Machine, ScaleSetView
+from notbefore.service.resource_groups import BeingDeletedError, UnknownGroupError
 from notbefore.service.scale_sets import (
     SetNameTakenError,
     UnknownInstanceError,

@@ -13,7 +13,8 @@ from notbefore.core import maintenance
 from notbefore.core.change import Change
 from notbefore.core.ids import MaintenanceId
 from notbefore.core.model import Actor
-from notbefore.core.transitions import Approved, Canceled
+from notbefore.core.transitions import Approved, Canceled, ResourceRemoved
+from notbefore.service.inventory import resource_id
 from notbefore.service.ports import (
     Commit,
     Listener,
@@ -23,6 +24,7 @@ from notbefore.service.ports import (
     StoreUnavailableError,
     Transaction,
 )
+from notbefore.service.rehearsing import UnkeptStore
 
 T = TypeVar("T")
 _AGREEMENTS: Final = (Approved, Canceled)
@@ -55,6 +57,10 @@ class Decider:
     async def ask(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)
 
+    def rehearsal(self) -> "Decider":
+        """One that decides the same, and takes it back: to tell people what would happen."""
+        return Decider(UnkeptStore(self._store))
+
     async def finish(self) -> None:
         """Wait for what is under way, before the store is closed."""
         # Works are carried out in order, so after this one there is none left.
@@ -68,11 +74,21 @@ class Decider:
 
 def save(tx: Transaction, change: Change, *, by: Actor) -> None:
     """Save a change, and begin maintenance for which it was the last thing to wait for."""
+    _withdraw_removed(tx, change)
     tx.save(change, by=by)
     for work in _maintenance_moved_by(change):
         scopes = [tx.load(scope_id) for scope_id in tx.scopes_of_work(work)]
         for begun in maintenance.settle_work(scopes, work, now=tx.now):
             tx.save(begun, by=by)
+
+
+def _withdraw_removed(tx: Transaction, change: Change) -> None:
+    """What is declared of a VM goes with it: it is not said of the next one with this name."""
+    for fact in change.transitions:
+        if isinstance(fact, ResourceRemoved):
+            binding = tx.binding(fact.resource)
+            if binding is not None:
+                tx.withdraw(resource_id(binding).path)
 
 
 def _maintenance_moved_by(change: Change) -> list[MaintenanceId]:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from notbefore.core.ids import EventId
 from notbefore.core.model import Actor
-from notbefore.service import inventory, operating, scale_sets
-from notbefore.service.inventory import BeingDeletedError, GroupView, UnknownGroupError
+from notbefore.service import inventory, operating, resource_groups, scale_sets
 from notbefore.service.means import Means
 from notbefore.service.ports import Declaration, Snapshot, Transaction
+from notbefore.service.resource_groups import BeingDeletedError, GroupView, UnknownGroupError
 from notbefore.service.resource_ids import ResourceId, group_path
 
 
@@ -19,14 +19,14 @@ class GroupOutcome:
 
 
 def find(snapshot: Snapshot, subscription: str, name: str) -> GroupView:
-    view = inventory.group(snapshot, subscription, name)
+    view = resource_groups.find(snapshot, subscription, name)
     if view is None:
         raise UnknownGroupError(name)
     return view
 
 
 def put(tx: Transaction, subscription: str, name: str, document: str, *, by: Actor) -> GroupOutcome:
-    view = inventory.group(tx, subscription, name)
+    view = resource_groups.find(tx, subscription, name)
     path = group_path(subscription, name if view is None else view.name)
     former = None if view is None else view.declaration
     if former is not None and former.is_going:
@@ -63,7 +63,7 @@ def drop(tx: Transaction, subscription: str, name: str, *, means: Means, by: Act
 
 def declare(tx: Transaction, id_: ResourceId, document: str) -> Declaration:
     """Keep what a client says of something that is no VM's."""
-    inventory.require_group(tx, id_.subscription, id_.group)
+    resource_groups.require(tx, id_.subscription, id_.group)
     former = tx.declaration(id_.path)
     declaration = Declaration(
         path=id_.path if former is None else former.path,

@@ -1,4 +1,4 @@
-"""The fleet as the control plane names it: VMs, scale sets, availability sets, resource groups.
+"""The fleet as the control plane names it: VMs, scale sets, availability sets.
 
 VMs, scopes and open events are the truth. What is shown of a set follows from its VMs, so the two
 can't disagree, and a fleet that came from a file is there without having been declared here.
@@ -7,10 +7,10 @@ can't disagree, and a fleet that came from a file is there without having been d
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from notbefore.core.errors import RefusalError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Event, EventType, Policy, Resource, Scope, ScopeKind
-from notbefore.service.ports import Binding, Declaration, GroupPlace, Profile, Snapshot
+from notbefore.service import resource_groups
+from notbefore.service.ports import Binding, Declaration, Profile, Snapshot
 from notbefore.service.resource_ids import (
     AVAILABILITY_SETS,
     MACHINES,
@@ -19,22 +19,6 @@ from notbefore.service.resource_ids import (
     group_path,
     same,
 )
-
-
-class BeingDeletedError(RefusalError):
-    field = "name"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is being deleted: wait until it is gone")
-        self.path = path
-
-
-class UnknownGroupError(RefusalError):
-    field = "resourceGroup"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Resource group '{name}' could not be found.")
-        self.name = name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +98,6 @@ class AvailabilitySetView:
     policy: Policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupView:
-    subscription: str
-    name: str
-    location: str
-    declaration: Declaration | None
-
-
 # --- VMs -----------------------------------------------------------------------------------------
 
 
@@ -166,7 +142,7 @@ def members(snapshot: Snapshot, scope_id: ScopeId) -> list[Machine]:
     return [_machine(scope, binding) for binding in bindings if binding is not None]
 
 
-def resource_id(machine: Machine) -> ResourceId:
+def resource_id(machine: Machine | Binding) -> ResourceId:
     """Of a VM that is a resource of its own."""
     profile = machine.profile
     return ResourceId(
@@ -235,6 +211,7 @@ def scale_sets(
 
 
 def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView | None:
+    """None also for one without VMs in a group that is gone: it went with the group."""
     declaration = snapshot.declaration(id_.path)
     wanted = f"avset/{id_.name}"
     scopes = [snapshot.load(each) for each in snapshot.scope_ids(wanted) if same(each, wanted)]
@@ -244,7 +221,9 @@ def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView
         for each in members(snapshot, scope.id)
         if _is_in(each.profile, id_.subscription, id_.group)
     )
-    if declaration is None and not machines:
+    if not machines and (
+        declaration is None or resource_groups.find(snapshot, id_.subscription, id_.group) is None
+    ):
         return None
     known = id_ if declaration is None else ResourceId.parse(declaration.path)
     if declaration is None:
@@ -286,61 +265,6 @@ def availability_sets(
         found = availability_set(snapshot, id_)
         if found is not None:
             yield found
-
-
-# --- resource groups -----------------------------------------------------------------------------
-
-
-def require_group(snapshot: Snapshot, subscription: str, name: str) -> None:
-    """Raises UnknownGroupError, and BeingDeletedError for one that nothing may be added to."""
-    declaration = snapshot.declaration(group_path(subscription, name))
-    if declaration is not None and not declaration.is_going:
-        return
-    view = group(snapshot, subscription, name)
-    if view is None:
-        raise UnknownGroupError(name)
-    if declaration is not None:
-        raise BeingDeletedError(declaration.path)
-
-
-def group(snapshot: Snapshot, subscription: str, name: str) -> GroupView | None:
-    return next((each for each in groups(snapshot, subscription) if same(each.name, name)), None)
-
-
-def groups(snapshot: Snapshot, subscription: str) -> list[GroupView]:
-    """Declared ones and those that VMs are in, by name."""
-    found: dict[str, GroupView] = {}
-    places = [
-        place for place in snapshot.resource_groups() if same(place.subscription_id, subscription)
-    ]
-    for place in places:
-        found.setdefault(place.name.casefold(), _group_of(place))
-    for declaration in snapshot.declarations(group_path(subscription, "")):
-        name = declaration.path.removeprefix("/").split("/")[3]
-        if declaration.path.count("/") != _GROUP_DEPTH:
-            continue
-        here = found.get(name.casefold())
-        if here is None and declaration.is_going:
-            continue
-        found[name.casefold()] = GroupView(
-            subscription=subscription,
-            name=name,
-            location="" if here is None else here.location,
-            declaration=declaration,
-        )
-    return [view for _, view in sorted(found.items())]
-
-
-_GROUP_DEPTH = group_path("s", "g").count("/")
-
-
-def _group_of(place: GroupPlace) -> GroupView:
-    return GroupView(
-        subscription=place.subscription_id,
-        name=place.name,
-        location=place.location,
-        declaration=None,
-    )
 
 
 # --- parts ---------------------------------------------------------------------------------------

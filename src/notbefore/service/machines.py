@@ -10,7 +10,14 @@ from typing import Final
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId
 from notbefore.core.model import Actor, Policy, ScopeKind
-from notbefore.service import instances, inventory, operating, scale_sets, seating
+from notbefore.service import (
+    instances,
+    inventory,
+    operating,
+    resource_groups,
+    scale_sets,
+    seating,
+)
 from notbefore.service.errors import NameTakenError
 from notbefore.service.fleet_kinds import (
     FAULT_DOMAINS,
@@ -20,15 +27,11 @@ from notbefore.service.fleet_kinds import (
     VirtualMachine,
 )
 from notbefore.service.fleet_seats import Group, Seat
-from notbefore.service.inventory import (
-    AvailabilitySetView,
-    BeingDeletedError,
-    Machine,
-    ScaleSetView,
-)
+from notbefore.service.inventory import AvailabilitySetView, Machine, ScaleSetView
 from notbefore.service.means import Means
 from notbefore.service.operating import Action
 from notbefore.service.ports import Declaration, Snapshot, Transaction
+from notbefore.service.resource_groups import BeingDeletedError
 from notbefore.service.resource_ids import ResourceId, same
 
 _OWNER: Final = "owner of availability set "
@@ -210,7 +213,7 @@ def put_availability_set(
     wanted = revise(view)
     scope_id = inventory.availability_scope(tx, id_.name)
     if view is None:
-        inventory.require_group(tx, id_.subscription, id_.group)
+        resource_groups.require(tx, id_.subscription, id_.group)
         _refuse_taken_scope(tx, id_)
     seating.open_scope(tx, scope_id, ScopeKind.AVAILABILITY_SET, wanted.policy)
     seating.set_policy(tx, scope_id, wanted.policy, by=by)
@@ -259,7 +262,7 @@ def _create(
     means: Means,
     by: Actor,
 ) -> None:
-    inventory.require_group(tx, id_.subscription, id_.group)
+    resource_groups.require(tx, id_.subscription, id_.group)
     taken = tx.binding(id_.name)
     if taken is not None:
         raise NameTakenError(taken.name, taken.scope_id)

@@ -14,13 +14,14 @@ from typing import Final
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId, ResourceName
 from notbefore.core.model import Actor
-from notbefore.service import instances, inventory, operating, seating
+from notbefore.service import instances, inventory, operating, resource_groups, seating
 from notbefore.service.fleet_kinds import FleetPlan, Model, ScaleSet
 from notbefore.service.fleet_seats import flexible_name, uniform_name
-from notbefore.service.inventory import BeingDeletedError, Machine, ScaleSetView
+from notbefore.service.inventory import Machine, ScaleSetView
 from notbefore.service.means import Means
 from notbefore.service.operating import Action
 from notbefore.service.ports import Declaration, HistoryFilter, Snapshot, Transaction
+from notbefore.service.resource_groups import BeingDeletedError
 from notbefore.service.resource_ids import SCALE_SETS, ResourceId, same
 
 _OWNER: Final = "owner of scale set "
@@ -134,7 +135,7 @@ def put(
         raise BeingDeletedError(view.id.path)
     wanted = revise(view)
     if view is None:
-        inventory.require_group(tx, id_.subscription, id_.group)
+        resource_groups.require(tx, id_.subscription, id_.group)
         _refuse_taken(tx, id_)
         _withdraw(tx, id_)
     known = id_ if view is None else view.id

@@ -17,7 +17,7 @@ from notbefore.control.arm.answers import ArmAnswer
 from notbefore.control.errors import RequestError
 from notbefore.core import errors as core
 from notbefore.core.errors import RefusalError
-from notbefore.service import acknowledging, inventory, machines, operating, scale_sets
+from notbefore.service import acknowledging, machines, operating, resource_groups, scale_sets
 from notbefore.service import errors as service
 from notbefore.service.fleet_plan import AddressesExhaustedError, InvalidFleetError
 from notbefore.service.ports import StoreUnavailableError
@@ -124,8 +124,8 @@ MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
     service.NameTakenError: _CONFLICT,
     service.AddressTakenError: _CONFLICT,
     service.RealClockError: _CONFLICT,
-    inventory.UnknownGroupError: (HTTPStatus.NOT_FOUND, "ResourceGroupNotFound"),
-    inventory.BeingDeletedError: _NOT_ALLOWED,
+    resource_groups.UnknownGroupError: (HTTPStatus.NOT_FOUND, "ResourceGroupNotFound"),
+    resource_groups.BeingDeletedError: _NOT_ALLOWED,
     scale_sets.UnknownSetError: _NOT_FOUND,
     scale_sets.SetNameTakenError: _CONFLICT,
     scale_sets.UnknownInstanceError: _INVALID,
@@ -153,6 +153,11 @@ MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
     service.HostSharedError: _INVALID,
     service.BadSpeedError: _INVALID,
     service.BadStepError: _INVALID,
+    # Faults are for /v1 to ask for, and no call of ARM's meets these.
+    service.UnknownFaultError: _NOT_FOUND,
+    service.FaultsForbiddenError: _NOT_ALLOWED,
+    service.TooManyFaultsError: _NOT_ALLOWED,
+    service.BadFaultError: _INVALID,
     InvalidFleetError: _INVALID,
     InvalidResourceIdError: _INVALID,
 }

@@ -18,9 +18,9 @@ from notbefore.control.arm.profiles import read_location, read_tags
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Operation, delete, head, patch, put, read
 from notbefore.control.arm.services import ArmServices
-from notbefore.service import groups, inventory, operations
-from notbefore.service.inventory import GroupView
+from notbefore.service import groups, operations, resource_groups
 from notbefore.service.ports import OperationRecord, Snapshot, Transaction
+from notbefore.service.resource_groups import GroupView
 from notbefore.service.resource_ids import group_path, same
 
 _TYPE: Final = "Microsoft.Resources/resourceGroups"
@@ -120,7 +120,7 @@ async def put_group(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> groups.GroupOutcome:
         subscriptions.require(tx, services, subscription)
-        view = inventory.group(tx, subscription, name)
+        view = resource_groups.find(tx, subscription, name)
         document = wanted.document(view, keeps_tags=False)
         return groups.put(tx, subscription, name, document, by=asked.by)
 
@@ -159,7 +159,7 @@ async def list_groups(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def question(snapshot: Snapshot) -> list[GroupView]:
         subscriptions.require(snapshot, services, asked.path["subscription"])
-        return inventory.groups(snapshot, asked.path["subscription"])
+        return resource_groups.every(snapshot, asked.path["subscription"])
 
     views = [
         view

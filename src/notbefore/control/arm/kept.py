@@ -17,7 +17,7 @@ from notbefore.control.arm.errors import ArmError, invalid_parameter
 from notbefore.control.arm.fields import Fields, without
 from notbefore.control.arm.profiles import read_location, read_tags
 from notbefore.control.arm.requests import Json
-from notbefore.service import inventory
+from notbefore.service import resource_groups
 from notbefore.service.groups import declare
 from notbefore.service.groups import find as find_group
 from notbefore.service.ports import Declaration, Snapshot, Transaction
@@ -68,7 +68,7 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
 
 def find(snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
     """None also for what was in a group that is gone."""
-    if inventory.group(snapshot, id_.subscription, id_.group) is None:
+    if resource_groups.find(snapshot, id_.subscription, id_.group) is None:
         return None
     return snapshot.declaration(id_.path)
 
@@ -155,7 +155,7 @@ def every(
     here = (
         [group]
         if group is not None
-        else [view.name for view in inventory.groups(snapshot, subscription)]
+        else [view.name for view in resource_groups.every(snapshot, subscription)]
     )
     return [
         declaration

@@ -12,7 +12,7 @@ from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Operation, read
 from notbefore.control.arm.services import ArmServices
-from notbefore.service import inventory
+from notbefore.service import inventory, resource_groups
 from notbefore.service.ports import Declaration, Snapshot
 from notbefore.service.resource_ids import COMPUTE, ResourceId, group_path, same
 
@@ -42,7 +42,7 @@ async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer
         subscriptions.require(snapshot, services, subscription)
         return [
             each
-            for view in inventory.groups(snapshot, subscription)
+            for view in resource_groups.every(snapshot, subscription)
             for each in _resources(snapshot, subscription, view.name)
         ]
 
@@ -87,7 +87,7 @@ def _of_set(
     text = "" if declaration is None else declaration.document
     document: dict[str, Any] = msgspec.json.decode(text) if text else {}
     if not location:
-        group = inventory.group(snapshot, id_.subscription, id_.group)
+        group = resource_groups.find(snapshot, id_.subscription, id_.group)
         location = document.get("location") or ("" if group is None else groups.location_of(group))
     return _shown(id_, location, document.get("tags") or {})
 
