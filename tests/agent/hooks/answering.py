@@ -1,6 +1,7 @@
 """An HTTP service on loopback that answers as a test says, and remembers what it was asked."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,9 @@ class Service:
 
 
 @contextmanager
-def answering(answer: Callable[[Asked], Reply]) -> Iterator[Service]:
+def answering(
+    answer: Callable[[Asked], Reply], tls: ssl.SSLContext | None = None
+) -> Iterator[Service]:
     service = Service("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -78,7 +81,11 @@ def answering(answer: Callable[[Asked], Reply]) -> Iterator[Service]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    service.url = f"http://127.0.0.1:{server.server_address[1]}"
+    scheme = "http"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        scheme = "https"
+    service.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
