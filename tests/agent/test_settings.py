@@ -213,6 +213,14 @@ def test_a_hook_that_is_wrong_is_not_also_said_to_be_missing() -> None:
         (f'[agent]\nready_timeout = "0s"\n{RULE}', "1: agent: ready_timeout is more than 0s"),
         (f'[agent]\nendpoint = "a b"\n{RULE}', "1: agent: 'a b' is not an endpoint"),
         (f"[agent]\nreadiness = 3\n{RULE}", "2: agent.readiness: expected a table, got 3"),
+        (
+            f'[agent]\nreadiness = {{ kind = "kubernetes", namespace = "a/b" }}\n{RULE}',
+            "2: agent.readiness.namespace: expected str matching regex",
+        ),
+        (
+            f'[agent]\nreadiness = {{ kind = "kubernetes", server = "here" }}\n{RULE}',
+            "2: agent.readiness: ",
+        ),
         (f"[agent]\nstate = 3\n{RULE}", "2: agent.state: expected a path, got 3"),
         ("rules = [", "1: Invalid"),
         ("\nrules == 3", "2: Invalid value"),

@@ -103,6 +103,18 @@ def test_directories_that_are_none_are_found(file: Path) -> None:
     assert found["agent.readiness"] == [f"{gone} is not a directory"]
 
 
+def test_leases_that_can_not_be_read_are_found(file: Path) -> None:
+    text = written(file, a_command("true")).read_text()
+    shared = f'readiness = {{ kind = "kubernetes", server = "{NOWHERE}", credentials = "." }}\n'
+    file.write_text(text.replace("[agent]\n", f"[agent]\n{shared}"))
+
+    result = invoke("agent", "check", str(file), "--json")
+
+    found = {target["name"]: target["problems"] for target in json.loads(result.stdout)["targets"]}
+    assert len(found["agent.readiness"]) == 1
+    assert "credentials" in found["agent.readiness"][0]
+
+
 # --- run -----------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from msgspec import Meta
 from typing_extensions import override
 
 from notbefore.agent.hooks import KINDS, HookSettings
+from notbefore.agent.hooks.web import check_url
 from notbefore.agent.model import Leader
 from notbefore.agent.rules import Rule
 from notbefore.agent.tables import Reader, any_of, did_you_mean, shown
@@ -98,7 +99,11 @@ class KubernetesReadiness(Readiness, frozen=True, kw_only=True, tag="kubernetes"
     """Leases in a Kubernetes cluster."""
 
     namespace: Annotated[
-        str, Meta(min_length=1, description="Where the leases are; the agent's role must reach it.")
+        str,
+        Meta(
+            pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+            description="Where the leases are; the agent's role must reach it.",
+        ),
     ] = "default"
     server: Annotated[
         str, Meta(description="The API server's URL; empty for that of the cluster it runs in.")
@@ -106,6 +111,10 @@ class KubernetesReadiness(Readiness, frozen=True, kw_only=True, tag="kubernetes"
     credentials: Annotated[
         Path, Meta(description="A directory with `token` and `ca.crt`, as Kubernetes mounts it.")
     ] = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+    def __post_init__(self) -> None:
+        if self.server:
+            check_url(self.server)
 
 
 class AgentTable(msgspec.Struct, frozen=True, kw_only=True):

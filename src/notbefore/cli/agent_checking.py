@@ -10,7 +10,9 @@ from typing import Final
 import msgspec
 
 from notbefore.agent.hooks import KINDS
-from notbefore.agent.settings import AgentSettings, DirectoryReadiness
+from notbefore.agent.readiness import ReadinessError
+from notbefore.agent.running import open_readiness
+from notbefore.agent.settings import AgentSettings, DirectoryReadiness, KubernetesReadiness
 from notbefore.cli.agent_naming import own_name
 from notbefore.client import ScheduledEventsError
 
@@ -33,6 +35,8 @@ async def check_targets(settings: AgentSettings, *, patience: timedelta = PATIEN
     readiness = settings.agent.readiness
     if isinstance(readiness, DirectoryReadiness):
         wanted.append(("agent.readiness", "directory", lambda: _shared(readiness.path)))
+    elif readiness is not None:
+        wanted.append(("agent.readiness", "kubernetes", lambda: _leases(readiness)))
     for name, hook in settings.hooks.items():
         kind = next(kind for kind, type_ in KINDS.items() if type_ is type(hook))
         wanted.append((f"hooks.{name}", kind, hook.make(name).check))
@@ -70,6 +74,15 @@ async def _state(state: Path) -> list[str]:
 
 async def _shared(path: Path) -> list[str]:
     return _writable(path)
+
+
+async def _leases(settings: KubernetesReadiness) -> list[str]:
+    try:
+        # Of no event: whether leases can be read at all is what is asked.
+        await open_readiness(settings).reports("check")
+    except ReadinessError as error:
+        return [str(error)]
+    return []
 
 
 def _writable(place: Path) -> list[str]:
