@@ -3,6 +3,8 @@
 import configparser
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,25 @@ def test_the_unit_starts_the_agent_where_its_file_and_its_state_are() -> None:
     assert on_the_vm().agent.state == Path("/var/lib") / service["StateDirectory"]
     assert service["Restart"] == "always"
     assert service["NoNewPrivileges"] == "yes"
+
+
+def test_systemd_has_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed: nobody looks at the unit but us")
+    text = (EXAMPLES / "notbefore-agent.service").read_text(encoding="utf-8")
+    unit = tmp_path / "notbefore-agent.service"
+    # It looks for the program too.
+    unit.write_text(text.replace("/opt/notbefore/bin/notbefore", "/bin/true"))
+
+    done = subprocess.run(
+        [analyze, "verify", "--recursive-errors=no", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_daemonset_starts_the_agent_with_what_its_file_needs() -> None:
