@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from typing_extensions import override
@@ -69,7 +70,8 @@ class ScheduledEventsService:
                 self._running.decide(_fleet.make(self._running.application, wish))
                 known = self._vms[name.casefold()] = Vm(self._running, name), wish
         vm, made = known
-        if wish not in (made, Wish(name=name)):
+        wish = replace(wish, name=made.name)
+        if wish not in (made, Wish(name=made.name)):
             raise ValueError(f"VM {made.name!r} was made otherwise before: {made}")
         return vm
 

@@ -118,10 +118,9 @@ class Vm:
         return sum(request.what == "approve" for request in self.requests)
 
     def wait_polled(self, times: int = 1, timeout: float = 5) -> None:
-        """Until it has read its document so often from now on. Raises WaitTimeoutError."""
-        wanted = self.polls + times
+        """Until it has read its document so often in all. Raises WaitTimeoutError."""
         self._running.ledger.wait(
-            lambda: self.polls >= wanted,
+            lambda: self.polls >= times,
             timeout=timeout,
-            otherwise=f"VM {self.name} has not read its document {times} more time(s)",
+            otherwise=f"VM {self.name} has read its document {self.polls} and not {times} times",
         )

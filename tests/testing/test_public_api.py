@@ -1,0 +1,51 @@
+import inspect
+import subprocess
+import sys
+
+from notbefore import testing
+
+
+def test_everything_exported_is_there_and_says_what_it_is_for() -> None:
+    for name in testing.__all__:
+        assert inspect.getdoc(getattr(testing, name)), name
+    assert sorted(testing.__all__) == testing.__all__ == dir(testing)
+
+
+def test_nothing_else_is() -> None:
+    assert not hasattr(testing, "Running")
+
+
+def test_public_methods_say_what_they_do() -> None:
+    undocumented = [
+        f"{kind.__name__}.{name}"
+        for kind in (testing.Event, testing.Fault, testing.Faults, testing.Vm)
+        for name, member in inspect.getmembers(kind)
+        if not name.startswith("_") and not inspect.getdoc(member)
+    ]
+
+    assert undocumented == ["Event.type"]
+
+
+def test_pytest_loads_the_plugin_without_the_server() -> None:
+    code = (
+        "import sys, notbefore.testing.plugin;"
+        "assert not {'msgspec', 'httptools', 'asyncio.runners'} & set(sys.modules) - BEFORE, 1"
+    )
+    before = "import sys, pytest; BEFORE = set(sys.modules);"
+
+    done = subprocess.run([sys.executable, "-c", before + code], check=False)
+
+    assert done.returncode == 0
+
+
+def test_serving_needs_no_more_than_the_extra_installs() -> None:
+    absent = ["starlette", "uvicorn", "uvloop", "cryptography", "jwt", "prometheus_client"]
+    code = (
+        f"import sys; sys.modules |= dict.fromkeys({absent});"
+        "from notbefore import testing;\n"
+        "with testing.serve() as service: assert service.vm('a').document()['Events'] == []"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], check=False)
+
+    assert done.returncode == 0
