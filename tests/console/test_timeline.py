@@ -203,7 +203,6 @@ def test_only_the_scope_asked_for_is_drawn() -> None:
             st.integers(0, 90),
             st.integers(0, 2000),
             st.sampled_from(["", "v", "a" * 60]),
-            st.none(),
         ),
         max_size=CROWDED,
     ),
