@@ -42,7 +42,8 @@ def test_taking_out_and_putting_in_leave_what_others_share_alone() -> None:
     shared = {"b": 1, "c": 2}
     document = {"a": shared}
 
-    assert without(document, "a.b", "x.y") == {"a": {"c": 2}}
+    assert without(document, "A.b", "x.y") == {"a": {"c": 2}}
+    assert without({"a": [shared, 1]}, "a.C") == {"a": [{"b": 1}, 1]}
     put_at(document, "a.b", 5)
 
     assert document == {"a": {"b": 5, "c": 2}}

@@ -100,7 +100,14 @@ async def test_what_a_client_says_beyond_what_is_understood_is_kept(arm: Emulato
 
 
 async def test_secrets_are_not_given_back(arm: Emulator) -> None:
-    os_profile = {"adminUsername": "ada", "adminPassword": "s3cret", "customData": "s3cret"}
+    os_profile = {
+        "adminUsername": "ada",
+        "adminPassword": "s3cret",
+        "AdminPassword": "s3cret",
+        "customData": "s3cret",
+        "secrets": [{"vaultCertificates": ["s3cret"]}],
+        "windowsConfiguration": {"additionalUnattendContent": [{"content": "s3cret"}]},
+    }
     extension = {"name": "e", "properties": {"protectedSettings": {"key": "s3cret"}, "type": "T"}}
     body = profile(
         osProfile=os_profile, userData="s3cret", extensionProfile={"extensions": [extension]}

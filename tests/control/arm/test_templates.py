@@ -1,11 +1,12 @@
 """Templates: their expressions, their parameters and the order of their resources."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from notbefore.control.arm.errors import ArmError
-from notbefore.control.arm.expressions import Surroundings, evaluated, nothing
+from notbefore.control.arm.expressions import Allowance, Surroundings, evaluated, nothing
 from notbefore.control.arm.fields import Fields
 from notbefore.control.arm.templates import Place, Template, read_deployment
 
@@ -114,6 +115,14 @@ def test_a_template_can_not_grow_without_bounds(joined: Any) -> None:
 
     with pytest.raises(ArmError, match="too large"):
         template.planned()
+
+
+def test_lists_of_parameters_can_not_be_joined_without_bounds() -> None:
+    around = replace(AROUND, parameters={"p": [0] * 1000}, allowance=Allowance())
+    joined = ", ".join(["parameters('p')"] * 200)
+
+    with pytest.raises(ArmError, match="too large"):
+        evaluated(f"[concat({joined})]", around)
 
 
 def test_parameters_have_given_values_or_usual_ones() -> None:

@@ -128,11 +128,17 @@ async def test_a_patch_of_nothing_is_refused(cloud: Emulator) -> None:
 
 
 async def test_secrets_are_not_kept(cloud: Emulator) -> None:
-    secret = {"adminPassword": "hunter2", "customData": "aHVudGVyMg=="}
-    await cloud.good("PUT", WEB, {"properties": {"osProfile": secret, "userData": "hunter2"}})
+    secret = {"adminPassword": "hunter2", "customData": "aHVudGVyMg==", "ADMINpassword": "hunter2"}
+    unattended = {"passName": "OobeSystem", "content": "<Password>hunter2</Password>"}
+    windows = {"additionalUnattendContent": [unattended]}
+    profile = {**secret, "windowsConfiguration": windows}
+    await cloud.good("PUT", WEB, {"properties": {"osProfile": profile, "userData": "hunter2"}})
 
     shown = await cloud.good("GET", WEB)
-    assert shown["properties"]["osProfile"] == {"computerName": "web"}
+    assert shown["properties"]["osProfile"] == {
+        "computerName": "web",
+        "windowsConfiguration": {"additionalUnattendContent": [{"passName": "OobeSystem"}]},
+    }
     assert "userData" not in shown["properties"]
 
 

@@ -28,8 +28,13 @@ class Allowance:
     def __init__(self) -> None:
         self._left = _MOST_VALUES
 
-    def spend(self, text: str = "") -> None:
-        self._left -= 1 + len(text) // _TEXT_AS_VALUES
+    def spend(self, result: object = None) -> None:
+        """For one value, and as much as `result` is larger than that."""
+        self._left -= 1
+        if isinstance(result, str):
+            self._left -= len(result) // _TEXT_AS_VALUES
+        elif isinstance(result, list):
+            self._left -= len(result)
         if self._left < 0:
             raise invalid_template("it grows too large when its expressions are evaluated")
 
@@ -143,7 +148,7 @@ class _Expression:
         if function is None:
             raise UnknownExpressionError
         result = function(self._around, self._depth, arguments)
-        self._around.allowance.spend(result if isinstance(result, str) else "")
+        self._around.allowance.spend(result)
         return result
 
     def _next(self) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from notbefore.control.arm.errors import ArmError, invalid_parameter
 from notbefore.control.arm.requests import Json
+from notbefore.service.resource_ids import same
 
 _LONGEST_SHOWN: Final = 60
 _FLAGS: Final = {"true": True, "false": False}
@@ -132,15 +133,28 @@ def merged_resource(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
 
 
 def without(document: Mapping[str, Any], *paths: str) -> Json:
-    """The document without what these paths (`properties.vmId`) name; the original stays."""
+    """The document without what these paths (`properties.vmId`) name; the original stays.
+
+    In any letter case, and in each item of a list on the way: ARM reads names so, and a secret that
+    a client spelled in its own way is as much of one.
+    """
     result = dict(document)
     for path in paths:
-        name, _, rest = path.partition(".")
-        if not rest:
-            result.pop(name, None)
-        elif isinstance(inner := result.get(name), dict):
-            result[name] = without(inner, rest)
+        first, _, rest = path.partition(".")
+        for name in [known for known in result if same(known, first)]:
+            if not rest:
+                del result[name]
+            else:
+                result[name] = _inside(result[name], rest)
     return result
+
+
+def _inside(value: Any, path: str) -> Any:  # JSON
+    if isinstance(value, dict):
+        return without(value, path)
+    if isinstance(value, list):
+        return [_inside(each, path) for each in value]
+    return value
 
 
 def put_at(document: Json, path: str, value: object) -> None:

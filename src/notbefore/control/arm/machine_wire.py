@@ -60,6 +60,7 @@ _SECRET: Final = (
     "properties.osProfile.adminPassword",
     "properties.osProfile.customData",
     "properties.osProfile.secrets",
+    "properties.osProfile.windowsConfiguration.additionalUnattendContent.content",
     "properties.userData",
 )
 """What nobody is shown again, so it is not kept."""

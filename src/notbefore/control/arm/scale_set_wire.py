@@ -67,6 +67,10 @@ _DERIVED: Final = (
 _SECRET: Final = (
     "properties.virtualMachineProfile.osProfile.adminPassword",
     "properties.virtualMachineProfile.osProfile.customData",
+    "properties.virtualMachineProfile.osProfile.secrets",
+    "properties.virtualMachineProfile.osProfile.windowsConfiguration"
+    ".additionalUnattendContent.content",
+    "properties.virtualMachineProfile.extensionProfile.extensions.properties.protectedSettings",
     "properties.virtualMachineProfile.userData",
 )
 _PARTS: Final = ("osProfile", "networkProfile", "hardwareProfile", "securityProfile")
@@ -113,6 +117,7 @@ def read_model(document: Mapping[str, Any]) -> Model:
         profile.object(part)
     profile.object("storageProfile").object("imageReference")
     profile.object("storageProfile").object("osDisk").object("image")
+    profile.object("extensionProfile").objects("extensions")
     return Model(
         size=_size(resource),
         os_type=read_os_type(profile),
@@ -185,7 +190,6 @@ def wanted_set(
     document = without(
         merged_resource(former or {"tags": {}}, without(sent, *_DERIVED)), *_DERIVED, *_SECRET
     )
-    _drop_protected(document)
     put_at(document, "location", read_location(Fields(document)) or location)
     capacity = _capacity(Fields(sent), view)
     _keep_settled(document, former)
@@ -310,16 +314,6 @@ def _refuse_changes(former: Json, document: Json) -> None:
         wanted.number("platformFaultDomainCount"),
     ):
         raise settled("platformFaultDomainCount")
-
-
-def _drop_protected(document: Json) -> None:
-    """What extensions are told in confidence."""
-    path = f"properties.{VM_PROFILE}.extensionProfile"
-    extensions = Fields(document).object("properties").object(VM_PROFILE).object("extensionProfile")
-    if extensions.objects("extensions"):
-        listed = document["properties"][VM_PROFILE]["extensionProfile"]["extensions"]
-        shown = [without(each, "properties.protectedSettings") for each in listed]
-        put_at(document, f"{path}.extensions", shown)
 
 
 def _encoded(document: Json) -> str:
