@@ -20,7 +20,7 @@ from notbefore.agent.hooks.settings import HookSettings
 from notbefore.agent.hooks.web import Answer, Request, Web, check_url, secret
 from notbefore.agent.model import Phase
 
-_LEADERS: Final = frozenset({"leader", "master", "primary"})
+_LEADERS: Final = frozenset({"leader", "standby_leader"})
 _LOOK: Final = 0.5
 """Seconds between two looks at the cluster."""
 
@@ -51,6 +51,10 @@ class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
     patroni: Annotated[str, Meta(description="The address of this node's Patroni.")] = (
         "http://127.0.0.1:8008"
     )
+    member: Annotated[
+        str | None,
+        Meta(description="This node's name in the cluster: as its Patroni says, if not given."),
+    ] = None
     candidate: Annotated[
         str | None, Meta(description="The member that is to lead; Patroni chooses if not given.")
     ] = None
@@ -112,6 +116,12 @@ class _Checkpoint:
             raise TargetError(f"psql {ran.last_words}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leader:
+    name: str
+    is_up: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Switchover:
     settings: PostgresqlSettings
@@ -120,14 +130,16 @@ class _Switchover:
     async def run(self, call: Call) -> str:
         me = await self._me()
         leader = await self._leader()
-        if leader != me:
-            return f"{me} is not the leader: {leader or 'nobody'} is"
+        if leader is None:
+            raise TargetError("nobody leads Patroni's cluster at the moment")
+        if leader.name != me:
+            return f"{me} is not the leader: {leader.name} is"
         call.tell("Patroni to switch over")
         await self._switch(me)
-        while (leader := await self._leader()) in {None, me}:
+        while (leader := await self._leader()) is None or leader.name == me or not leader.is_up:
             call.tell("a new leader to run")
             await asyncio.sleep(_LOOK)
-        return f"{leader} leads now"
+        return f"{leader.name} leads now"
 
     async def undo(self, _call: Call) -> str:
         return "leadership is not taken back"
@@ -163,23 +175,26 @@ class _Switchover:
                 auth=auth,
             )
         )
-        # 202 is for one that is planned for later; ours is for now.
-        if answer.status not in {200, 202}:
+        if answer.status != 200:
             raise TargetError(f"Patroni answered {answer.status}: {answer.words()}")
 
     async def _me(self) -> str:
         """As Patroni calls this node, which need not be how the cloud calls the VM."""
+        if self.settings.member is not None:
+            return self.settings.member
         answer = await self._ask(Request(method="GET", url=self._url("/patroni")))
         match _table(answer).get("patroni"):
             case {"name": str(name)}:
                 return name
             case _:
-                raise TargetError("Patroni does not say how it calls this node")
+                # Versions before 3 don't.
+                raise TargetError("Patroni does not say how it calls this node: set member")
 
-    async def _leader(self) -> str | None:
+    async def _leader(self) -> _Leader | None:
         for member in await self._members():
-            if member.get("role") in _LEADERS and member.get("state") == "running":
-                return str(member.get("name"))
+            if member.get("role") in _LEADERS:
+                is_up = member.get("state") in {"running", "streaming"}
+                return _Leader(name=str(member.get("name")), is_up=is_up)
         return None
 
     async def _members(self) -> list[dict[str, Any]]:
