@@ -1,0 +1,84 @@
+"""A project that is not ours, with `notbefore[testing]` from the built wheel and nothing else.
+
+Its tests are those of the guide: a handler through Freeze, Reboot approved, Reboot timed out,
+Preempt, Terminate and cancellation.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.end_to_end.serving import environment
+from tests.testing import guide
+
+ROOT: Final = Path(__file__).parents[2]
+MOST: Final = 2.0
+"""Seconds for all of them, by pytest's own count."""
+
+
+def test_a_project_outside_tests_its_handler_through_every_event(tmp_path: Path) -> None:
+    python = _installed(tmp_path)
+    project = tmp_path / "project"
+    guide.write(project)
+
+    runs = [_run_tests(python, project) for _ in range(2)]
+
+    assert all(passed >= 7 for passed, _ in runs)
+    # The better of the two: the machine may be busy with other tests.
+    assert min(seconds for _, seconds in runs) < MOST
+    assert "sleep" not in "".join((project / name).read_text() for name in guide.EVERY_KIND)
+
+
+def test_only_what_serves_documents_is_installed(tmp_path: Path) -> None:
+    """The extra stays light: no web framework, no cryptography."""
+    pins = (ROOT / "constraints" / "testing.txt").read_text()
+
+    for heavy in ("starlette", "uvicorn", "cryptography", "pyjwt", "prometheus-client"):
+        assert f"\n{heavy}==" not in pins
+
+
+def _run_tests(python: Path, project: Path) -> tuple[int, float]:
+    """How many passed, and how many seconds they took."""
+    flags = ("--strict-config", "-W", "error", "-p", "no:cacheprovider")
+    printed = run(str(python), "-m", "pytest", *flags, *guide.EVERY_KIND, cwd=project)
+    [(passed, seconds)] = re.findall(r"(\d+) passed in ([\d.]+)s", printed)
+    return int(passed), float(seconds)
+
+
+def _installed(folder: Path) -> Path:
+    """The Python of an environment that has the wheel, and what it needs."""
+    # Built from a copy: a build writes beside what it reads, and others may be building.
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(
+        ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+    )
+    alone = ("--disable-pip-version-check", "--quiet", "--no-deps")
+    build = ("wheel", *alone, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
+    run(sys.executable, "-m", "pip", *build, cwd=folder)
+    [wheel] = folder.glob("notbefore-*.whl")
+    run(sys.executable, "-m", "venv", str(folder / "venv"), cwd=folder)
+    python = folder / "venv" / "bin" / "python"
+    pins = ROOT / "constraints" / "testing.txt"
+    needs = ("--disable-pip-version-check", "--quiet", "--require-hashes", "-r", str(pins))
+    run(str(python), "-m", "pip", "install", *needs, cwd=folder)
+    run(str(python), "-m", "pip", "install", *alone, str(wheel), cwd=folder)
+    # What the wheel says it needs is what was pinned.
+    run(str(python), "-m", "pip", "check", cwd=folder)
+    return python
+
+
+def run(*command: str, cwd: Path) -> str:
+    # Neither this test's environment nor the one that runs it may lend anything.
+    lent = ("PYTEST", "PYTHON", "VIRTUAL_ENV", "COVERAGE", "COV_")
+    variables = {n: v for n, v in environment().items() if not n.startswith(lent)}
+    done = subprocess.run(
+        command, cwd=cwd, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
