@@ -9,6 +9,20 @@ from pathlib import Path
 from notbefore import testing
 from tests.testing import guide
 
+START = """
+import threading
+from notbefore.client import ScheduledEvents
+
+def start_your_handler(endpoint):
+    def handle():
+        with ScheduledEvents(endpoint) as scheduled:
+            for change in scheduled.watch():
+                scheduled.approve(change.event)
+                return
+
+    threading.Thread(target=handle, daemon=True).start()
+"""
+
 
 def run(folder: Path, *words: str) -> str:
     variables = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "NOTBEFORE"))}
@@ -41,6 +55,16 @@ def test_the_guide_runs_in_parallel_too(tmp_path: Path) -> None:
     guide.write(tmp_path)
 
     run(tmp_path, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "-n2", *guide.EVERY_KIND)
+
+
+def test_the_test_in_the_readme_runs(tmp_path: Path) -> None:
+    readme = (guide.PAGE.parents[1] / "README.md").read_text()
+    [snippet] = re.findall(
+        r"^```python\n(def test_.*?)^```", readme, flags=re.DOTALL | re.MULTILINE
+    )
+    (tmp_path / "test_readme.py").write_text(f"{START}\n\n{snippet}")
+
+    run(tmp_path, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", "test_readme.py")
 
 
 def test_pytest_shows_what_the_fixture_is_for(tmp_path: Path) -> None:
