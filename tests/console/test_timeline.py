@@ -167,7 +167,7 @@ def test_five_hundred_events_are_grouped_by_scope_and_drawn_low() -> None:
     assert len(timeline.lanes) == 200
     assert timeline.is_crowded
     assert timeline.row_height == LOW_ROW
-    assert timeline.height < 200 * 60
+    assert timeline.height < 200 * 40
 
 
 def test_events_of_one_scope_that_look_alike_are_drawn_as_one_which_leads_to_each() -> None:
@@ -227,7 +227,7 @@ def test_bars_and_their_words_stay_in_the_picture_and_off_each_other(
     assert sum(len(bar.events) for bar in drawn) == len(records)
     assert all(bar.left >= 0 and bar.right <= 100.001 for bar in drawn)
     for row in packed(drawn):
-        assert all(one.reach[1] <= other.reach[0] for one, other in pairwise(row))
+        assert all(one.reach()[1] <= other.reach()[0] for one, other in pairwise(row))
 
 
 # --- the window ----------------------------------------------------------------------------------

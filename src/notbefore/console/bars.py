@@ -6,6 +6,7 @@ Pure, as the timeline is. A bar knows its place across the picture; the timeline
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Final
 
 from notbefore.core.ids import EventId
@@ -58,6 +59,8 @@ class Bar:
     """Lines for whoever points at the bar."""
     notice: Stretch | None
     impact: Stretch | None
+    left: float
+    right: float
     is_planned: bool
     """Whether the impact is still to come."""
     is_announced: bool
@@ -73,14 +76,6 @@ class Bar:
         return f"bar-{self.events[0]}"
 
     @property
-    def left(self) -> float:
-        return min(part.x for part in (self.notice, self.impact) if part is not None)
-
-    @property
-    def right(self) -> float:
-        return max(part.x + part.width for part in (self.notice, self.impact) if part is not None)
-
-    @property
     def label_is_left(self) -> bool:
         """Words that would run out of the picture stand before the end of the bar instead."""
         return self.left + self._label_width > 100
@@ -89,9 +84,10 @@ class Bar:
     def label_x(self) -> float:
         return self.right if self.label_is_left else self.left
 
-    @property
-    def reach(self) -> tuple[float, float]:
-        """What it takes up of its row, words included."""
+    def reach(self, *, has_words: bool = True) -> tuple[float, float]:
+        """What it takes up of its row."""
+        if not has_words:
+            return self.left, self.right
         if self.label_is_left:
             return min(self.left, self.right - self._label_width), self.right
         return self.left, max(self.right, self.left + self._label_width)
@@ -112,7 +108,8 @@ def bar(record: EventRecord, *, window: Window, now: datetime) -> Bar | None:
     impact = None
     if event.status is not EventStatus.CANCELED:
         impact = _stretch(window, ends_notice, _end_of_impact(record, ends_notice, now=now))
-    if notice is None and impact is None:
+    parts = [part for part in (notice, impact) if part is not None]
+    if not parts:
         return None
     return Bar(
         events=(event.id,),
@@ -122,9 +119,11 @@ def bar(record: EventRecord, *, window: Window, now: datetime) -> Bar | None:
         details=_details(record, now=now),
         notice=notice,
         impact=impact,
+        left=parts[0].x,
+        right=parts[-1].x + parts[-1].width,
         is_planned=event.status is EventStatus.SCHEDULED,
         is_announced=event.announced,
-        not_before=_seen(window, event.not_before),
+        not_before=_seen(window, None if record.ended_at is not None else event.not_before),
         approved_at=_seen(window, None if event.approval is None else event.approval.at),
     )
 
@@ -138,12 +137,12 @@ def merged(bars: Iterable[Bar]) -> list[Bar]:
     return [_as_one(group) for group in alike.values()]
 
 
-def packed(bars: Iterable[Bar]) -> tuple[Row, ...]:
+def packed(bars: Iterable[Bar], *, has_words: bool = True) -> tuple[Row, ...]:
     """As few rows as will do without bars, or their words, lying upon each other."""
     rows: list[list[Bar]] = []
     ends: list[float] = []
-    for one in sorted(bars, key=lambda each: (each.reach, each.events)):
-        begins, ends_at = one.reach
+    reaches = [(one.reach(has_words=has_words), one.events, one) for one in bars]
+    for (begins, ends_at), _, one in sorted(reaches, key=itemgetter(0, 1)):
         free = next((number for number, end in enumerate(ends) if end <= begins), None)
         if free is None:
             rows.append([one])

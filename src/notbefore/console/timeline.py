@@ -24,9 +24,11 @@ MOST_ROWS: Final = 4
 CROWDED: Final = 60
 """Rows in all, above which they are drawn low and without words."""
 HEADING: Final = 20
+LOW_HEADING: Final = 13
 ROW: Final = 22
 LOW_ROW: Final = 9
 GAP: Final = 8
+LOW_GAP: Final = 3
 
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(9900, 1, 1, tzinfo=UTC)
@@ -159,11 +161,10 @@ def build(
     is_crowded = sum(map(len, rows.values())) > CROWDED
     if is_crowded:
         rows = {
-            scope: packed([replace(one, label="") for row in laid for one in row])
+            scope: packed([one for row in laid for one in row], has_words=False)
             for scope, laid in rows.items()
         }
-    row_height = LOW_ROW if is_crowded else ROW
-    lanes = _lanes(rows, row_height=row_height, view=view, path=path)
+    lanes = _lanes(rows, is_crowded=is_crowded, view=view, path=path)
     return Timeline(
         window=window,
         now=now,
@@ -172,7 +173,7 @@ def build(
         lanes=lanes,
         ticks=ticks(window),
         height=lanes[-1].y + lanes[-1].height if lanes else 0,
-        row_height=row_height,
+        row_height=LOW_ROW if is_crowded else ROW,
         is_crowded=is_crowded,
         shown=shown,
         zooms=tuple(
@@ -233,13 +234,16 @@ def _rows(bars: list[Bar], view: View) -> tuple[Row, ...]:
 
 
 def _lanes(
-    rows: Mapping[ScopeId, tuple[Row, ...]], *, row_height: int, view: View, path: str
+    rows: Mapping[ScopeId, tuple[Row, ...]], *, is_crowded: bool, view: View, path: str
 ) -> tuple[Lane, ...]:
+    heading, row_height, gap = (
+        (LOW_HEADING, LOW_ROW, LOW_GAP) if is_crowded else (HEADING, ROW, GAP)
+    )
     lanes: list[Lane] = []
     y = 0
     for scope, laid in rows.items():
         href = path + replace(view, scope=scope).query()
-        height = HEADING + row_height * len(laid) + GAP
+        height = heading + row_height * len(laid) + gap
         lanes.append(
             Lane(
                 scope=scope,
@@ -249,7 +253,7 @@ def _lanes(
                 bars=tuple(
                     replace(
                         one,
-                        y=y + HEADING + number * row_height,
+                        y=y + heading + number * row_height,
                         # Bars drawn as one lead to the scope, where each is drawn for itself.
                         href=f"/events/{one.events[0]}" if len(one.events) == 1 else href,
                     )

@@ -1,0 +1,359 @@
+// Keeps an open page true: by the server's clock, and by what /v1/changes tells.
+//
+// Pages work without this script; it only spares people the reload. It decides nothing and makes
+// no markup: what it shows it fetches, as the same page the server would show to anybody.
+//
+// Marks that it knows:
+//   [data-live][id]   brought up to date from the page's own address after every change
+//   [data-kept]       inside of those, left as it is
+//   a[data-swap]      followed without a reload
+//   #clock-now        data-now, data-speed: the server's clock, which goes on between changes
+//   [data-until]      an instant: how far away it is
+//   #timeline         data-start, data-span: where the now-line stands
+//   #live-state       told whether the page is live;  #announcer: what happened, for screen readers
+
+import { become } from "./become.js";
+
+const SETTLE = 80; // ms: changes that come together are fetched together
+const BREATH = 250; // ms between two fetches, however many changes there are
+const TICK = 250;
+const STALE = 30_000; // ms: words like "in 5m" may be this old on a page where nothing happens
+const CLOCK_CHECK = 2_000;
+const LONGEST_PAUSE = 5_000;
+const DRIFT = 0.025; // of the timeline's span, before it is drawn anew
+
+// --- the server's clock --------------------------------------------------------------------------
+
+const clock = { at: 0, read: 0, speed: 0, isReal: true };
+
+function readClock() {
+  const shown = document.getElementById("clock-now");
+  if (shown !== null) {
+    setClock(Date.parse(shown.dataset.now), Number(shown.dataset.speed), shown.dataset.clock);
+  }
+}
+
+function setClock(at, speed, state) {
+  Object.assign(clock, { at, speed, read: performance.now(), isReal: state === "real" });
+}
+
+function now() {
+  return clock.at + (performance.now() - clock.read) * clock.speed;
+}
+
+// The clock can be moved in another window without anything happening to an event.
+async function checkClock() {
+  if (clock.isReal || document.hidden) {
+    return;
+  }
+  const response = await fetch("/v1/clock", { cache: "no-store" });
+  if (!response.ok) {
+    return;
+  }
+  const found = await response.json();
+  const off = Math.abs(Date.parse(found.now) - now());
+  if (found.speed !== clock.speed || off > 1_000 * Math.max(1, clock.speed)) {
+    setClock(Date.parse(found.now), found.speed, found.state);
+    refreshSoon();
+  }
+}
+
+function tick() {
+  const shown = document.getElementById("clock-now");
+  if (shown === null || Number.isNaN(clock.at)) {
+    return;
+  }
+  const at = now();
+  setText(shown, `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`);
+  for (const element of document.querySelectorAll("[data-until]")) {
+    setText(element, distance(Date.parse(element.dataset.until) - at));
+  }
+  moveNowLine(at);
+  if (clock.speed > 0 && performance.now() - refreshed > STALE) {
+    refreshSoon();
+  }
+}
+
+function moveNowLine(at) {
+  const timeline = document.getElementById("timeline");
+  if (timeline === null) {
+    return;
+  }
+  const span = Number(timeline.dataset.span) * 1_000;
+  const x = `${((at - Number(timeline.dataset.start) * 1_000) / span) * 100}%`;
+  for (const id of ["now-line", "now-flag"]) {
+    document.getElementById(id)?.setAttribute("x", x);
+  }
+  const isFollowed = "follows" in timeline.dataset;
+  if (isFollowed && Math.abs(at - drawn) > DRIFT * span && performance.now() - refreshed > 1_000) {
+    refreshSoon();
+  }
+}
+
+function distance(lead) {
+  let rest = Math.floor(Math.abs(lead) / 1_000);
+  const parts = [];
+  for (const [unit, length] of [["d", 86_400], ["h", 3_600], ["m", 60], ["s", 1]]) {
+    const count = Math.floor(rest / length);
+    rest -= count * length;
+    if (count > 0) {
+      parts.push(`${count}${unit}`);
+    }
+  }
+  const words = parts.slice(0, 2).join("") || "0s";
+  return lead < 0 ? `${words} ago` : `in ${words}`;
+}
+
+function setText(element, words) {
+  if (element.textContent !== words) {
+    element.textContent = words;
+  }
+}
+
+// --- bringing the page up to date ----------------------------------------------------------------
+
+let refreshed = performance.now();
+let drawn = 0; // the server's time in the picture
+let planned = null;
+let isFetching = false;
+let isWanted = false;
+
+function refreshSoon(settle = SETTLE) {
+  if (isFetching) {
+    isWanted = true;
+  } else if (planned === null) {
+    const breath = BREATH - (performance.now() - refreshed);
+    planned = setTimeout(refresh, Math.max(settle, breath));
+  }
+}
+
+async function refresh() {
+  planned = null;
+  if (document.querySelector("[data-live][id]") === null) {
+    return;
+  }
+  isFetching = true;
+  try {
+    const address = location.href;
+    const response = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
+    // An address that only takes forms has no page of its own: what is there stays.
+    if (response.ok && !response.redirected) {
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      if (address === location.href) {
+        show(page);
+      }
+    }
+  } catch {
+    // The stream of changes notices a lost server, and asks again when it is back.
+  } finally {
+    isFetching = false;
+    refreshed = performance.now();
+    if (isWanted) {
+      isWanted = false;
+      refreshSoon();
+    }
+  }
+}
+
+function show(page) {
+  const before = waitingBars();
+  for (const region of document.querySelectorAll("[data-live][id]")) {
+    const found = page.getElementById(region.id);
+    if (found !== null && region.isConnected) {
+      become(region, found);
+    }
+  }
+  readClock();
+  drawn = now();
+  tick();
+  markJumps(before);
+}
+
+// --- the timeline --------------------------------------------------------------------------------
+
+function waitingBars() {
+  const bars = new Map();
+  for (const bar of document.querySelectorAll("#timeline .bar.planned")) {
+    bars.set(bar.id, impactOf(bar));
+  }
+  return bars;
+}
+
+function impactOf(bar) {
+  return Number.parseFloat(bar.querySelector(".impact")?.getAttribute("x") ?? "0");
+}
+
+function markJumps(before) {
+  for (const bar of document.querySelectorAll("#timeline .bar.status-Started")) {
+    if (before.has(bar.id) && impactOf(bar) < before.get(bar.id) - 0.5) {
+      bar.classList.add("jumped");
+    }
+  }
+}
+
+function pointAt(bar) {
+  const details = document.getElementById("timeline-details");
+  const section = document.getElementById("timeline");
+  if (details === null || section === null) {
+    return;
+  }
+  details.hidden = bar === null;
+  if (bar === null) {
+    return;
+  }
+  details.textContent = bar.dataset.details;
+  const around = section.getBoundingClientRect();
+  const box = bar.getBoundingClientRect();
+  const left = Math.max(0, box.left - around.left);
+  const room = around.width - details.offsetWidth;
+  details.style.left = `${Math.max(0, Math.min(left, room))}px`;
+  details.style.top = `${box.bottom - around.top + 8}px`;
+}
+
+function barOf(event) {
+  return event.target instanceof Element ? event.target.closest("#timeline .bar") : null;
+}
+
+function listenToTimeline() {
+  for (const name of ["pointerover", "focusin"]) {
+    document.addEventListener(name, (event) => pointAt(barOf(event)));
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      pointAt(null);
+    }
+  });
+}
+
+// --- links ---------------------------------------------------------------------------------------
+
+function listenToLinks() {
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element ? event.target.closest("a[data-swap]") : null;
+    const isPlain = !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+    if (link === null || !isPlain || event.button !== 0) {
+      return;
+    }
+    const address = new URL(link.getAttribute("href"), location.href);
+    if (address.origin === location.origin && address.pathname === location.pathname) {
+      event.preventDefault();
+      history.pushState(null, "", address);
+      refreshSoon(0);
+    }
+  });
+  window.addEventListener("popstate", () => refreshSoon(0));
+}
+
+// --- what happens, as it happens -----------------------------------------------------------------
+
+let watching = null;
+
+async function watch() {
+  const ours = new AbortController();
+  watching = ours;
+  let pause = 500;
+  while (watching === ours) {
+    try {
+      const response = await fetch("/v1/changes", { signal: ours.signal, cache: "no-store" });
+      if (!response.ok) {
+        throw new Error(`no changes to watch: ${response.status}`);
+      }
+      for await (const message of messages(response.body)) {
+        pause = 500;
+        hear(message);
+      }
+    } catch {
+      // Whatever it was, the answer is to connect again.
+    }
+    if (watching === ours) {
+      tellState("lost");
+      await new Promise((resume) => setTimeout(resume, pause));
+      pause = Math.min(2 * pause, LONGEST_PAUSE);
+    }
+  }
+}
+
+function stopWatching() {
+  watching?.abort();
+  watching = null;
+}
+
+// Server-sent events of any name: an EventSource would have to know all names beforehand.
+async function* messages(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return;
+    }
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const fields = new Map(block.split("\n").map((line) => split(line)));
+      if (fields.has("event")) {
+        yield { name: fields.get("event"), content: JSON.parse(fields.get("data") ?? "null") };
+      }
+    }
+  }
+}
+
+function split(line) {
+  const colon = line.indexOf(": ");
+  return [line.slice(0, colon), line.slice(colon + 2)];
+}
+
+function hear({ name, content }) {
+  if (name === "hello") {
+    tellState("live");
+  } else if (content?.event) {
+    announce(`${content.event.type} of ${content.event.resources.join(", ")}: ${name}`);
+  }
+  refreshSoon();
+}
+
+function announce(words) {
+  const announcer = document.getElementById("announcer");
+  if (announcer !== null) {
+    announcer.textContent = words;
+  }
+}
+
+function tellState(state) {
+  const shown = document.getElementById("live-state");
+  if (shown !== null) {
+    shown.dataset.state = state;
+    setText(shown, state === "live" ? "Live" : "Reconnecting…");
+  }
+}
+
+// --- begin ---------------------------------------------------------------------------------------
+
+// Browsers keep few connections to one server: a page that nobody sees gives its own back.
+function listenToVisibility() {
+  document.addEventListener("visibilitychange", () => {
+    stopWatching();
+    if (!document.hidden) {
+      watch();
+    }
+  });
+  window.addEventListener("pagehide", stopWatching);
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) {
+      watch();
+    }
+  });
+}
+
+readClock();
+drawn = now();
+tick();
+setInterval(tick, TICK);
+setInterval(() => checkClock().catch(() => {}), CLOCK_CHECK);
+listenToTimeline();
+listenToLinks();
+listenToVisibility();
+document.documentElement.classList.add("moves");
+if (!document.hidden) {
+  watch();
+}
