@@ -1,14 +1,16 @@
 """How clients find the cloud, its subscriptions, locations, providers and sizes."""
 
+import re
 from typing import Final
 
 import pytest
 
 from notbefore.control.access import Role
+from notbefore.control.arm.app import OPERATIONS
 from notbefore.service.fleet_kinds import FleetPlan, VirtualMachine
 from notbefore.service.identities import TENANT_ID
 from tests.builders import OPERATOR
-from tests.control.arm.asking import ROOT, SUBSCRIPTION
+from tests.control.arm.asking import ROOT, SUBSCRIPTION, refusal
 from tests.control.arm.emulator import Emulator
 
 HERE: Final = f"/subscriptions/{SUBSCRIPTION}"
@@ -88,6 +90,17 @@ async def test_a_subscription_that_is_none_is_refused(
     status, code, _ = await arm.refused("GET", path)
 
     assert (status, code) == expected
+
+
+async def test_no_operation_is_there_in_a_subscription_that_is_none(arm: Emulator) -> None:
+    inside = [each for each in OPERATIONS if "{subscription}" in each.path]
+    for each in inside:
+        path = re.sub(r"{(?!subscription)\w+}", "x", each.path)
+        response = await arm.ask(each.method, path.format(subscription=ELSEWHERE), {})
+
+        assert response.status_code == 404, each.path
+        assert each.method == "HEAD" or refusal(response)[1] == "SubscriptionNotFound", each.path
+    assert inside
 
 
 async def test_there_is_one_tenant(arm: Emulator) -> None:

@@ -172,6 +172,11 @@ async def test_a_resource_group_must_be_there(cloud: Emulator) -> None:
     path = WEB.replace("/rg1/", "/no/")
 
     assert (await cloud.refused("PUT", path, PLAIN))[:2] == (404, "ResourceGroupNotFound")
+    assert (await cloud.refused("GET", path))[:2] == (404, "ResourceGroupNotFound")
+    assert (await cloud.refused("PATCH", path, PLAIN))[:2] == (404, "ResourceGroupNotFound")
+    for word in ("restart", "simulateEviction", "reapply"):
+        refused = await cloud.refused("POST", f"{path}/{word}")
+        assert refused[:2] == (404, "ResourceGroupNotFound")
 
 
 @pytest.mark.parametrize("name", ["-web", "web.", "a b", "é", "x" * 65, "a:b", "*"])

@@ -30,6 +30,7 @@ from tests.control.arm.asking import PEER, ROOT, SUBSCRIPTION, Asking, asking, r
 
 GROUP: Final = "/subscriptions/{subscription}/resourceGroups/{group}"
 SETS: Final = f"{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets"
+ONE: Final = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/g"
 
 
 async def echo(_: ArmServices, asked: Asked) -> ArmAnswer:
@@ -86,16 +87,16 @@ async def arm() -> AsyncIterator[Asking]:
 
 
 async def test_paths_are_taken_in_any_letter_case_and_values_keep_theirs(arm: Asking) -> None:
-    path = "/SUBSCRIPTIONS/AbC/resourcegroups/My-Group"
+    path = f"/SUBSCRIPTIONS/{SUBSCRIPTION}/resourcegroups/My-Group"
 
     answer = await arm.good("GET", path)
 
-    assert answer["path"] == {"subscription": "AbC", "group": "My-Group"}
+    assert answer["path"] == {"subscription": SUBSCRIPTION, "group": "My-Group"}
     assert answer["url"] == path
 
 
 async def test_a_slash_at_the_end_is_as_good_as_none(arm: Asking) -> None:
-    assert (await arm.good("GET", "/subscriptions/s/resourceGroups/g/"))["path"]["group"] == "g"
+    assert (await arm.good("GET", f"{ONE}/"))["path"]["group"] == "g"
 
 
 @pytest.mark.parametrize("word", ["providers", "PROVIDERS"])
@@ -106,13 +107,13 @@ def test_the_path_of_a_parent_may_be_empty_as_az_has_it(word: str) -> None:
 
 
 async def test_values_are_decoded_once(arm: Asking) -> None:
-    answer = await arm.good("GET", "/subscriptions/s/resourceGroups/caf%C3%A9%20(1)")
+    answer = await arm.good("GET", f"/subscriptions/{SUBSCRIPTION}/resourceGroups/caf%C3%A9%20(1)")
 
     assert answer["path"]["group"] == "café (1)"
 
 
 async def test_a_fixed_part_goes_before_a_value(arm: Asking) -> None:
-    sets = "/subscriptions/s/resourceGroups/g/providers/microsoft.compute/virtualmachinescalesets"
+    sets = f"{ONE}/providers/microsoft.compute/virtualmachinescalesets"
 
     assert await arm.good("GET", f"{sets}/SPECIAL") == "the fixed part"
     assert (await arm.good("GET", f"{sets}/other"))["path"]["name"] == "other"
@@ -173,22 +174,24 @@ def test_whatever_the_path_it_is_read_whole_or_refused(raw: bytes) -> None:
 
 
 async def test_what_is_not_there_is_told_with_what_is(arm: Asking) -> None:
-    status, code, message = await arm.refused("GET", "/subscriptions/s/pizzas/margherita")
+    status, code, message = await arm.refused(
+        "GET", f"/subscriptions/{SUBSCRIPTION}/pizzas/margherita"
+    )
 
     assert (status, code) == (404, "InvalidResourceType")
-    assert "/subscriptions/s/pizzas/margherita" in message
+    assert f"/subscriptions/{SUBSCRIPTION}/pizzas/margherita" in message
     assert "virtual machines, scale sets" in message
 
 
 async def test_a_wrong_method_is_told_the_right_ones(arm: Asking) -> None:
-    response = await arm.ask("POST", "/subscriptions/s/resourceGroups/g")
+    response = await arm.ask("POST", ONE)
 
     assert refusal(response)[:2] == (405, "MethodNotAllowed")
     assert response.headers["Allow"] == "DELETE, GET, HEAD, PATCH, PUT"
 
 
 async def test_head_is_for_paths_whose_table_says_so(arm: Asking) -> None:
-    there = await arm.ask("HEAD", "/subscriptions/s/resourceGroups/g")
+    there = await arm.ask("HEAD", ONE)
     elsewhere = await arm.ask("HEAD", "/metadata/endpoints")
 
     assert (there.status_code, there.content) == (204, b"")
@@ -238,7 +241,7 @@ def test_s12_each_operation_needs_the_least_role_that_may_ask_for_it(each: Opera
 
 @pytest.mark.parametrize("query", ["", "?api-version=", "?api_version=2020-01-01"])
 async def test_an_api_version_must_be_given(arm: Asking, query: str) -> None:
-    response = await arm.http.get(f"/subscriptions/s/resourceGroups/g{query}")
+    response = await arm.http.get(f"{ONE}{query}")
 
     assert refusal(response)[:2] == (400, "MissingApiVersionParameter")
 
@@ -247,14 +250,14 @@ async def test_an_api_version_must_be_given(arm: Asking, query: str) -> None:
     "version", ["latest", "2020-13-01", "2020-1-1", "2020-01-01-beta", "x" * 99]
 )
 async def test_an_api_version_must_be_a_day(arm: Asking, version: str) -> None:
-    path = f"/subscriptions/s/resourceGroups/g?api-version={version}"
+    path = f"{ONE}?api-version={version}"
 
     assert (await arm.refused("GET", path))[:2] == (400, "InvalidApiVersionParameter")
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-04-01", "2022-01-01-preview"])
 async def test_any_day_will_do(arm: Asking, version: str) -> None:
-    path = f"/subscriptions/s/resourceGroups/g?Api-Version={version}"
+    path = f"{ONE}?Api-Version={version}"
 
     assert (await arm.good("GET", path))["version"] == version
 
@@ -266,7 +269,7 @@ async def test_where_clients_are_told_of_nothing_yet_no_version_is_needed(arm: A
 
 
 async def test_the_query_is_by_names_in_lower_case(arm: Asking) -> None:
-    path = "/subscriptions/s/resourceGroups/g?api-version=2020-01-01&$Expand=instanceView&x="
+    path = f"{ONE}?api-version=2020-01-01&$Expand=instanceView&x="
 
     answer = await arm.good("GET", path)
 
@@ -302,7 +305,7 @@ async def test_a_query_that_says_two_things_or_nothing_is_refused(query: str) ->
     ],
 )
 async def test_a_body_must_be_an_object_of_modest_depth(arm: Asking, body: bytes, why: str) -> None:
-    status, code, message = await arm.refused("PUT", "/subscriptions/s/resourceGroups/g", body)
+    status, code, message = await arm.refused("PUT", ONE, body)
 
     assert (status, code) == (400, "InvalidRequestContent")
     assert why in message
@@ -311,11 +314,11 @@ async def test_a_body_must_be_an_object_of_modest_depth(arm: Asking, body: bytes
 async def test_a_body_as_deep_as_allowed_is_taken(arm: Asking) -> None:
     body = b'{"a":' * 63 + b"1" + b"}" * 63
 
-    assert await arm.good("PUT", "/subscriptions/s/resourceGroups/g", body)
+    assert await arm.good("PUT", ONE, body)
 
 
 async def test_a_post_may_come_without_a_body(arm: Asking) -> None:
-    sets = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets"
+    sets = f"{ONE}/providers/Microsoft.Compute/virtualMachineScaleSets"
 
     empty = await arm.good("POST", f"{sets}/a/restart")
     given = await arm.good("POST", f"{sets}/a/restart", {"instanceIds": ["*"]})
@@ -331,7 +334,7 @@ async def test_a_body_of_more_than_4_mib_is_refused_by_what_is_sent_or_what_is_s
         for _ in range(5):
             yield b" " * (1 << 20)
 
-    path = "/subscriptions/s/resourceGroups/g?api-version=2020-01-01"
+    path = f"{ONE}?api-version=2020-01-01"
     said = await arm.http.put(path, content=b"{}", headers={"Content-Length": str(5 << 20)})
     sent = await arm.http.put(path, content=chunks())
 
@@ -341,7 +344,7 @@ async def test_a_body_of_more_than_4_mib_is_refused_by_what_is_sent_or_what_is_s
 @pytest.mark.parametrize("type_", ["text/plain", "application/x-www-form-urlencoded", "json"])
 async def test_a_body_of_another_type_is_refused(arm: Asking, type_: str) -> None:
     response = await arm.http.put(
-        "/subscriptions/s/resourceGroups/g?api-version=2020-01-01",
+        f"{ONE}?api-version=2020-01-01",
         content=b"{}",
         headers={"Content-Type": type_},
     )
@@ -365,8 +368,8 @@ async def test_a_form_has_a_text_for_each_field(arm: Asking) -> None:
 
 
 async def test_whoever_asks_is_let_in_by_role_or_not_heard(arm: Asking) -> None:
-    await arm.ask("GET", "/subscriptions/s/resourceGroups/g", Authorization="Bearer x")
-    await arm.ask("DELETE", "/subscriptions/s/resourceGroups/g")
+    await arm.ask("GET", ONE, Authorization="Bearer x")
+    await arm.ask("DELETE", ONE)
     await arm.http.get("/metadata/endpoints")
 
     assert arm.door.asked == [("Bearer x", PEER, Role.READER), (None, PEER, Role.ADMIN)]
@@ -375,7 +378,7 @@ async def test_whoever_asks_is_let_in_by_role_or_not_heard(arm: Asking) -> None:
 async def test_who_is_not_let_in_is_told_so_before_anything_else(arm: Asking) -> None:
     arm.door.refusal = MissingTokenError()
 
-    response = await arm.http.put("/subscriptions/s/resourceGroups/g", content=b"[")
+    response = await arm.http.put(ONE, content=b"[")
 
     assert refusal(response)[:2] == (401, "AuthenticationFailed")
     assert response.headers["WWW-Authenticate"] == "Bearer"

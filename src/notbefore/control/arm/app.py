@@ -25,6 +25,7 @@ from notbefore.control.arm import (
     resources,
     scale_sets,
     sizes,
+    subscriptions,
     tokens,
     virtual_machines,
 )
@@ -99,6 +100,8 @@ class _ArmApp:
         by = await self._admitted(request, operation)
         given = query(request.scope["query_string"])
         version = checked_version(given) if operation.is_versioned else given.get("api-version", "")
+        if "subscription" in values:
+            await subscriptions.require(self._services, values["subscription"])
         asked = Asked(
             path=values,
             query=given,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from notbefore.control.arm import groups, subscriptions
+from notbefore.control.arm import groups
 from notbefore.control.arm.answers import ArmAnswer, finished, no_content, ok
 from notbefore.control.arm.errors import settled
 from notbefore.control.arm.fields import Fields, merged_resource, put_at, without
@@ -146,7 +146,7 @@ def put_in(
     body: Mapping[str, Any],
 ) -> AvailabilitySetView:
     """Make the set what the body says, as part of a transaction: for deployments too."""
-    group = groups.find(tx, services, id_.subscription, id_.group)
+    group = groups.find(tx, id_.subscription, id_.group)
     known = ResourceId(
         subscription=id_.subscription, group=group.name, type=AVAILABILITY_SETS, name=id_.name
     )
@@ -182,7 +182,6 @@ async def show_set(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
     def work(tx: Transaction) -> bool:
-        subscriptions.require(tx, services, asked.path["subscription"])
         return machines.drop_availability_set(tx, _id(asked), by=asked.by)
 
     return finished() if await services.decider.decide(work) else no_content()
@@ -191,7 +190,7 @@ async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
 async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> list[AvailabilitySetView]:
         subscription = asked.path["subscription"]
-        view = groups.find(snapshot, services, subscription, asked.path["group"])
+        view = groups.find(snapshot, subscription, asked.path["group"])
         return list(inventory.availability_sets(snapshot, subscription, view.name))
 
     return _listed(await services.decider.ask(question), asked)
@@ -199,7 +198,6 @@ async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> list[AvailabilitySetView]:
-        subscriptions.require(snapshot, services, asked.path["subscription"])
         return list(inventory.availability_sets(snapshot, asked.path["subscription"]))
 
     return _listed(await services.decider.ask(question), asked)
@@ -213,6 +211,7 @@ def _find(snapshot: Snapshot, asked: Asked) -> AvailabilitySetView:
     id_ = _id(asked)
     view = inventory.availability_set(snapshot, id_)
     if view is None:
+        groups.find(snapshot, id_.subscription, id_.group)
         raise UnknownAvailabilitySetError(id_.path)
     return view
 

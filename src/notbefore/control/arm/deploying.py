@@ -89,7 +89,7 @@ def _scale_set(
 ) -> Callable[[], Json]:
     id_ = _id(asked, SCALE_SETS, planned.name)
     scale_sets.put_in(tx, services, id_, planned.body, api_version=asked.api_version, by=asked.by)
-    return lambda: scale_set_views.show_set(scale_sets.find(tx, services, id_))
+    return lambda: scale_set_views.show_set(scale_sets.find(tx, id_))
 
 
 def _machine(

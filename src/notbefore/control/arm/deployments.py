@@ -93,7 +93,7 @@ async def validate(services: ArmServices, asked: Asked) -> ArmAnswer:
 def _deploy(
     tx: Transaction, services: ArmServices, asked: Asked, reading: _Reading
 ) -> tuple[Json, OperationRecord, bool]:
-    groups.find(tx, services, asked.path["subscription"], asked.path["group"])
+    groups.find(tx, asked.path["subscription"], asked.path["group"])
     made = make(tx, services, asked, reading.planned)
     document = {
         "provisioningState": "Succeeded",
@@ -155,9 +155,7 @@ def _why(error: Exception) -> tuple[str, str]:
 
 async def _place(services: ArmServices, asked: Asked) -> Place:
     subscription, name = asked.path["subscription"], asked.path["group"]
-    view = await services.decider.ask(
-        lambda snapshot: groups.find(snapshot, services, subscription, name)
-    )
+    view = await services.decider.ask(lambda snapshot: groups.find(snapshot, subscription, name))
     location = groups.location_of(view) or services.location
     return Place(subscription=subscription, group=view.name, location=location)
 
@@ -166,7 +164,7 @@ async def _place(services: ArmServices, asked: Asked) -> Place:
 
 
 async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
-    found = await services.decider.ask(lambda snapshot: _found(snapshot, services, asked))
+    found = await services.decider.ask(lambda snapshot: _found(snapshot, asked))
     return ok(_shown_declaration(found))
 
 
@@ -178,7 +176,7 @@ async def check(services: ArmServices, asked: Asked) -> ArmAnswer:
 async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> list[Declaration]:
         subscription, group = asked.path["subscription"], asked.path["group"]
-        groups.find(snapshot, services, subscription, group)
+        groups.find(snapshot, subscription, group)
         return _all(snapshot, subscription, group)
 
     found = await services.decider.ask(question)
@@ -189,14 +187,14 @@ async def delete_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
     """Of what it made nothing goes with it."""
 
     def work(tx: Transaction) -> OperationRecord:
-        tx.withdraw(_found(tx, services, asked).path)
+        tx.withdraw(_found(tx, asked).path)
         return operations.open_(tx, _id(asked).path, "delete", (), means=services.means)
 
     return accepted(await services.decider.decide(work), asked)
 
 
-def _found(snapshot: Snapshot, services: ArmServices, asked: Asked) -> Declaration:
-    groups.find(snapshot, services, asked.path["subscription"], asked.path["group"])
+def _found(snapshot: Snapshot, asked: Asked) -> Declaration:
+    groups.find(snapshot, asked.path["subscription"], asked.path["group"])
     found = snapshot.declaration(_id(asked).path)
     if found is None:
         raise errors.not_found(

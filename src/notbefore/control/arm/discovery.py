@@ -76,8 +76,7 @@ async def list_subscriptions(services: ArmServices, _: Asked) -> ArmAnswer:
     return ok({"value": [_subscription(each) for each in await services.decider.ask(question)]})
 
 
-async def show_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await _require(services, asked)
+async def show_subscription(_: ArmServices, asked: Asked) -> ArmAnswer:
     return ok(_subscription(asked.path["subscription"]))
 
 
@@ -98,7 +97,6 @@ async def list_locations(services: ArmServices, asked: Asked) -> ArmAnswer:
     subscription = asked.path["subscription"]
 
     def question(snapshot: Snapshot) -> list[str]:
-        subscriptions.require(snapshot, services, subscription)
         places = [place.location for place in snapshot.resource_groups()]
         return list(dict.fromkeys([services.location, *sorted(places)]))
 
@@ -121,13 +119,11 @@ def _location(subscription: str, name: str) -> dict[str, object]:
 
 
 async def list_providers(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await _require(services, asked)
     return ok({"value": [_provider(services, asked, name) for name in PROVIDERS]})
 
 
 async def show_provider(services: ArmServices, asked: Asked) -> ArmAnswer:
     """Also the answer to registering one: they all are."""
-    await _require(services, asked)
     wanted = asked.path["namespace"]
     for name in PROVIDERS:
         if name.casefold() == wanted.casefold():
@@ -156,13 +152,6 @@ def _provider(services: ArmServices, asked: Asked, name: str) -> dict[str, objec
             for each in PROVIDERS[name]
         ],
     }
-
-
-async def _require(services: ArmServices, asked: Asked) -> None:
-    def question(snapshot: Snapshot) -> None:
-        subscriptions.require(snapshot, services, asked.path["subscription"])
-
-    await services.decider.ask(question)
 
 
 _SUBSCRIPTION: Final = "/subscriptions/{subscription}"

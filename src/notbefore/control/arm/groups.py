@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from notbefore.control.arm import subscriptions
 from notbefore.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
 from notbefore.control.arm.errors import ArmError, conflict, invalid_parameter
 from notbefore.control.arm.fields import Fields
@@ -119,7 +118,6 @@ async def put_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     wanted = _Wanted.read(asked.body or {})
 
     def work(tx: Transaction) -> groups.GroupOutcome:
-        subscriptions.require(tx, services, subscription)
         view = resource_groups.find(tx, subscription, name)
         document = wanted.document(view, keeps_tags=False)
         return groups.put(tx, subscription, name, document, by=asked.by)
@@ -134,7 +132,7 @@ async def patch_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     wanted = _Wanted.read(asked.body or {})
 
     def work(tx: Transaction) -> groups.GroupOutcome:
-        view = find(tx, services, subscription, name)
+        view = find(tx, subscription, name)
         document = wanted.document(view, keeps_tags=True)
         return groups.put(tx, subscription, name, document, by=asked.by)
 
@@ -144,7 +142,7 @@ async def patch_group(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def show_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> GroupView:
-        return find(snapshot, services, asked.path["subscription"], asked.path["group"])
+        return find(snapshot, asked.path["subscription"], asked.path["group"])
 
     return ok(_shown(await services.decider.ask(question)))
 
@@ -158,7 +156,6 @@ async def list_groups(services: ArmServices, asked: Asked) -> ArmAnswer:
     wanted = equalities(asked, ("tagname", "tagvalue"))
 
     def question(snapshot: Snapshot) -> list[GroupView]:
-        subscriptions.require(snapshot, services, asked.path["subscription"])
         return resource_groups.every(snapshot, asked.path["subscription"])
 
     views = [
@@ -173,7 +170,7 @@ async def delete_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     subscription, name = asked.path["subscription"], asked.path["group"]
 
     def work(tx: Transaction) -> OperationRecord:
-        view = find(tx, services, subscription, name)
+        view = find(tx, subscription, name)
         outcome = groups.drop(tx, subscription, name, means=services.means, by=asked.by)
         path = group_path(subscription, view.name)
         return operations.open_(tx, path, "delete", outcome.event_ids, means=services.means)
@@ -181,10 +178,8 @@ async def delete_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     return accepted(await services.decider.decide(work), asked)
 
 
-def find(snapshot: Snapshot, services: ArmServices, subscription: str, name: str) -> GroupView:
-    """Raises ArmError or UnknownGroupError."""
-    subscriptions.require(snapshot, services, subscription)
-    return groups.find(snapshot, subscription, name)
+find: Final = groups.find
+"""What all that is in groups looks for its own with."""
 
 
 def has_tag(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

@@ -4,7 +4,6 @@ import re
 from http import HTTPStatus
 from typing import Final
 
-from notbefore.control.arm import subscriptions
 from notbefore.control.arm.aliases import ALIASES, Alias
 from notbefore.control.arm.answers import ArmAnswer, ok
 from notbefore.control.arm.errors import ArmError
@@ -13,7 +12,6 @@ from notbefore.control.arm.kept import Kind
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Answer, Operation, read
 from notbefore.control.arm.services import ArmServices
-from notbefore.service.ports import Snapshot
 from notbefore.service.resource_ids import COMPUTE, same
 
 KINDS: Final = (Kind(type=f"{COMPUTE}/images"),)
@@ -38,8 +36,7 @@ async def list_versions(services: ArmServices, asked: Asked) -> ArmAnswer:
     return await _listed(services, asked, [_LATEST])
 
 
-async def show_version(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await _require(services, asked)
+async def show_version(_: ArmServices, asked: Asked) -> ArmAnswer:
     version = asked.path["version"]
     if not _VERSION.fullmatch(version):
         raise ArmError(
@@ -65,9 +62,8 @@ async def show_version(services: ArmServices, asked: Asked) -> ArmAnswer:
     )
 
 
-async def _listed(services: ArmServices, asked: Asked, names: list[str]) -> ArmAnswer:
+async def _listed(_: ArmServices, asked: Asked, names: list[str]) -> ArmAnswer:
     """A bare list: here, and nowhere else, Azure has no pages."""
-    await _require(services, asked)
     folder = asked.url.rstrip("/")
     listed: list[Json] = [
         {"id": f"{folder}/{name}", "name": name, "location": asked.path["location"]}
@@ -89,13 +85,6 @@ def _known(asked: Asked) -> list[Alias]:
 
 def _folder(asked: Asked, *, version: str) -> str:
     return asked.url.rstrip("/").rpartition("/")[0] + f"/{version}"
-
-
-async def _require(services: ArmServices, asked: Asked) -> None:
-    def question(snapshot: Snapshot) -> None:
-        subscriptions.require(snapshot, services, asked.path["subscription"])
-
-    await services.decider.ask(question)
 
 
 def _marketplace() -> tuple[Operation, ...]:

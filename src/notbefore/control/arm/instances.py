@@ -40,9 +40,9 @@ _FILTERS: Final = re.compile(
 _AND: Final = re.compile(r"(?<!\s)\s+and\s+", re.IGNORECASE)
 
 
-def _find(snapshot: Snapshot, services: ArmServices, asked: Asked) -> tuple[ScaleSetView, Machine]:
+def _find(snapshot: Snapshot, asked: Asked) -> tuple[ScaleSetView, Machine]:
     id_, instance_id = set_id(asked), asked.path["instance"]
-    view = sets.find(snapshot, services, id_)
+    view = sets.find(snapshot, id_)
     for machine in view.machines:
         if same(machine.instance_id, instance_id):
             return view, machine
@@ -57,7 +57,7 @@ async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
     with_statuses = _wants_statuses(asked)
 
     def question(snapshot: Snapshot) -> dict[str, object]:
-        view = sets.find(snapshot, services, set_id(asked))
+        view = sets.find(snapshot, set_id(asked))
         models = Models(snapshot, view)
 
         def shown(machine: Machine) -> Json:
@@ -71,7 +71,7 @@ async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> Json:
-        view, machine = _find(snapshot, services, asked)
+        view, machine = _find(snapshot, asked)
         model = Models(snapshot, view).of(machine)
         return show_instance(view, machine, model, with_statuses=_wants_statuses(asked))
 
@@ -80,7 +80,7 @@ async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def show_statuses(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> Json:
-        return show_instance_statuses(_find(snapshot, services, asked)[1])
+        return show_instance_statuses(_find(snapshot, asked)[1])
 
     return ok(await services.decider.ask(question))
 
@@ -133,7 +133,7 @@ async def delete_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
     id_, instance_id = set_id(asked), asked.path["instance"]
 
     def work(tx: Transaction) -> OperationRecord | None:
-        view = sets.find(tx, services, id_)
+        view = sets.find(tx, id_)
         if not any(same(machine.instance_id, instance_id) for machine in view.machines):
             return None
         outcome = scale_sets.delete_instances(
@@ -169,7 +169,7 @@ async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
 def _operated(
     tx: Transaction, services: ArmServices, asked: Asked, action: Action
 ) -> OperationRecord:
-    view, machine = _find(tx, services, asked)
+    view, machine = _find(tx, asked)
     outcome = scale_sets.operate(
         tx, view.id, [machine.instance_id], action, means=services.means, by=asked.by
     )

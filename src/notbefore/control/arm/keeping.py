@@ -2,7 +2,7 @@
 
 import msgspec
 
-from notbefore.control.arm import groups, subscriptions
+from notbefore.control.arm import groups
 from notbefore.control.arm.answers import ArmAnswer, created, no_content, ok, updated
 from notbefore.control.arm.errors import resource_not_found
 from notbefore.control.arm.fields import Fields
@@ -50,7 +50,6 @@ class _Served:
 
     async def put(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> tuple[Json, bool]:
-            subscriptions.require(tx, services, asked.path["subscription"])
             id_ = _id(self._kind, asked)
             is_new = put_in(tx, self._kind, id_, asked.body or {})
             return self._shown(tx, id_), is_new
@@ -64,7 +63,7 @@ class _Served:
 
         def work(tx: Transaction) -> Json:
             id_ = _id(self._kind, asked)
-            document = msgspec.json.decode(self._found(tx, services, id_).document)
+            document = msgspec.json.decode(self._found(tx, id_).document)
             put_in(tx, self._kind, id_, {**document, "tags": tags})
             return self._shown(tx, id_)
 
@@ -72,15 +71,12 @@ class _Served:
 
     async def show(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def question(snapshot: Snapshot) -> Json:
-            return show(
-                snapshot, self._kind, self._found(snapshot, services, _id(self._kind, asked))
-            )
+            return show(snapshot, self._kind, self._found(snapshot, _id(self._kind, asked)))
 
         return ok(await services.decider.ask(question))
 
     async def delete(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> bool:
-            subscriptions.require(tx, services, asked.path["subscription"])
             found = find(tx, _id(self._kind, asked))
             if found is not None:
                 tx.withdraw(found.path)
@@ -93,9 +89,8 @@ class _Served:
 
         def question(snapshot: Snapshot) -> Json:
             subscription, group = asked.path["subscription"], asked.path.get("group")
-            subscriptions.require(snapshot, services, subscription)
             if group is not None:
-                groups.find(snapshot, services, subscription, group)
+                groups.find(snapshot, subscription, group)
             found = every(snapshot, self._kind, subscription, group)
             return page(
                 found, asked, lambda each: each.path.casefold(), show=shower(snapshot, self._kind)
@@ -103,8 +98,8 @@ class _Served:
 
         return ok(await services.decider.ask(question))
 
-    def _found(self, snapshot: Snapshot, services: ArmServices, id_: ResourceId) -> Declaration:
-        groups.find(snapshot, services, id_.subscription, id_.group)
+    def _found(self, snapshot: Snapshot, id_: ResourceId) -> Declaration:
+        groups.find(snapshot, id_.subscription, id_.group)
         found = find(snapshot, id_)
         if found is None:
             raise resource_not_found(id_.path)
@@ -134,7 +129,7 @@ class _ServedPart:
         name = asked.path["part"]
 
         def work(tx: Transaction) -> tuple[Json, bool]:
-            id_ = self._id(tx, services, asked)
+            id_ = self._id(tx, asked)
             is_new = put_part_in(tx, self._kind, id_, (self._part, name), asked.body or {})
             return self._one(tx, id_, name), is_new
 
@@ -143,20 +138,20 @@ class _ServedPart:
 
     async def show(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def question(snapshot: Snapshot) -> Json:
-            return self._one(snapshot, self._id(snapshot, services, asked), asked.path["part"])
+            return self._one(snapshot, self._id(snapshot, asked), asked.path["part"])
 
         return ok(await services.decider.ask(question))
 
     async def list_all(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def question(snapshot: Snapshot) -> list[Json]:
-            return self._all(snapshot, self._id(snapshot, services, asked))
+            return self._all(snapshot, self._id(snapshot, asked))
 
         found = await services.decider.ask(question)
         return ok(page(found, asked, lambda each: str(each["name"]).casefold()))
 
     async def delete(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> bool:
-            id_ = self._id(tx, services, asked)
+            id_ = self._id(tx, asked)
             if find(tx, id_) is None:
                 return False
             document, parts = parts_of(tx, id_, self._part)
@@ -167,8 +162,8 @@ class _ServedPart:
 
         return ArmAnswer() if await services.decider.decide(work) else no_content()
 
-    def _id(self, snapshot: Snapshot, services: ArmServices, asked: Asked) -> ResourceId:
-        groups.find(snapshot, services, asked.path["subscription"], asked.path["group"])
+    def _id(self, snapshot: Snapshot, asked: Asked) -> ResourceId:
+        groups.find(snapshot, asked.path["subscription"], asked.path["group"])
         return _id(self._kind, asked)
 
     def _all(self, snapshot: Snapshot, id_: ResourceId) -> list[Json]:

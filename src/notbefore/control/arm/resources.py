@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from notbefore.control.arm import groups, subscriptions
+from notbefore.control.arm import groups
 from notbefore.control.arm.answers import ArmAnswer, ok
 from notbefore.control.arm.filters import equalities
 from notbefore.control.arm.paging import page
@@ -30,7 +30,7 @@ _UNLISTED: Final = "microsoft.resources/deployments"
 async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> list[Json]:
         subscription, name = asked.path["subscription"], asked.path["group"]
-        view = groups.find(snapshot, services, subscription, name)
+        view = groups.find(snapshot, subscription, name)
         return list(_resources(snapshot, subscription, view.name))
 
     return _listed(await services.decider.ask(question), asked)
@@ -39,7 +39,6 @@ async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
 async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> list[Json]:
         subscription = asked.path["subscription"]
-        subscriptions.require(snapshot, services, subscription)
         return [
             each
             for view in resource_groups.every(snapshot, subscription)

@@ -68,8 +68,10 @@ _SECRET: Final = (
     "properties.virtualMachineProfile.osProfile.adminPassword",
     "properties.virtualMachineProfile.osProfile.customData",
     "properties.virtualMachineProfile.osProfile.secrets",
-    "properties.virtualMachineProfile.osProfile.windowsConfiguration"
-    ".additionalUnattendContent.content",
+    (
+        "properties.virtualMachineProfile.osProfile.windowsConfiguration"
+        ".additionalUnattendContent.content"
+    ),
     "properties.virtualMachineProfile.extensionProfile.extensions.properties.protectedSettings",
     "properties.virtualMachineProfile.userData",
 )

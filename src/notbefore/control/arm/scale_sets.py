@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from notbefore.control.access import Role
-from notbefore.control.arm import groups, subscriptions
+from notbefore.control.arm import groups
 from notbefore.control.arm.answers import (
     ArmAnswer,
     accepted,
@@ -46,11 +46,11 @@ def set_id(asked: Asked) -> ResourceId:
     )
 
 
-def find(snapshot: Snapshot, services: ArmServices, id_: ResourceId) -> ScaleSetView:
-    """Raises ArmError, UnknownGroupError where not even the group is there."""
+def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
+    """Raises ArmError, and UnknownGroupError where not even the group is there."""
     view = inventory.scale_set(snapshot, id_)
     if view is None:
-        groups.find(snapshot, services, id_.subscription, id_.group)
+        groups.find(snapshot, id_.subscription, id_.group)
         raise resource_not_found(id_.path)
     return view
 
@@ -73,7 +73,7 @@ def put_in(
     def revise(view: ScaleSetView | None) -> WantedSet:
         if view is not None:
             return wanted_set(view, body, name=id_.name, location=services.location)
-        group = groups.find(tx, services, id_.subscription, id_.group)
+        group = groups.find(tx, id_.subscription, id_.group)
         refuse_name(id_.name)
         location = groups.location_of(group) or services.location
         return wanted_set(None, body, name=id_.name, location=location)
@@ -91,7 +91,7 @@ async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def patch_set(services: ArmServices, asked: Asked) -> ArmAnswer:
     def work(tx: Transaction) -> _Declared:
-        find(tx, services, set_id(asked))
+        find(tx, set_id(asked))
         return _declare(tx, services, asked)
 
     return (await services.decider.decide(work)).answer(asked)
@@ -144,14 +144,14 @@ async def show_statuses(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def _asked_for(services: ArmServices, asked: Asked) -> ScaleSetView:
-    return await services.decider.ask(lambda snapshot: find(snapshot, services, set_id(asked)))
+    return await services.decider.ask(lambda snapshot: find(snapshot, set_id(asked)))
 
 
 async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     subscription, group = asked.path["subscription"], asked.path["group"]
 
     def question(snapshot: Snapshot) -> list[ScaleSetView]:
-        groups.find(snapshot, services, subscription, group)
+        groups.find(snapshot, subscription, group)
         return list(inventory.scale_sets(snapshot, subscription, group))
 
     return ok(_page(await services.decider.ask(question), asked))
@@ -161,7 +161,6 @@ async def list_all(services: ArmServices, asked: Asked) -> ArmAnswer:
     subscription = asked.path["subscription"]
 
     def question(snapshot: Snapshot) -> list[ScaleSetView]:
-        subscriptions.require(snapshot, services, subscription)
         return list(inventory.scale_sets(snapshot, subscription))
 
     return ok(_page(await services.decider.ask(question), asked))
@@ -186,7 +185,7 @@ async def upgrade(services: ArmServices, asked: Asked) -> ArmAnswer:
                 reimaged=frozenset(m.name for m in chosen if image_of(models.of(m)) != image),
             )
 
-        find(tx, services, id_)
+        find(tx, id_)
         outcome = scale_sets.upgrade(tx, id_, instance_ids, plan, means=services.means, by=asked.by)
         return _open(tx, services, outcome, "manualupgrade")
 
@@ -197,7 +196,7 @@ async def delete_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
     id_, instance_ids = set_id(asked), _named_ids(asked)
 
     def work(tx: Transaction) -> OperationRecord:
-        find(tx, services, id_)
+        find(tx, id_)
         outcome = scale_sets.delete_instances(
             tx,
             id_,
@@ -216,7 +215,7 @@ def _operate(action: Action) -> Answer:
         id_, instance_ids = set_id(asked), _ids(asked)
 
         def work(tx: Transaction) -> OperationRecord:
-            find(tx, services, id_)
+            find(tx, id_)
             outcome = scale_sets.operate(
                 tx, id_, instance_ids, action, means=services.means, by=asked.by
             )

@@ -4,14 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from notbefore.control.arm import subscriptions
 from notbefore.control.arm.answers import ArmAnswer, ok
 from notbefore.control.arm.errors import bad_request
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked
 from notbefore.control.arm.routing import Operation, read
 from notbefore.control.arm.services import ArmServices
-from notbefore.service.ports import Snapshot
 
 _ZONES: Final = ("1", "2", "3")
 _AT_LOCATION: Final = re.compile(r"\s*location\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
@@ -48,21 +46,12 @@ SIZES: Final = (
 
 
 async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await _require_subscription(services, asked)
     location = _location(asked) or services.location
     return ok(page(SIZES, asked, lambda size: size.name, show=lambda size: _sku(size, location)))
 
 
-async def list_sizes(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await _require_subscription(services, asked)
+async def list_sizes(_: ArmServices, __: Asked) -> ArmAnswer:
     return ok({"value": [_size(each) for each in SIZES]})
-
-
-async def _require_subscription(services: ArmServices, asked: Asked) -> None:
-    def question(snapshot: Snapshot) -> None:
-        subscriptions.require(snapshot, services, asked.path["subscription"])
-
-    await services.decider.ask(question)
 
 
 def _location(asked: Asked) -> str | None:

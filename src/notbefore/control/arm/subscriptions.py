@@ -7,7 +7,7 @@ from typing import Final
 from notbefore.control.arm.errors import ArmError, bad_request
 from notbefore.control.arm.services import ArmServices
 from notbefore.service.ports import Snapshot
-from notbefore.service.resource_ids import same
+from notbefore.service.resource_ids import same, subscription_path
 
 _GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -23,21 +23,24 @@ def known(snapshot: Snapshot, services: ArmServices) -> list[str]:
     return list(found.values())
 
 
-def require(snapshot: Snapshot, services: ArmServices, subscription: str) -> None:
+async def require(services: ArmServices, subscription: str) -> None:
     """Raises ArmError for what is none, or nobody's."""
     refuse_malformed(subscription)
     if same(subscription, services.subscription_id):
         return
-    if any(same(each.subscription_id, subscription) for each in snapshot.resource_groups()):
-        return
-    if any(snapshot.declarations(f"/subscriptions/{subscription}/")):
-        return
-    raise ArmError(
-        HTTPStatus.NOT_FOUND,
-        "SubscriptionNotFound",
-        f"The subscription '{subscription}' could not be found."
-        f" This server's own is '{services.subscription_id}'.",
-    )
+    if not await services.decider.ask(lambda snapshot: _is_known(snapshot, subscription)):
+        raise ArmError(
+            HTTPStatus.NOT_FOUND,
+            "SubscriptionNotFound",
+            f"The subscription '{subscription}' could not be found."
+            f" This server's own is '{services.subscription_id}'.",
+        )
+
+
+def _is_known(snapshot: Snapshot, subscription: str) -> bool:
+    return any(
+        same(each.subscription_id, subscription) for each in snapshot.resource_groups()
+    ) or any(True for _ in snapshot.declarations(f"{subscription_path(subscription)}/"))
 
 
 def refuse_malformed(subscription: str) -> None:

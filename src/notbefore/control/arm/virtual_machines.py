@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from notbefore.control.access import Role
-from notbefore.control.arm import availability_sets, groups, machine_wire, subscriptions
+from notbefore.control.arm import availability_sets, groups, machine_wire
 from notbefore.control.arm.answers import (
     ArmAnswer,
     accepted,
@@ -51,7 +51,7 @@ def put_in(
     body: Mapping[str, Any],
 ) -> MachineOutcome:
     """Make the VM what the body says, as part of a transaction: for deployments too."""
-    group = groups.find(tx, services, id_.subscription, id_.group)
+    group = groups.find(tx, id_.subscription, id_.group)
     known = ResourceId(
         subscription=id_.subscription, group=group.name, type=MACHINES, name=id_.name
     )
@@ -74,21 +74,21 @@ async def put_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def patch_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _declared(services, asked, before=machines.find)
+    return await _declared(services, asked, before=_find)
 
 
 async def _declared(
     services: ArmServices,
     asked: Asked,
     *,
-    before: Callable[[Transaction, ResourceId], object] | None = None,
+    before: Callable[[Snapshot, Asked], object] | None = None,
 ) -> ArmAnswer:
     """`before` looks at what there is, and may refuse."""
 
     def work(tx: Transaction) -> tuple[Json, bool, OperationRecord]:
         id_ = _id(asked)
         if before is not None:
-            before(tx, id_)
+            before(tx, asked)
         outcome = put_in(tx, services, asked, id_, asked.body or {})
         path = inventory.resource_id(outcome.machine).path
         record = operations.open_(tx, path, "put", outcome.event_ids, means=services.means)
@@ -103,7 +103,6 @@ async def delete_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord | None:
         id_ = _id(asked)
-        subscriptions.require(tx, services, id_.subscription)
         outcome = machines.drop(tx, id_, force=force, means=services.means, by=asked.by)
         if outcome is None:
             return None
@@ -145,10 +144,8 @@ async def _listed(services: ArmServices, asked: Asked, *, group: str | None) -> 
     subscription = asked.path["subscription"]
 
     def question(snapshot: Snapshot) -> Json:
-        if group is None:
-            subscriptions.require(snapshot, services, subscription)
-        else:
-            groups.find(snapshot, services, subscription, group)
+        if group is not None:
+            groups.find(snapshot, subscription, group)
 
         def show(binding: Binding) -> Json:
             machine = inventory.machine(snapshot, binding.name)
@@ -209,9 +206,11 @@ def _show(snapshot: Snapshot, machine: Machine, *, with_instance_view: bool = Fa
 
 
 def _find(snapshot: Snapshot, asked: Asked) -> Machine:
+    """Raises UnknownMachineError, and UnknownGroupError where not even the group is there."""
     id_ = _id(asked)
     machine = inventory.virtual_machine(snapshot, id_)
     if machine is None:
+        groups.find(snapshot, id_.subscription, id_.group)
         raise UnknownMachineError(id_.path)
     return machine
 
@@ -224,6 +223,7 @@ Answer = Callable[[ArmServices, Asked], Awaitable[ArmAnswer]]
 def _operating(action: Action) -> Answer:
     async def operate(services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> OperationRecord:
+            _find(tx, asked)
             outcome = machines.operate(tx, _id(asked), action, means=services.means, by=asked.by)
             path = inventory.resource_id(outcome.machine).path
             return operations.open_(tx, path, action, outcome.event_ids, means=services.means)
@@ -237,6 +237,7 @@ async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
     """Nobody waits for an eviction: clients take nothing but 204."""
 
     def work(tx: Transaction) -> None:
+        _find(tx, asked)
         machines.operate(tx, _id(asked), Action.EVICT, means=services.means, by=asked.by)
 
     await services.decider.decide(work)
@@ -247,7 +248,7 @@ async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
     """What a VM is and what is declared of it can't differ, so there is nothing to put right."""
 
     def work(tx: Transaction) -> OperationRecord:
-        path = inventory.resource_id(machines.find(tx, _id(asked))).path
+        path = inventory.resource_id(_find(tx, asked)).path
         return operations.open_(tx, path, "reapply", (), means=services.means)
 
     return accepted(await services.decider.decide(work), asked)
