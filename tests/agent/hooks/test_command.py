@@ -123,6 +123,27 @@ async def test_a_directory_that_is_not_there_is_a_failure() -> None:
 
     assert outcome.verdict is Verdict.FAILED
     assert "No such file or directory" in outcome.detail
+    assert await a_hook("command", argv=["true"], directory="/nowhere").check() == [
+        "there is no directory /nowhere"
+    ]
+
+
+async def test_a_path_is_looked_for_where_it_is_run(tmp_path: Path) -> None:
+    program = a_script(tmp_path / "prepare", "pwd")
+    here = a_hook("command", argv=["./prepare"], directory=str(tmp_path))
+    elsewhere = a_hook("command", argv=["./prepare"])
+
+    outcome = await here.run(a_call())
+
+    assert outcome.detail == str(program.parent)
+    assert await here.check() == []
+    assert await elsewhere.check() == ["there is no program './prepare' that can be run"]
+
+
+def a_script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
 
 
 async def test_a_signal_is_named() -> None:

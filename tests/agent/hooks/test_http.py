@@ -49,6 +49,24 @@ async def test_no_event_can_add_a_header() -> None:
     assert "x-evil" not in service.asked[0].headers
 
 
+async def test_a_header_may_be_in_any_language() -> None:
+    with answering(well) as service:
+        outcome = await a_hook("http", url=service.url, headers={"X-Why": "{description}"}).run(
+            a_call(sighting=a_sighting(description="für später \N{SNOWMAN}"))
+        )
+
+    assert outcome.verdict is Verdict.DONE
+    sent = service.asked[0].headers["x-why"].encode("latin-1").decode()
+    assert sent == "für später \N{SNOWMAN}"
+
+
+def test_what_it_would_do_is_told_without_secrets() -> None:
+    hook = a_hook("http", url="http://user:pass@host:81/out?key=secret")
+
+    assert hook.describe(Phase.PREPARE) == "call POST http://host:81/out"
+    assert hook.describe(Phase.UNDO) == "nothing"
+
+
 async def test_json_that_was_written_as_text_stays_json() -> None:
     with answering(well) as service:
         await a_hook(

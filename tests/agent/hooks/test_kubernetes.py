@@ -20,7 +20,7 @@ from notbefore.agent.model import HookOutcome, Verdict
 from notbefore.certificates import provide
 from notbefore.clock import wall_clock
 from tests.agent.hooks.answering import Asked, Reply, Service, answering
-from tests.agent.hooks.calls import EVENT, OTHER_EVENT, a_call, a_hook, a_sighting, undone
+from tests.agent.hooks.calls import EVENT, OTHER_EVENT, Told, a_call, a_hook, a_sighting, undone
 from tests.agent.hooks.kubernetes_api import TOKEN, Budget, KubernetesApi, Object
 
 
@@ -173,6 +173,26 @@ async def test_pods_that_do_not_end_are_named_when_the_time_is_up(
     assert outcome.detail.endswith("default/web-4 and 2 more")
     evictions = [asked for asked in service.asked if asked.path.endswith("/eviction")]
     assert len(evictions) == 7
+
+
+async def test_an_api_that_is_away_for_a_while_does_not_end_a_drain(
+    api: KubernetesApi, token: Path
+) -> None:
+    api.add_pod("web-1")
+    told = Told()
+    trouble = iter([Reply(status=503, text="etcd has no leader")])
+
+    def comes_back(asked: Asked) -> Reply:
+        if asked.path.startswith("/api/v1/pods"):
+            return next(trouble, None) or api.answer(asked)
+        return api.answer(asked)
+
+    with answering(comes_back) as service:
+        outcome = await drain(service, token).run(a_call(told=told))
+
+    assert outcome.verdict is Verdict.DONE
+    assert told.waits_for[0] == "Kubernetes: Kubernetes answered 503: etcd has no leader"
+    assert api.pods_on("node-1") == []
 
 
 async def test_more_pods_than_one_page_go_too(

@@ -6,6 +6,7 @@ units as systemd does, and writes down how it was called.
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -175,3 +176,17 @@ def test_the_real_systemctl_understands_what_is_asked() -> None:
 
     assert outcome.verdict is Verdict.DONE
     assert outcome.notes == {"changed": unit}
+
+
+@pytest.mark.skipif(
+    Path("/run/systemd/system").exists() or shutil.which("systemctl") is None,
+    reason="systemd runs here, or there is no systemctl at all",
+)
+async def test_without_systemd_the_real_systemctl_says_why_it_fails() -> None:
+    hook = a_hook("systemd", units=["app"])
+
+    outcome = await hook.run(a_call())
+
+    assert outcome.verdict is Verdict.FAILED
+    assert outcome.detail.startswith("systemctl show --property=ActiveState --value -- app ended")
+    assert len(await hook.check()) == 1

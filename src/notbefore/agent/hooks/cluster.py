@@ -19,7 +19,12 @@ CORDONED_BY: Final = "notbefore/cordoned-by"
 """The annotation that names the events for which the agent keeps a node cordoned."""
 
 _PAGE: Final = 250
+_PASSING: Final = frozenset({429, 502, 503, 504})
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class BusyError(TargetError):
+    """The API could not be asked just now, as while its servers are restarted."""
 
 
 class Eviction(StrEnum):
@@ -164,14 +169,16 @@ class Cluster:
             headers["Authorization"] = f"Bearer {secret(self.token_file)}"
         if body is not None:
             headers["Content-Type"] = content_type
-        return await Web(ca_file=self.ca_file).ask(
-            Request(
-                method=method,
-                url=f"{self.url.rstrip('/')}{path}",
-                headers=headers,
-                body=None if body is None else json.dumps(body).encode(),
-            )
+        asked = Request(
+            method=method,
+            url=f"{self.url.rstrip('/')}{path}",
+            headers=headers,
+            body=None if body is None else json.dumps(body).encode(),
         )
+        try:
+            return await Web(ca_file=self.ca_file).ask(asked)
+        except TargetError as error:
+            raise BusyError(str(error)) from error
 
 
 def here() -> str | None:
@@ -207,7 +214,8 @@ def _good(answer: Answer) -> dict[str, Any]:
     said = answer.json() if 200 <= answer.status < 300 else None
     if isinstance(said, dict):
         return said
-    raise TargetError(f"Kubernetes answered {answer.status}: {_reason(answer)}")
+    failure = BusyError if answer.status in _PASSING else TargetError
+    raise failure(f"Kubernetes answered {answer.status}: {_reason(answer)}")
 
 
 def _reason(answer: Answer) -> str:

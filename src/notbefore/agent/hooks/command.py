@@ -33,7 +33,9 @@ class CommandSettings(HookSettings, frozen=True, kw_only=True):
         dict[str, str],
         Meta(description="Variables it gets beside `PATH`, `LANG`, `HOME` and `NOTBEFORE_*`."),
     ] = field(default_factory=dict)
-    directory: Annotated[str, Meta(description="Where it is run.")] = "/"
+    directory: Annotated[
+        str, Meta(description="Where it is run, and where `./program` is looked for.")
+    ] = "/"
 
     def __post_init__(self) -> None:
         for name, value in self.environment.items():
@@ -45,6 +47,8 @@ class CommandSettings(HookSettings, frozen=True, kw_only=True):
             raise ValueError("the name of a program can't be empty")
         if self.veto_exit_code is not None and not 1 <= self.veto_exit_code <= 255:
             raise ValueError("veto_exit_code is a number from 1 to 255")
+        if not self.directory.startswith("/"):
+            raise ValueError("directory is a path from the root of the file system")
 
     @property
     @override
@@ -68,12 +72,18 @@ class _Command:
         return await self._run(self.settings.undo_argv, call)
 
     async def check(self) -> list[str]:
-        argvs = [self.settings.argv, self.settings.undo_argv or self.settings.argv]
-        return [problem for program in {argv[0] for argv in argvs} for problem in missing(program)]
+        settings = self.settings
+        found = [
+            problem
+            for argv in (settings.argv, settings.undo_argv)
+            if argv
+            for problem in missing(argv[0], directory=settings.directory)
+        ]
+        return list(dict.fromkeys(found))
 
     def describe(self, phase: Phase) -> str:
         argv = self.settings.undo_argv if phase is Phase.UNDO else self.settings.argv
-        return f"run {' '.join(argv)}"
+        return f"run {' '.join(argv)}" if argv else "nothing"
 
     async def _run(self, argv: Sequence[str], call: Call) -> str:
         if not argv:

@@ -19,7 +19,16 @@ from notbefore.agent.hooks.telling import (
     fill_url,
     templates_in,
 )
-from notbefore.agent.hooks.web import Answer, Request, Web, check_url, origin, secret
+from notbefore.agent.hooks.web import (
+    Answer,
+    Request,
+    Web,
+    check_header,
+    check_url,
+    origin,
+    secret,
+    without_secrets,
+)
 from notbefore.agent.model import Phase
 
 # Any: what JSON is made of.
@@ -68,6 +77,8 @@ class HttpSettings(HookSettings, frozen=True, kw_only=True):
         for method in (self.method, self.undo_method or self.method):
             if method not in _METHODS.split():
                 raise ValueError(f"{method!r} is not one of {_METHODS}")
+        for name, value in self.headers.items():
+            check_header(name, value)
         texts = [self.url, self.undo_url, *self.headers.values(), self.body, self.undo_body]
         for text in templates_in(texts):
             check_template(text)
@@ -112,8 +123,11 @@ class _Http:
     def describe(self, phase: Phase) -> str:
         settings = self.settings
         if phase is Phase.UNDO:
-            return f"call {settings.undo_method or settings.method} {settings.undo_url}"
-        return f"call {settings.method} {settings.url}"
+            if settings.undo_url is None:
+                return "nothing"
+            method = settings.undo_method or settings.method
+            return f"call {method} {without_secrets(settings.undo_url)}"
+        return f"call {settings.method} {without_secrets(settings.url)}"
 
     async def _ask(self, call: Call, method: str, url: str, body: Body) -> str:
         call.tell(f"an answer of {origin(url)}")

@@ -16,7 +16,16 @@ from msgspec import Meta
 from typing_extensions import override
 
 from notbefore.agent.hook import Call, Hook
-from notbefore.agent.hooks.cluster import CA_FILE, TOKEN_FILE, Cluster, Eviction, Node, Pod, here
+from notbefore.agent.hooks.cluster import (
+    CA_FILE,
+    TOKEN_FILE,
+    BusyError,
+    Cluster,
+    Eviction,
+    Node,
+    Pod,
+    here,
+)
 from notbefore.agent.hooks.patience import PatientHook, TargetError
 from notbefore.agent.hooks.settings import UndoableSettings
 from notbefore.agent.hooks.web import check_url
@@ -111,30 +120,40 @@ class _Kubernetes:
 
     async def _evict(self, cluster: Cluster, name: str, call: Call) -> list[Pod]:
         """Returns the pods that stay, once all others have gone."""
-        grace = None if self.settings.grace is None else int(self.settings.grace.total_seconds())
         accepted: set[str] = set()
         while True:
-            pods = await cluster.pods(name)
-            going = [pod for pod in pods if self._goes(pod)]
-            if not going:
-                return [pod for pod in pods if not pod.is_finished]
-            held = []
-            for pod in going:
-                if pod.uid in accepted or pod.is_leaving:
-                    continue
-                match await cluster.evict(pod, grace=grace):
-                    case Eviction.HELD:
-                        held.append(pod)
-                    case Eviction.ACCEPTED:
-                        accepted.add(pod.uid)
-                    case Eviction.GONE:
-                        # Whether it is will be seen at the next look.
-                        pass
-            if held:
-                call.tell(f"a disruption budget to let go of {_names(held)}")
+            try:
+                pods = await cluster.pods(name)
+                going = [pod for pod in pods if self._goes(pod)]
+                if not going:
+                    return [pod for pod in pods if not pod.is_finished]
+                held = await self._ask_to_go(cluster, going, accepted)
+            except BusyError as error:
+                # Draining takes minutes: the API's servers may be on their way too.
+                call.tell(f"Kubernetes: {error}")
             else:
-                call.tell(f"pods to end: {_names(going)}")
+                if held:
+                    call.tell(f"a disruption budget to let go of {_names(held)}")
+                else:
+                    call.tell(f"pods to end: {_names(going)}")
             await asyncio.sleep(_LOOK)
+
+    async def _ask_to_go(self, cluster: Cluster, going: list[Pod], accepted: set[str]) -> list[Pod]:
+        """Returns those that a budget holds. `accepted` are uids of pods that need not be asked."""
+        grace = None if self.settings.grace is None else int(self.settings.grace.total_seconds())
+        held = []
+        for pod in going:
+            if pod.uid in accepted or pod.is_leaving:
+                continue
+            match await cluster.evict(pod, grace=grace):
+                case Eviction.HELD:
+                    held.append(pod)
+                case Eviction.ACCEPTED:
+                    accepted.add(pod.uid)
+                case Eviction.GONE:
+                    # Whether it is will be seen at the next look.
+                    pass
+        return held
 
     def _goes(self, pod: Pod) -> bool:
         if pod.is_mirror or pod.is_finished or pod.controller == "DaemonSet":

@@ -19,6 +19,8 @@ _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 5.0
 _EARLY: Final = 0.2
 """Seconds before its limit at which a hook ends itself, so that it can still say why."""
+_CHECKING: Final = 15.0
+"""Seconds that a check of a target may take."""
 _LONGEST_DETAIL: Final = 500
 
 
@@ -59,9 +61,12 @@ class PatientHook:
 
     async def check(self) -> list[str]:
         try:
-            return await self._work.check()
+            async with asyncio.timeout(_CHECKING):
+                return await self._work.check()
         except TargetError as error:
             return [str(error)]
+        except TimeoutError:
+            return [f"there was no answer within {_CHECKING:.0f} seconds"]
 
     def describe(self, phase: Phase) -> str:
         return self._work.describe(phase)

@@ -46,7 +46,9 @@ class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
     ] = ("psql",)
     connection: Annotated[
         str,
-        Meta(description="What `psql` connects to, without a password: those are in `.pgpass`."),
+        Meta(
+            description="What `psql` connects to; a password is in the file that `passfile` names."
+        ),
     ] = "dbname=postgres"
     patroni: Annotated[str, Meta(description="The address of this node's Patroni.")] = (
         "http://127.0.0.1:8008"

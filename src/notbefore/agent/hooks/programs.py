@@ -6,6 +6,7 @@ agent, its own process group, and is gone with all it started when the hook is c
 
 import asyncio
 import os
+import pwd
 import shutil
 import signal
 import tempfile
@@ -13,7 +14,8 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Self
+from pathlib import Path
+from typing import BinaryIO, Final, Self
 
 from notbefore.agent.hooks.patience import TargetError
 
@@ -51,16 +53,16 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", _PATH),
         "LANG": "C.UTF-8",
-        "HOME": "/",
+        "HOME": _home(),
         **(extra or {}),
     }
 
 
-def missing(program: str) -> list[str]:
+def missing(program: str, *, directory: str = "/") -> list[str]:
     """What is wrong with a program's name, for `check`."""
-    if shutil.which(program, path=environment()["PATH"]) is None:
-        return [f"there is no program {program!r} that can be run"]
-    return []
+    if not Path(directory).is_dir():
+        return [f"there is no directory {directory}"]
+    return [] if _found(program, directory) else [_no_program(program)]
 
 
 async def run_program(
@@ -68,16 +70,15 @@ async def run_program(
     *,
     variables: Mapping[str, str] | None = None,
     stdin: bytes = b"",
-    directory: str | None = None,
+    directory: str = "/",
 ) -> Ran:
     """Raises TargetError where it can't even be started."""
-    env = environment(variables)
-    program = shutil.which(argv[0], path=env["PATH"])
+    program = _found(argv[0], directory)
     if program is None:
-        raise TargetError(f"there is no program {argv[0]!r} that can be run")
+        raise TargetError(_no_program(argv[0]))
     # A file, and pipes that are read without waiting for their end: what a program leaves running
     # may hold them open for ever.
-    with tempfile.TemporaryFile() as fed, _Tail() as output, _Tail() as complaint:
+    with _unnamed_file() as fed, _Tail() as output, _Tail() as complaint:
         fed.write(stdin)
         fed.seek(0)
         starting = asyncio.ensure_future(
@@ -87,7 +88,7 @@ async def run_program(
                 stdin=fed,
                 stdout=output.write_end,
                 stderr=complaint.write_end,
-                env=env,
+                env=environment(variables),
                 cwd=directory,
                 start_new_session=True,
             )
@@ -122,12 +123,41 @@ async def _end(process: Process) -> None:
     finally:
         # Also where it has gone: what it has started may not have.
         _signal(process, signal.SIGKILL)
-    await process.wait()
+    # One that the kernel won't let go of, such as on a dead disk, must not hold the agent as well.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE):
+            await process.wait()
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+def _found(program: str, directory: str) -> str | None:
+    """A path is one from the directory that the program runs in, as a shell would have it."""
+    if "/" in program:
+        program = str(Path(directory, program))
+    return shutil.which(program, path=environment()["PATH"])
+
+
+def _no_program(program: str) -> str:
+    return f"there is no program {program!r} that can be run"
+
+
+def _home() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        # A container may run under a number that has no name.
+        return "/"
+
+
+def _unnamed_file() -> BinaryIO:
+    if hasattr(os, "memfd_create"):
+        # In memory: a container may have no directory that can be written to.
+        return os.fdopen(os.memfd_create("event"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def last_line(text: str) -> str:

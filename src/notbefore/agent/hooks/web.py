@@ -5,6 +5,7 @@ not what the file says (S16). Answers have a largest size, and none is unpacked.
 """
 
 import json
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from notbefore.agent.hooks.patience import TargetError
 
 _LONGEST_BODY: Final = 32 * 1024 * 1024
 """The pods of a large node, with room to spare."""
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _CONNECTING: Final = 5.0
 _PATIENCE: Final = 600.0
 """Seconds that an answer may take; a hook's own limit ends it sooner."""
@@ -72,11 +75,13 @@ class Web:
                 client.stream(
                     request.method,
                     request.url,
-                    headers={
-                        "User-Agent": f"notbefore-agent/{__version__}",
-                        "Accept-Encoding": "identity",
-                        **request.headers,
-                    },
+                    headers=_bytes(
+                        {
+                            "User-Agent": f"notbefore-agent/{__version__}",
+                            "Accept-Encoding": "identity",
+                            **request.headers,
+                        }
+                    ),
                     content=request.body,
                     auth=request.auth,
                 ) as response,
@@ -103,6 +108,18 @@ class Web:
         return ssl.create_default_context(cafile=self._ca_file)
 
 
+def _bytes(headers: Mapping[str, str]) -> dict[bytes, bytes]:
+    """An event's description may be in any language; the library takes texts in ASCII only."""
+    return {
+        name.encode(): value.encode(errors="backslashreplace") for name, value in headers.items()
+    }
+
+
+def without_secrets(url: str) -> str:
+    """An address for people: no password, no query."""
+    return origin(url) + urlsplit(url).path
+
+
 def origin(url: str) -> str:
     """`https://host:port`, without what may be secret."""
     parts = urlsplit(url)
@@ -118,6 +135,12 @@ def check_url(url: str) -> None:
         valid = False
     if not valid:
         raise ValueError(f"{url!r} is not an address that starts with http:// or https://")
+
+
+def check_header(name: str, value: str) -> None:
+    """Raise ValueError for what can't be a header."""
+    if not _TOKEN.fullmatch(name) or _UNPRINTABLE.search(value):
+        raise ValueError(f"{name!r} can't be a header, or what it holds can't")
 
 
 def secret(path: str) -> str:
