@@ -1,9 +1,8 @@
 """The loop, with a client and hooks that do as they are told."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,12 +12,12 @@ from notbefore.agent.attending import Duties
 from notbefore.agent.hook import Call, Hook
 from notbefore.agent.journal import Began, Journal, JournalError, Planned
 from notbefore.agent.metrics import Tally
-from notbefore.agent.model import HookOutcome, Leader, Phase, Plan, Progress, Turn, Verdict
-from notbefore.agent.readiness import Readiness, ReadinessError, Report, Standing
-from notbefore.agent.reporting import Reporter
+from notbefore.agent.model import HookOutcome, Leader, Phase, Progress, Turn, Verdict
+from notbefore.agent.readiness import ReadinessError, Report, Standing
 from notbefore.agent.runner import Runner, health
 from notbefore.client import ChangeKind, RefusedError, UnavailableError
 from tests.agent.journeys import EVENT, ME, a_plan, a_sighting, a_step
+from tests.agent.machines import KEY, PLAN, Machine
 from tests.agent.stubs import (
     StubClient,
     StubHook,
@@ -30,56 +29,6 @@ from tests.agent.stubs import (
 from tests.builders import MINUTE, NOON, SECOND
 
 pytestmark = pytest.mark.anyio
-
-KEY = EVENT.lower()
-PLAN = a_plan(a_step("drain", has_undo=True), recover=(a_step("check"),))
-
-
-class Machine:
-    """An agent in this process; what it holds outlives a restart of it."""
-
-    def __init__(self, folder: Path, plan: Plan = PLAN) -> None:
-        self.folder = folder
-        self.plan = plan
-        self.hooks: dict[str, StubHook] = {"drain": StubHook(), "check": StubHook()}
-        self.readiness: Readiness | None = None
-        self.progress: Mapping[str, Progress] = {}
-        self.reporter: Reporter | None = None
-
-    @contextlib.asynccontextmanager
-    async def running(self, client: StubClient, *, boot: str = "one") -> AsyncIterator[Runner]:
-        with Journal(self.folder / "journal") as journal:
-            self.progress = journal.events
-            hooks: Mapping[str, Hook] = self.hooks
-            duties = Duties(
-                me=ME,
-                journal=journal,
-                hooks=hooks,
-                approve=client.approve,
-                now=lambda: NOON,
-                tally=Tally(),
-                readiness=self.readiness,
-                ready_timeout=MINUTE,
-            )
-            runner = Runner(client, duties, plan_for=lambda _: self.plan, poll=SECOND, boot=boot)
-            self.reporter = Reporter(
-                runner=runner,
-                duties=duties,
-                contact=client.contact,
-                started_at=NOON,
-                boot=boot,
-            )
-            task = asyncio.create_task(runner.run())
-            try:
-                yield runner
-            finally:
-                task.cancel()
-                await asyncio.wait([task])
-            if not task.cancelled() and (error := task.exception()) is not None:
-                raise error
-
-    def at(self, key: str = KEY) -> Progress | None:
-        return self.progress.get(key)
 
 
 async def until(holds: Callable[[], object]) -> None:

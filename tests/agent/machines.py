@@ -1,0 +1,69 @@
+"""An agent in the test's own process, whose client and hooks do as they are told."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from notbefore.agent.attending import Duties
+from notbefore.agent.hook import Hook
+from notbefore.agent.journal import Journal
+from notbefore.agent.metrics import Tally
+from notbefore.agent.model import Plan, Progress
+from notbefore.agent.readiness import Readiness
+from notbefore.agent.reporting import Reporter
+from notbefore.agent.runner import Runner
+from tests.agent.journeys import EVENT, ME, a_plan, a_step
+from tests.agent.stubs import StubClient, StubHook
+from tests.builders import MINUTE, NOON, SECOND
+
+KEY: Final = EVENT.lower()
+PLAN: Final = a_plan(a_step("drain", has_undo=True), recover=(a_step("check"),))
+
+
+class Machine:
+    """An agent in this process; what it holds outlives a restart of it."""
+
+    def __init__(self, folder: Path, plan: Plan = PLAN) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.hooks: dict[str, StubHook] = {"drain": StubHook(), "check": StubHook()}
+        self.readiness: Readiness | None = None
+        self.progress: Mapping[str, Progress] = {}
+        self.reporter: Reporter | None = None
+
+    @contextlib.asynccontextmanager
+    async def running(self, client: StubClient, *, boot: str = "one") -> AsyncIterator[Runner]:
+        with Journal(self.folder / "journal") as journal:
+            self.progress = journal.events
+            hooks: Mapping[str, Hook] = self.hooks
+            duties = Duties(
+                me=ME,
+                journal=journal,
+                hooks=hooks,
+                approve=client.approve,
+                now=lambda: NOON,
+                tally=Tally(),
+                readiness=self.readiness,
+                ready_timeout=MINUTE,
+            )
+            runner = Runner(client, duties, plan_for=lambda _: self.plan, poll=SECOND, boot=boot)
+            self.reporter = Reporter(
+                runner=runner,
+                duties=duties,
+                contact=client.contact,
+                started_at=NOON,
+                boot=boot,
+            )
+            task = asyncio.create_task(runner.run())
+            try:
+                yield runner
+            finally:
+                task.cancel()
+                await asyncio.wait([task])
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+
+    def at(self, key: str = KEY) -> Progress | None:
+        return self.progress.get(key)
