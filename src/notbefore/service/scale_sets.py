@@ -13,7 +13,7 @@ from typing import Final
 
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId, ResourceName
-from notbefore.core.model import Actor
+from notbefore.core.model import Actor, EventType
 from notbefore.service import instances, inventory, operating, resource_groups, seating
 from notbefore.service.fleet_kinds import FleetPlan, Model, ScaleSet
 from notbefore.service.fleet_seats import flexible_name, uniform_name
@@ -158,6 +158,9 @@ def put(
             tx, view.machines, upgrade, revision=declaration.revision, means=means, by=by
         )
     event_ids += _scale(tx, known, declaration, wanted, view, means=means, by=by)
+    if view is not None and _is_met(view, declaration, wanted):
+        # It was sent again, and waits for what it has brought about before.
+        event_ids = _deletes_under_way(view)
     return SetOutcome(view=find(tx, known), created=view is None, event_ids=event_ids)
 
 
@@ -220,6 +223,15 @@ def drop(
     if not view.is_going:
         tx.record("withdrawn", by=by, cause=view.id.path)
     return SetOutcome(view=view, event_ids=event_ids)
+
+
+def _is_met(view: ScaleSetView, declaration: Declaration, wanted: WantedSet) -> bool:
+    return view.declaration == declaration and len(view.staying) == wanted.declared.capacity
+
+
+def _deletes_under_way(view: ScaleSetView) -> tuple[EventId, ...]:
+    events = (event for machine in view.machines for event in machine.events)
+    return tuple(dict.fromkeys(e.id for e in events if e.type is EventType.TERMINATE))
 
 
 # --- declarations --------------------------------------------------------------------------------

@@ -170,13 +170,27 @@ async def test_scaling_in_deletes_the_newest_with_notice(active: Emulator) -> No
         (EventType.TERMINATE, ("web_3",)),
     ]
     assert (await active.good("GET", WEB))["sku"]["capacity"] == 3
-    # Sent again, it deletes nobody else.
-    await active.good("PUT", WEB, {"sku": {"capacity": 3}})
-    assert len(await active.read("web_0")) == 2
     assert await active.status(operation) == "InProgress"
     await active.step(11 * MINUTE)
     assert await ids(active) == ["0", "1", "2"]
     assert await active.status(operation) == "Succeeded"
+
+
+async def test_scaling_in_that_is_sent_again_deletes_nobody_else_and_waits_as_long(
+    active: Emulator,
+) -> None:
+    await active.begin("PUT", WEB, {"sku": {"capacity": 3}})
+
+    again = await active.begin("PUT", WEB, {"sku": {"capacity": 3}})
+    changed = await active.begin("PUT", WEB, {"properties": {"overprovision": True}})
+    grown = await active.begin("PUT", WEB, {"sku": {"capacity": 4}})
+
+    assert len(await active.read("web_0")) == 2
+    assert await active.status(again) == "InProgress"
+    assert await active.status(changed) == await active.status(grown) == "Succeeded"
+    await active.step(11 * MINUTE)
+    assert await active.status(again) == "Succeeded"
+    assert await ids(active) == ["0", "1", "2", "5"]
 
 
 async def test_no_instance_id_is_used_twice(active: Emulator) -> None:
