@@ -232,3 +232,28 @@ def test_the_shipped_file_is_checked_and_rehearsed(site: Site, server: Server) -
     assert not site.server_state().startswith("DRAIN")
     # Nothing was scheduled, and so nothing approved.
     assert server.call("GET", "/v1/events")["events"] == []
+
+
+def test_what_a_killed_agent_has_drained_is_put_back_by_the_next(
+    site: Site, server: Server, tmp_path: Path
+) -> None:
+    """I30: kill -9 while it waits for sessions, whose end it never sees."""
+    folder = tmp_path / "agent"
+    with an_agent(folder, site.text, endpoint_of(server, "web")) as agent:
+        until(lambda: agent.get("/healthz")[0] == 200, "a document")
+        visitor = site.visit()
+        event_id = schedule(server, "Reboot", "web")
+        until(lambda: site.server_state() == "DRAIN", "HAProxy to drain")
+        agent.kill()
+
+    with an_agent(folder, site.text, endpoint_of(server, "web")) as agent:
+        until(lambda: agent.event(event_id) is not None, "the journal to be read")
+        # It may or may not have done its work, and is not run again: so nothing is approved.
+        assert site.server_state() == "DRAIN"
+        assert status_of(server, event_id) == "Scheduled"
+
+        server.call("POST", f"/v1/events/{event_id}/cancel")
+        until(lambda: site.server_state() != "DRAIN", "HAProxy to serve again")
+
+    assert site.server_state() == "no check"
+    visitor.close()
