@@ -24,6 +24,7 @@ from notbefore.metadata.server import MetadataServer
 from notbefore.settings import Resolved
 from notbefore.writer import (
     configure_logs,
+    console_services,
     control_server,
     default_vm,
     engine_parts,
@@ -114,7 +115,8 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             metrics=metrics,
             take_counts=metadata.counts.take,
         )
-        await stack.enter_async_context(control_server(services, control, None))
+        console = console_services(application, settings, metadata_url=addresses.metadata_url)
+        await stack.enter_async_context(control_server(services, console, control, None))
         if arm is not None and addresses.arm_url is not None:
             parts = ArmParts(
                 metadata_url=addresses.metadata_url,

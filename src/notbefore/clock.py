@@ -199,6 +199,10 @@ class VirtualClock(_Timekeeper):
         """As it is when nobody moves the clock."""
         return self._speed
 
+    def next_at(self) -> datetime | None:
+        """When it next calls somebody; None where nobody waits."""
+        return self._agenda.next_at()
+
     @override
     def now(self) -> datetime:
         return self._pace.now()

@@ -21,9 +21,10 @@ from notbefore.application import Engine, simulated_timings
 from notbefore.arm_server import ArmParts, arm_server
 from notbefore.certificates import CA_FILE, CertificateError
 from notbefore.clock import SystemClock, VirtualClock, wall_clock
+from notbefore.console.services import ConsoleServices
+from notbefore.console_server import control_app, make_console
 from notbefore.control.fleet_file import FleetFileError, demo_fleet, load_fleet
 from notbefore.control.metrics import Metrics
-from notbefore.control.native import create_app
 from notbefore.control.services import Services
 from notbefore.core import lifecycle
 from notbefore.core.errors import RefusalError
@@ -124,8 +125,9 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             metrics=metrics,
             take_counts=feed.take_counts,
         )
+        console = console_services(engine, settings, metadata_url=brief.metadata_url)
         listener = socket.socket(fileno=brief.listener)
-        await stack.enter_async_context(control_server(services, listener, feed))
+        await stack.enter_async_context(control_server(services, console, listener, feed))
         if brief.arm_listener is not None and brief.arm_url is not None:
             arm = socket.socket(fileno=brief.arm_listener)
             parts = ArmParts(
@@ -258,13 +260,26 @@ async def _apply_fleet(engine: Engine, settings: Settings) -> None:
 
 @asynccontextmanager
 async def control_server(
-    services: Services, listener: socket.socket, feed: Feed | None
+    services: Services, console: ConsoleServices, listener: socket.socket, feed: Feed | None
 ) -> AsyncIterator[None]:
-    """Serves the control API. `feed` leads to the pollers to be in step with; None for none."""
-    app = create_app(services)
+    """Serves the control API and the console.
+
+    `feed` leads to the pollers to be in step with; None for none.
+    """
+    app = control_app(services, console)
     in_step = app if feed is None else synced_app(app, feed)
     async with serving(in_step, listener, name="control", parting=services.changes.close):
         yield
+
+
+def console_services(engine: Engine, settings: Settings, *, metadata_url: str) -> ConsoleServices:
+    return make_console(
+        engine,
+        settings,
+        metadata_url=metadata_url,
+        new_event_id=new_event_id,
+        new_operation_id=new_operation_id,
+    )
 
 
 def make_services(

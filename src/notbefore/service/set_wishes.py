@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from notbefore.service.fleet_kinds import Model
 from notbefore.service.inventory import Machine, ScaleSetView
 from notbefore.service.ports import Snapshot
 from notbefore.service.scale_sets import Upgrade, WantedSet
@@ -33,7 +34,10 @@ class SetWish:
 
 
 class WishReader(Protocol):
-    """Puts wishes in the words that a set's document is kept in."""
+    """Puts wishes in the words that a set's document is kept in, and reads it."""
+
+    def model(self, view: ScaleSetView) -> Model:
+        """What new instances are made from, and the others can be brought to."""
 
     def wanted(
         self, view: ScaleSetView | None, wish: SetWish, *, name: str, location: str

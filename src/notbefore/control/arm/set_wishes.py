@@ -15,6 +15,7 @@ from notbefore.control.arm.scale_set_wire import (
     refuse_name,
     wanted_set,
 )
+from notbefore.service.fleet_kinds import Model
 from notbefore.service.inventory import Machine, ScaleSetView
 from notbefore.service.ports import Snapshot
 from notbefore.service.scale_sets import Upgrade, WantedSet
@@ -34,6 +35,9 @@ _FIELDS: Final = {
 class ArmWishes:
     """Reads wishes by the same rules as what `az` sends."""
 
+    def model(self, view: ScaleSetView) -> Model:
+        return read_model(document_of(view))
+
     def wanted(
         self, view: ScaleSetView | None, wish: SetWish, *, name: str, location: str
     ) -> WantedSet:
@@ -48,7 +52,7 @@ class ArmWishes:
         models = Models(snapshot, view)
         image = image_of(models.latest)
         return Upgrade(
-            model=read_model(document_of(view)),
+            model=self.model(view),
             reimaged=frozenset(m.name for m in chosen if image_of(models.of(m)) != image),
         )
 

@@ -1,0 +1,153 @@
+"""What people can cause from the console, each by the use case that the control API calls.
+
+Made over a rehearsal, the same deeds tell what would happen.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from notbefore.core.errors import UnknownResourceError
+from notbefore.core.ids import EventId, HostName, ResourceName, ScopeId
+from notbefore.core.model import Actor
+from notbefore.service import inventory, operating, scale_sets
+from notbefore.service.deciding import Decider
+from notbefore.service.fleet_kinds import Model
+from notbefore.service.inventory import Machine, ScaleSetView
+from notbefore.service.means import Means
+from notbefore.service.operating import Action
+from notbefore.service.ports import EventRecord, Profile, Transaction
+from notbefore.service.resource_ids import SCALE_SETS, ResourceId
+from notbefore.service.scale_sets import SetOutcome, Upgrade, WantedSet
+from notbefore.service.scheduling import Request, Scheduling, WorkRequest
+from notbefore.service.set_wishes import SetWish, WishReader
+
+_USUAL_LOCATION: Final = "local"
+
+
+class Deeds:
+    def __init__(self, decider: Decider, means: Means, wishes: WishReader) -> None:
+        self._decider = decider
+        self._means = means
+        self._wishes = wishes
+        self._scheduling = Scheduling(decider, means.rules, means.new_event_id)
+
+    async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
+        return await self._scheduling.schedule(request, by=by)
+
+    async def cancel(self, event_id: EventId, *, reason: str, by: Actor) -> list[EventRecord]:
+        return await self._scheduling.cancel(event_id, reason=reason, by=by)
+
+    async def maintain_host(
+        self, host: HostName, request: WorkRequest, *, by: Actor
+    ) -> list[EventRecord]:
+        return await self._scheduling.maintain_host(host, request, by=by)
+
+    async def maintain_set(
+        self, scope_id: ScopeId, request: WorkRequest, *, by: Actor
+    ) -> list[EventRecord]:
+        return await self._scheduling.maintain_set(scope_id, request, by=by)
+
+    async def fail_host(self, host: HostName, *, by: Actor) -> list[EventRecord]:
+        return await self._scheduling.fail_host(host, by=by)
+
+    async def predict_failure(self, host: HostName, *, by: Actor) -> list[EventRecord]:
+        return await self._scheduling.predict_failure(host, by=by)
+
+    async def operate(
+        self, names: Sequence[str], action: Action, *, by: Actor
+    ) -> list[EventRecord]:
+        """Restart, redeploy, evict."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            machines = [_machine(tx, name) for name in names]
+            return _records(tx, operating.operate(tx, machines, action, means=self._means, by=by))
+
+        return await self._decider.decide(work)
+
+    async def delete(self, names: Sequence[str], *, by: Actor) -> list[EventRecord]:
+        """Delete VMs; of those in scale sets, their numbers are not used again."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            machines = [_machine(tx, name) for name in names]
+            alone = [machine for machine in machines if not machine.profile.scale_set]
+            event_ids = operating.remove(tx, alone, force=False, means=self._means, by=by)
+            for id_, members in _by_set(machines).items():
+                outcome = scale_sets.delete_instances(
+                    tx, id_, members, force=False, means=self._means, by=by
+                )
+                event_ids += outcome.event_ids
+            return _records(tx, event_ids)
+
+        return await self._decider.decide(work)
+
+    async def put_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> list[EventRecord]:
+        """Create a set, or change one. Raises BadWishError."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            def revise(view: ScaleSetView | None) -> WantedSet:
+                return self._wishes.wanted(view, wish, name=id_.name, location=_location(tx, id_))
+
+            outcome = scale_sets.put(tx, id_, revise, means=self._means, by=by)
+            return _records(tx, outcome.event_ids)
+
+        return await self._decider.decide(work)
+
+    async def change_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> list[EventRecord]:
+        """As `put_set`, for one that exists. Raises UnknownSetError."""
+        await self._decider.ask(lambda snapshot: scale_sets.find(snapshot, id_))
+        return await self.put_set(id_, wish, by=by)
+
+    def model(self, view: ScaleSetView) -> Model:
+        """What new instances of a set are made from."""
+        return self._wishes.model(view)
+
+    async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetOutcome:
+        """Bring all instances to the latest model."""
+
+        def work(tx: Transaction) -> SetOutcome:
+            def plan(view: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
+                return self._wishes.upgrade(tx, view, chosen)
+
+            return scale_sets.upgrade(tx, id_, None, plan, means=self._means, by=by)
+
+        return await self._decider.decide(work)
+
+
+def set_id(profile: Profile) -> ResourceId:
+    """Of the scale set that a VM belongs to."""
+    return ResourceId(
+        subscription=profile.subscription_id,
+        group=profile.resource_group,
+        type=SCALE_SETS,
+        name=profile.scale_set,
+    )
+
+
+def _machine(tx: Transaction, name: str) -> Machine:
+    found = inventory.machine(tx, name)
+    if found is None:
+        raise UnknownResourceError(ResourceName(name))
+    return found
+
+
+def _by_set(machines: Iterable[Machine]) -> dict[ResourceId, list[str]]:
+    found: dict[ResourceId, list[str]] = {}
+    for machine in machines:
+        if machine.profile.scale_set:
+            found.setdefault(set_id(machine.profile), []).append(machine.name)
+    return found
+
+
+def _records(tx: Transaction, event_ids: Iterable[EventId]) -> list[EventRecord]:
+    records = (tx.event(event_id) for event_id in event_ids)
+    return [record for record in records if record is not None]
+
+
+def _location(tx: Transaction, id_: ResourceId) -> str:
+    """Where the group's VMs are."""
+    places = (
+        place.location
+        for place in tx.resource_groups()
+        if place.name.casefold() == id_.group.casefold()
+    )
+    return next(places, _USUAL_LOCATION)

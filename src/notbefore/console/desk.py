@@ -1,0 +1,50 @@
+"""What every page is made with, and the one shape of its functions."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from notbefore.console.forms import FieldError
+from notbefore.console.rendering import Pages
+from notbefore.console.services import ConsoleServices
+from notbefore.core.errors import RefusalError
+from notbefore.service.set_wishes import BadWishError
+
+
+class Desk(NamedTuple):
+    services: ConsoleServices
+    pages: Pages
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: HTTPStatus = HTTPStatus.OK,
+        **shown: Any,  # whatever the template names
+    ) -> Response:
+        return self.pages.page(request, template, status=status, **shown)
+
+
+Answer = Callable[[Desk, Request], Awaitable[Response]]
+
+REFUSED = (FieldError, RefusalError, BadWishError)
+"""What is shown beside a field."""
+
+# The rules' names for what is at fault, where a form has another.
+_FIELDS = {"resources": "vms", "instanceIds": "vms", "resourceGroup": "group", "event_id": ""}
+
+
+def see(path: str) -> Response:
+    """After a form: the page to look at next, which a reload does not send again."""
+    return RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
+
+
+def mistakes(error: Exception, known: frozenset[str]) -> dict[str, str]:
+    """By field of the form; that of the whole form is the empty one."""
+    field = getattr(error, "field", "") or ""
+    field = _FIELDS.get(field, field)
+    return {field if field in known else "": str(error)}

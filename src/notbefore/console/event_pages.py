@@ -1,0 +1,93 @@
+"""One event: every field, what it waits for, how each api-version shows it; approve and cancel."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from notbefore.console.desk import REFUSED, Desk, mistakes, see
+from notbefore.console.forms import read_form
+from notbefore.console.rendering import actor, indented
+from notbefore.core.errors import InvalidIdError, UnknownEventError
+from notbefore.core.ids import EventId, parse_event_id
+from notbefore.core.model import Document, EventStatus, EventType, Scope
+from notbefore.service.explaining import Explanation
+
+
+async def show_event(desk: Desk, request: Request) -> Response:
+    return await _show(desk, request, {})
+
+
+async def approve(desk: Desk, request: Request) -> Response:
+    event_id = _event_id(request)
+    try:
+        await desk.services.approving.approve_from_outside(event_id, by=actor(request))
+    except REFUSED as refusal:
+        return await _show(desk, request, mistakes(refusal, frozenset()))
+    return see(f"/events/{event_id}")
+
+
+async def cancel(desk: Desk, request: Request) -> Response:
+    event_id = _event_id(request)
+    form = await read_form(request)
+    try:
+        await desk.services.deeds.cancel(event_id, reason=form.text("reason"), by=actor(request))
+    except REFUSED as refusal:
+        return await _show(desk, request, mistakes(refusal, frozenset({"reason"})))
+    return see(f"/events/{event_id}")
+
+
+async def complete(desk: Desk, request: Request) -> Response:
+    event_id = _event_id(request)
+    try:
+        await desk.services.carrying.complete_by_hand(event_id, by=actor(request))
+    except REFUSED as refusal:
+        return await _show(desk, request, mistakes(refusal, frozenset()))
+    return see(f"/events/{event_id}")
+
+
+async def _show(desk: Desk, request: Request, errors: dict[str, str]) -> Response:
+    event_id = _event_id(request)
+    explained = await desk.services.explaining.explain(event_id)
+    scope = await desk.services.decider.ask(lambda s: s.load(explained.record.scope_id))
+    return desk.page(
+        request,
+        "event.html",
+        explained=explained,
+        record=explained.record,
+        event=explained.record.event,
+        scope=scope,
+        approvers=_approvers(desk, explained, scope),
+        shown=_shown(desk, explained, scope),
+        errors=errors,
+        now=explained.now,
+    )
+
+
+def _event_id(request: Request) -> EventId:
+    text = request.path_params["event_id"]
+    try:
+        return parse_event_id(text)
+    except InvalidIdError:
+        # There is no page for it, whatever is wrong with it.
+        raise UnknownEventError(text[:100]) from None
+
+
+def _approvers(desk: Desk, explained: Explanation, scope: Scope) -> tuple[str, ...]:
+    """The VMs that may approve it; nobody has to once it has started."""
+    event = explained.record.event
+    if event.status is not EventStatus.SCHEDULED:
+        return ()
+    if event.type is EventType.TERMINATE and desk.services.rules.own_terminate_only:
+        return tuple(event.resources)
+    return tuple(scope.resources)
+
+
+def _shown(desk: Desk, explained: Explanation, scope: Scope) -> list[tuple[str, str]]:
+    """By api-version, newest first, this event as its VMs read it; empty where they don't."""
+    event = explained.record.event
+    if event.id not in scope.events or not event.announced:
+        return []
+    alone = Document(incarnation=scope.incarnation, events=(event,))
+    return [
+        (version, indented(desk.services.show_document(alone, version)))
+        for version in reversed(desk.services.event_versions)
+    ]

@@ -1,0 +1,222 @@
+"""The fleet: scopes, the VMs in their update and fault domains, and one VM as it sees itself."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from notbefore.console.deeds import set_id
+from notbefore.console.desk import Desk, see
+from notbefore.console.home_pages import OPEN, OVER
+from notbefore.console.rendering import actor, indented
+from notbefore.core.errors import UnknownResourceError
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Resource, Scope, document
+from notbefore.service import inventory
+from notbefore.service.fleet import ScopeView
+from notbefore.service.ports import (
+    About,
+    Caller,
+    EventFilter,
+    EventRecord,
+    HistoryFilter,
+    HistoryRow,
+    Profile,
+    Snapshot,
+)
+
+_SCOPES_PER_PAGE: Final = 50
+_DRAWN_WHOLE: Final = 60
+"""VMs of a scope up to which the list of scopes draws its grid; the scope's page draws all."""
+_PAST: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Where an update domain and a fault domain meet."""
+
+    update_domain: int
+    fault_domain: int
+    vms: tuple[Resource, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    fault_domains: tuple[int, ...]
+    rows: tuple[tuple[int, tuple[Cell, ...]], ...]
+    """By update domain."""
+
+
+def grid(resources: Iterable[Resource]) -> Grid:
+    cells: dict[tuple[int, int], list[Resource]] = {}
+    for resource in resources:
+        place = resource.update_domain, resource.fault_domain
+        cells.setdefault(place, []).append(resource)
+    across = tuple(sorted({fault for _, fault in cells}))
+    return Grid(
+        fault_domains=across,
+        rows=tuple(
+            (
+                update,
+                tuple(
+                    Cell(
+                        update_domain=update,
+                        fault_domain=fault,
+                        vms=tuple(cells.get((update, fault), ())),
+                    )
+                    for fault in across
+                ),
+            )
+            for update in sorted({update for update, _ in cells})
+        ),
+    )
+
+
+async def show_fleet(desk: Desk, request: Request) -> Response:
+    views = await desk.services.fleet.show()
+    wanted = request.query_params.get("find", "").strip()
+    found = [view for view in views if _is_found(view, wanted)] if wanted else views
+    page = max(1, _number(request.query_params.get("page", "1")))
+    shown = found[(page - 1) * _SCOPES_PER_PAGE : page * _SCOPES_PER_PAGE]
+    latest = await desk.services.decider.ask(lambda snapshot: _models(snapshot, shown))
+    return desk.page(
+        request,
+        "fleet.html",
+        scopes=[_scope(desk, view, latest) for view in shown],
+        drawn_whole=_DRAWN_WHOLE,
+        find=wanted,
+        found=len(found),
+        vm_count=sum(len(view.bindings) for view in views),
+        page_number=page,
+        pages=-(-len(found) // _SCOPES_PER_PAGE),
+    )
+
+
+async def show_scope(desk: Desk, request: Request) -> Response:
+    scope_id = ScopeId(request.path_params["scope"])
+    view = await desk.services.fleet.show_scope(scope_id)
+
+    def question(snapshot: Snapshot) -> tuple[dict[str, int], list[HistoryRow]]:
+        switched_on = HistoryFilter(scope_id=scope_id, action="activated", limit=1)
+        return _models(snapshot, [view]), snapshot.history(switched_on)
+
+    latest, rows = await desk.services.decider.ask(question)
+    return desk.page(
+        request,
+        "scope.html",
+        each=_scope(desk, view, latest),
+        events=list(view.scope.events.values()),
+        switched_on_by=rows[0] if rows else None,
+    )
+
+
+async def show_vm(desk: Desk, request: Request) -> Response:
+    services = desk.services
+    name = request.path_params["name"]
+    version = request.query_params.get("api-version", services.event_versions[-1])
+    if version not in services.event_versions:
+        version = services.event_versions[-1]
+
+    def question(snapshot: Snapshot) -> tuple[About, Scope, list[EventRecord], list[EventRecord]]:
+        machine = inventory.machine(snapshot, name)
+        if machine is None:
+            raise UnknownResourceError(ResourceName(name))
+        here = machine.name
+        return (
+            About(binding=machine.binding, resource=machine.resource),
+            snapshot.load(machine.scope_id),
+            snapshot.events(EventFilter(resource=here, statuses=OPEN, limit=_PAST)),
+            snapshot.events(EventFilter(resource=here, statuses=OVER, limit=_PAST)),
+        )
+
+    about, scope, events, past = await services.decider.ask(question)
+    view = await services.fleet.show_scope(scope.id)
+    return desk.page(
+        request,
+        "vm.html",
+        about=about,
+        scope=view.scope,
+        version=version,
+        versions=services.event_versions,
+        document=indented(services.show_document(document(scope), version)),
+        curl=_curl(desk, about.binding.name, version),
+        instance=indented(services.show_instance(about, services.instance_version)),
+        instance_version=services.instance_version,
+        events=events,
+        past=list(reversed(past)),
+    )
+
+
+async def read_as_vm(desk: Desk, request: Request) -> Response:
+    """Switch a VM's scope on, as its first read would. An emulator's VMs may have nobody inside."""
+    name = ResourceName(request.path_params["name"])
+    about = await desk.services.reading.about(name)
+    if about is None or not desk.services.is_emulator:
+        raise UnknownResourceError(name)
+    binding = about.binding
+    caller = Caller(name=binding.name, scope_id=binding.scope_id)
+    await desk.services.reading.activate(caller, address=actor(request).address)
+    return see(f"/vms/{quote(binding.name, safe='')}")
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ShownScope:
+    view: ScopeView
+    grid: Grid | None
+    switches_off_at: object
+    profiles: dict[str, Profile]
+    latest: dict[str, int]
+
+    def is_behind(self, name: str) -> bool:
+        """Whether the VM is on an older model than its scale set."""
+        profile = self.profiles[name]
+        return profile.model_revision != self.latest.get(_set_key(profile), profile.model_revision)
+
+
+def _scope(desk: Desk, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
+    seen = view.scope
+    last = seen.last_read_at
+    is_on = seen.active and last is not None
+    return _ShownScope(
+        view=view,
+        grid=grid(seen.resources.values()),
+        switches_off_at=last + desk.services.rules.silence if is_on and last else None,
+        profiles={binding.name: binding.profile for binding in view.bindings},
+        latest=latest,
+    )
+
+
+def _models(snapshot: Snapshot, views: Sequence[ScopeView]) -> dict[str, int]:
+    """The revision that each of these VMs' scale sets is at, by its path in lower case."""
+    paths = {_set_key(b.profile) for view in views for b in view.bindings if b.profile.scale_set}
+    kept = ((path, snapshot.declaration(path)) for path in paths)
+    return {path: 0 if found is None else found.revision for path, found in kept}
+
+
+def _set_key(profile: Profile) -> str:
+    return set_id(profile).path.casefold()
+
+
+def _is_found(view: ScopeView, wanted: str) -> bool:
+    folded = wanted.casefold()
+    return folded in view.scope.id.casefold() or any(
+        folded in name.casefold() or folded in resource.host.casefold()
+        for name, resource in view.scope.resources.items()
+    )
+
+
+def _curl(desk: Desk, name: str, version: str) -> str:
+    prefix = f"/vm/{quote(name, safe='')}" if desk.services.is_emulator else ""
+    url = f"{desk.services.metadata_url}{prefix}/metadata/scheduledevents?api-version={version}"
+    return f"curl -H Metadata:true {shlex.quote(url)}"
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

@@ -1,0 +1,63 @@
+"""The first page: what is open now, and what to do first where there is nothing yet."""
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from notbefore.console.desk import Desk
+from notbefore.console.timeline import View, build
+from notbefore.core.model import EventStatus
+from notbefore.service.ports import Census, EventFilter, EventRecord, Snapshot
+
+OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+OVER: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELED})
+_LISTED: Final = 50
+_DRAWN: Final = 600
+_REMEMBERED: Final = timedelta(hours=24)
+
+
+class _Seen(NamedTuple):
+    census: Census
+    open: list[EventRecord]
+    over: list[EventRecord]
+    now: datetime
+
+
+async def show_home(desk: Desk, request: Request) -> Response:
+    seen = await desk.services.decider.ask(_look)
+    first = await desk.services.decider.ask(
+        lambda snapshot: next((binding.name for binding in snapshot.bindings()), None)
+    )
+    return desk.page(
+        request,
+        "home.html",
+        census=seen.census,
+        timeline=build(
+            [*seen.over, *seen.open], now=seen.now, view=View.read(request.query_params)
+        ),
+        now=seen.now,
+        events=sorted(seen.open, key=_by_urgency)[:_LISTED],
+        open_count=sum(seen.census.events.values()),
+        over=list(reversed(seen.over))[:10],
+        first_vm=first,
+        metadata_url=desk.services.metadata_url,
+    )
+
+
+def _look(snapshot: Snapshot) -> _Seen:
+    over = snapshot.events(EventFilter(statuses=OVER, limit=_DRAWN))
+    since = snapshot.now - _REMEMBERED
+    return _Seen(
+        census=snapshot.census(),
+        open=snapshot.events(EventFilter(statuses=OPEN, limit=_DRAWN)),
+        over=[record for record in over if record.ended_at is None or record.ended_at >= since],
+        now=snapshot.now,
+    )
+
+
+def _by_urgency(record: EventRecord) -> tuple[bool, object]:
+    """Those that have started, then those with the nearest NotBefore."""
+    event = record.event
+    return event.not_before is not None, event.not_before or event.created_at

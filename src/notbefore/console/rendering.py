@@ -1,0 +1,106 @@
+"""Pages from templates. What comes from people is text, never markup: templates escape it.
+
+Times are the server's, in UTC; what is shown of a span is what a form takes back.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from notbefore import __version__
+from notbefore.console.services import ConsoleServices
+from notbefore.core.model import Actor
+from notbefore.durations import format_duration
+from notbefore.service.timekeeping import ClockReading
+
+CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    # Not `no-referrer`: with that, browsers send our own forms with the origin `null`.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+_SHORT_ID: Final = 8
+
+
+class Pages:
+    """Renders a page with what every page shows: where we are, and what time it is."""
+
+    def __init__(self, services: ConsoleServices) -> None:
+        self._services = services
+        self._templates = Environment(
+            loader=PackageLoader(__package__, "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(
+            instant=instant,
+            iso=iso,
+            span=format_duration,
+            short=lambda text: text[:_SHORT_ID],
+            segment=lambda text: quote(text, safe=""),
+            path=lambda text: quote(text, safe="/"),
+        )
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: HTTPStatus = HTTPStatus.OK,
+        **shown: Any,  # whatever the template names
+    ) -> HTMLResponse:
+        reading = self._services.timekeeping.show()
+        text = self._templates.get_template(template).render(
+            here=request.url.path,
+            # Where a form of the bar leads back to: an address that has a page.
+            back=request.url.path if request.method == "GET" else "/",
+            clock=reading,
+            clock_state=clock_state(reading),
+            is_emulator=self._services.is_emulator,
+            product_version=__version__,
+            **{"now": reading.now, **shown},
+        )
+        return HTMLResponse(text, status_code=status)
+
+
+def clock_state(reading: ClockReading) -> str:
+    if reading.is_real:
+        return "real"
+    return "running" if reading.speed else "paused"
+
+
+def instant(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def ahead(moment: datetime, now: datetime) -> timedelta:
+    """How long until then, in whole seconds."""
+    return timedelta(seconds=int((moment - now).total_seconds()))
+
+
+def indented(document: bytes) -> str:
+    """JSON as people read it, with the fields in their order."""
+    return json.dumps(json.loads(document), indent=2, ensure_ascii=False)
+
+
+def actor(request: Request) -> Actor:
+    return Actor(name="console", address="" if request.client is None else request.client.host)

@@ -1,0 +1,168 @@
+"""Scale sets with the portal's own steps: instance termination, its notification, its delay."""
+
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from notbefore.console.deed_forms import MOST_INSTANCES, read_set_id
+from notbefore.console.desk import REFUSED, Desk, mistakes, see
+from notbefore.console.forms import Form, read_form
+from notbefore.console.rendering import actor
+from notbefore.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
+from notbefore.service import inventory, resource_groups, scale_sets
+from notbefore.service.inventory import ScaleSetView
+from notbefore.service.ports import Snapshot
+from notbefore.service.resource_ids import SCALE_SETS, ResourceId
+from notbefore.service.set_wishes import SetWish
+
+_FIELDS: Final = frozenset(
+    {"name", "group", "capacity", "size", "mode", "spot", "notified", "delay"}
+)
+_MINUTE: Final = timedelta(minutes=1)
+_DELAYS: Final = {"least": DEFAULT_TERMINATE // _MINUTE, "most": LONGEST_TERMINATE // _MINUTE}
+
+
+async def list_sets(desk: Desk, request: Request) -> Response:
+    subscription = desk.services.subscription_id
+    views = await desk.services.decider.ask(
+        lambda snapshot: list(inventory.scale_sets(snapshot, subscription))
+    )
+    return desk.page(request, "sets.html", sets=[(view, _behind(view)) for view in views])
+
+
+# --- creating ------------------------------------------------------------------------------------
+
+
+async def show_new(desk: Desk, request: Request) -> Response:
+    usual = [("capacity", "2"), ("mode", "Uniform"), ("notified", "on"), ("delay", "5")]
+    return await _new(desk, request, Form(usual))
+
+
+async def send_new(desk: Desk, request: Request) -> Response:
+    form = Form()
+    try:
+        form = await read_form(request)
+        id_ = ResourceId(
+            subscription=desk.services.subscription_id,
+            group=form.required("group", "a resource group"),
+            type=SCALE_SETS,
+            name=form.required("name", "a name"),
+        )
+        wish = SetWish(
+            capacity=form.whole("capacity", least=0, most=MOST_INSTANCES),
+            size=form.text("size") or None,
+            is_flexible=form.text("mode") == "Flexible",
+            is_spot="spot" in form,
+            is_notified=_is_notified(form),
+            terminate_notice=_delay(form),
+        )
+        await desk.services.deeds.put_set(id_, wish, by=actor(request))
+    except REFUSED as refusal:
+        return await _new(desk, request, form, mistakes(refusal, _FIELDS))
+    return see(f"/sets/edit?{urlencode({'id': id_.path})}")
+
+
+async def _new(
+    desk: Desk, request: Request, form: Form, errors: dict[str, str] | None = None
+) -> Response:
+    subscription = desk.services.subscription_id
+    groups = await desk.services.decider.ask(
+        lambda snapshot: resource_groups.every(snapshot, subscription)
+    )
+    return desk.page(
+        request,
+        "set_new.html",
+        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
+        form=form,
+        errors=errors or {},
+        groups=[group.name for group in groups],
+        delays=_DELAYS,
+    )
+
+
+# --- editing -------------------------------------------------------------------------------------
+
+
+async def show_edit(desk: Desk, request: Request) -> Response:
+    view = await _find(desk, Form(request.query_params.multi_items()))
+    return _edit(desk, request, view, _as_it_is(desk, view))
+
+
+async def send_edit(desk: Desk, request: Request) -> Response:
+    view = await _find(desk, Form(request.query_params.multi_items()))
+    form = await read_form(request)
+    try:
+        wish = SetWish(
+            capacity=form.whole("capacity", least=0, most=MOST_INSTANCES),
+            is_notified=_is_notified(form),
+            terminate_notice=_delay(form),
+        )
+        await desk.services.deeds.change_set(view.id, wish, by=actor(request))
+    except REFUSED as refusal:
+        return _edit(desk, request, view, form, mistakes(refusal, _FIELDS))
+    return see(f"/sets/edit?{urlencode({'id': view.id.path})}")
+
+
+async def upgrade(desk: Desk, request: Request) -> Response:
+    """Bring instances to the latest model."""
+    view = await _find(desk, await read_form(request))
+    await desk.services.deeds.upgrade_set(view.id, by=actor(request))
+    return see(f"/sets/edit?{urlencode({'id': view.id.path})}")
+
+
+def _edit(
+    desk: Desk,
+    request: Request,
+    view: ScaleSetView,
+    form: Form,
+    errors: dict[str, str] | None = None,
+) -> Response:
+    return desk.page(
+        request,
+        "set_edit.html",
+        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
+        view=view,
+        behind=_behind(view),
+        form=form,
+        errors=errors or {},
+        delays=_DELAYS,
+    )
+
+
+async def _find(desk: Desk, form: Form) -> ScaleSetView:
+    """Raises UnknownSetError."""
+    id_ = read_set_id(form, "id")
+
+    def question(snapshot: Snapshot) -> ScaleSetView:
+        return scale_sets.find(snapshot, id_)
+
+    return await desk.services.decider.ask(question)
+
+
+def _as_it_is(desk: Desk, view: ScaleSetView) -> Form:
+    notice = desk.services.deeds.model(view).terminate_notice
+    return Form(
+        [
+            ("capacity", str(len(view.staying))),
+            ("notified", "off" if notice is None else "on"),
+            ("delay", str((notice or DEFAULT_TERMINATE) // _MINUTE)),
+        ]
+    )
+
+
+def _behind(view: ScaleSetView) -> int:
+    return sum(not view.is_latest(machine) for machine in view.machines)
+
+
+def _is_notified(form: Form) -> bool:
+    return form.text("notified") == "on"
+
+
+def _delay(form: Form) -> timedelta | None:
+    if not _is_notified(form):
+        return None
+    return form.minutes("delay", least=DEFAULT_TERMINATE, most=LONGEST_TERMINATE)

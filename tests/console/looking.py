@@ -1,0 +1,124 @@
+"""The console beside the control API, over the real use cases and a clock that stands still."""
+
+import html
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import httpx2
+
+from notbefore.application import Application
+from notbefore.clock import SystemClock, VirtualClock
+from notbefore.console_server import control_app, make_console
+from notbefore.control.fleet_wire import parse
+from notbefore.control.metrics import Metrics
+from notbefore.core import lifecycle
+from notbefore.core.ids import ResourceName
+from notbefore.core.model import Actor
+from notbefore.metadata.responses import render
+from notbefore.service.ports import Caller
+from notbefore.settings import SETTINGS, Mode, Resolved, Settings
+from notbefore.storage.memory import MemoryStore
+from notbefore.writer import engine_parts, make_services, new_event_id, new_operation_id
+from tests.builders import NOON
+from tests.control.steering import FLEET
+
+
+class Looking:
+    """A browser without eyes: pages as text, forms as fields."""
+
+    def __init__(self, application: Application, http: httpx2.AsyncClient) -> None:
+        self.application = application
+        self.http = http
+
+    async def see(self, path: str, status: int = 200) -> str:
+        """A page, with the headers that every page must have."""
+        answer = await self.http.get(path)
+        assert answer.status_code == status, answer.text
+        assert_guarded(answer)
+        return answer.text
+
+    async def send(self, path: str, *pairs: tuple[str, str], **fields: str) -> httpx2.Response:
+        answer = await self.http.post(
+            path,
+            content=str(httpx2.QueryParams([*pairs, *fields.items()])),
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+        )
+        assert_guarded(answer)
+        return answer
+
+    async def ask(self, path: str) -> Any:  # JSON, which tests look into
+        answer = await self.http.get(path)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    async def switch_on(self, *names: str) -> None:
+        for name in names:
+            about = await self.application.reading.about(ResourceName(name))
+            assert about is not None
+            caller = Caller(name=about.binding.name, scope_id=about.binding.scope_id)
+            await self.application.reading.activate(caller, address=about.binding.address)
+
+    async def events(self) -> list[Any]:
+        shown: list[Any] = (await self.ask("/v1/events"))["events"]
+        return shown
+
+
+def assert_guarded(answer: httpx2.Response) -> None:
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "same-origin"
+    assert not re.search(r"<script(?![^>]* src=)|<style|\son[a-z]+=|\sstyle=", answer.text)
+
+
+def text_of(page: str) -> str:
+    """What people read of a page."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+@asynccontextmanager
+async def looking(
+    *,
+    clock: VirtualClock | SystemClock | None = None,
+    fleet: dict[str, Any] | None = None,
+    mode: str = "emulator",
+) -> AsyncIterator[Looking]:
+    resolved = Resolved(
+        settings=Settings(mode=Mode(mode)),
+        origin={setting.name: "default" for setting in SETTINGS},
+        file=None,
+    )
+    settings = resolved.settings
+    clock = clock or VirtualClock(NOON, speed=0)
+    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=settings.rules()))
+    application = Application(store, clock, render=render, **engine_parts(settings))
+    async with application, clock:
+        plan = parse(FLEET if fleet is None else fleet)
+        await application.fleet.apply(plan, by=Actor(name="test"))
+        url = "http://127.0.0.1:8169"
+        app = control_app(
+            make_services(
+                application,
+                resolved,
+                metadata_url=url,
+                arm_url=None,
+                metrics=Metrics(),
+                take_counts=dict,
+            ),
+            make_console(
+                application,
+                settings,
+                metadata_url=url,
+                new_event_id=new_event_id,
+                new_operation_id=new_operation_id,
+            ),
+        )
+        transport = httpx2.ASGITransport(app, client=("127.0.0.1", 40_000))
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1:8170"
+        ) as http:
+            yield Looking(application, http)

@@ -1,0 +1,124 @@
+"""The console beside the API: its addresses, its headers, and whom it turns away."""
+
+import pytest
+
+from tests.console.looking import Looking, looking, text_of
+
+PAGES = [
+    "/",
+    "/fleet",
+    "/scopes/avset/db",
+    "/scopes/vmss/api/0",
+    "/vms/web",
+    "/do",
+    "/do/schedule",
+    "/do/restart",
+    "/do/redeploy",
+    "/do/evict",
+    "/do/delete",
+    "/do/scale",
+    "/do/maintain-set",
+    "/do/maintain-host",
+    "/do/predict-failure",
+    "/do/fail-host",
+    "/sets",
+    "/sets/new",
+    "/history",
+]
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_is_there_with_its_headers(console: Looking, path: str) -> None:
+    page = await console.see(path)
+
+    assert page.startswith("<!doctype html>")
+    assert '<main id="main"' in page
+    assert 'href="#main"' in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_is_there_for_an_empty_fleet(path: str) -> None:
+    async with looking(fleet={}) as console:
+        status = 404 if path.startswith(("/scopes", "/vms")) else 200
+
+        await console.see(path, status)
+
+
+async def test_the_api_answers_at_its_own_addresses_as_before(console: Looking) -> None:
+    unknown = await console.http.get("/v1/nothing")
+    wrong = await console.http.post("/v1/health")
+
+    assert (await console.ask("/v1/health"))["status"] == "ok"
+    assert unknown.status_code == 404
+    assert unknown.json()["error"]["code"] == "not_found"
+    assert wrong.status_code == 405
+    assert (await console.http.get("/metrics")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v2", "/do/nothing", "/vms/nobody", "/events/1"])
+async def test_an_unknown_address_is_a_page_that_says_so(console: Looking, path: str) -> None:
+    page = await console.see(path, 404)
+
+    assert "Not Found" in page
+
+
+async def test_a_form_of_another_origin_is_refused_and_changes_nothing(console: Looking) -> None:
+    answer = await console.http.post(
+        "/do/restart",
+        content="vm=web&step=send",
+        headers={"Origin": "http://evil.example"},
+    )
+
+    assert answer.status_code == 403
+    assert await console.events() == []
+
+
+@pytest.mark.parametrize("origin", ["null", "http://127.0.0.1:8169", "https://127.0.0.1:8170"])
+async def test_an_origin_that_is_nearly_ours_is_refused(console: Looking, origin: str) -> None:
+    answer = await console.http.post("/clock/step", content="", headers={"Origin": origin})
+
+    assert answer.status_code == 403
+
+
+async def test_our_own_origin_may_send_forms(console: Looking) -> None:
+    answer = await console.http.post(
+        "/clock/step", content="", headers={"Origin": "http://127.0.0.1:8170"}
+    )
+
+    assert answer.status_code == 303
+
+
+async def test_a_name_that_is_not_ours_is_refused(console: Looking) -> None:
+    answer = await console.http.get("/", headers={"Host": "evil.example"})
+
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("name", ["console.css", "timeline.css", "console.js", "icon.svg"])
+async def test_files_are_served_and_asked_for_again(console: Looking, name: str) -> None:
+    answer = await console.http.get(f"/static/{name}")
+
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-cache"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_files_outside_the_folder_are_not_served(console: Looking) -> None:
+    answer = await console.http.get("/static/../app.py")
+    other = await console.http.get("/static/%2e%2e/app.py")
+
+    assert {answer.status_code, other.status_code} == {404}
+
+
+async def test_a_get_changes_nothing_where_a_form_would(console: Looking) -> None:
+    page = await console.see("/clock/step", 405)
+
+    assert "only for the form" in text_of(page)
+
+
+async def test_no_page_names_another_host(console: Looking) -> None:
+    for path in PAGES:
+        page = await console.see(path)
+
+        assert "https://" not in page
+        assert page.count("http://") == page.count("http://127.0.0.1:8169")
