@@ -115,7 +115,13 @@ def test_only_settings_read_the_environment() -> None:
     }
 
     # The SDK has no settings of its own: it looks for its endpoint in the VM's environment.
-    assert readers <= {"settings.py", "agent/settings.py", "client/_discovery.py"}
+    # An agent's hooks look for programs, and for the cluster they run in.
+    assert readers <= {
+        "settings.py",
+        "agent/settings.py",
+        "agent/hooks/surroundings.py",
+        "client/_discovery.py",
+    }
 
 
 @pytest.mark.parametrize("constraints", ["server.txt", "dev.txt", "az.txt"])

@@ -4,7 +4,6 @@ Answers are taken apart here, and nowhere else are their names known.
 """
 
 import json
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -179,15 +178,6 @@ class Cluster:
             return await Web(ca_file=self.ca_file).ask(asked)
         except TargetError as error:
             raise BusyError(str(error)) from error
-
-
-def here() -> str | None:
-    """The API's address as every pod is told it; None outside of a cluster."""
-    host = os.environ.get("KUBERNETES_SERVICE_HOST")
-    if not host:
-        return None
-    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
 # Any, here and below: what JSON is made of.

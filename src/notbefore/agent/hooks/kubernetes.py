@@ -6,8 +6,6 @@ in one step with the cordon, so neither a crash nor somebody's `kubectl cordon` 
 """
 
 import asyncio
-import os
-import socket
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Final
@@ -24,10 +22,10 @@ from notbefore.agent.hooks.cluster import (
     Eviction,
     Node,
     Pod,
-    here,
 )
 from notbefore.agent.hooks.patience import PatientHook, TargetError
 from notbefore.agent.hooks.settings import UndoableSettings
+from notbefore.agent.hooks.surroundings import cluster_address, node_name
 from notbefore.agent.hooks.web import check_url
 from notbefore.agent.model import Phase
 
@@ -168,7 +166,7 @@ class _Kubernetes:
             return Cluster(
                 url=settings.server, token_file=settings.token_file, ca_file=settings.ca_file
             )
-        url = here()
+        url = cluster_address()
         if url is None:
             raise TargetError("this is not a pod of a cluster: say where the API is, as server")
         return Cluster(
@@ -178,7 +176,7 @@ class _Kubernetes:
         )
 
     def _node(self) -> str:
-        return self.settings.node or os.environ.get("NODE_NAME") or socket.gethostname().lower()
+        return self.settings.node or node_name()
 
 
 async def _cordon(cluster: Cluster, name: str, event_id: str) -> bool:

@@ -6,7 +6,6 @@ agent, its own process group, and is gone with all it started when the hook is c
 
 import asyncio
 import os
-import pwd
 import shutil
 import signal
 import tempfile
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self
 
 from notbefore.agent.hooks.patience import TargetError
+from notbefore.agent.hooks.surroundings import home, search_path
 
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _GRACE: Final = 0.5
 """Seconds between SIGTERM and SIGKILL."""
 _LONGEST_OUTPUT: Final = 16 * 1024
@@ -51,9 +50,9 @@ class Ran:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The agent's own PATH is the operator's word; nothing else of its environment is passed on."""
     return {
-        "PATH": os.environ.get("PATH", _PATH),
+        "PATH": search_path(),
         "LANG": "C.UTF-8",
-        "HOME": _home(),
+        "HOME": home(),
         **(extra or {}),
     }
 
@@ -138,19 +137,11 @@ def _found(program: str, directory: str) -> str | None:
     """A path is one from the directory that the program runs in, as a shell would have it."""
     if "/" in program:
         program = str(Path(directory, program))
-    return shutil.which(program, path=environment()["PATH"])
+    return shutil.which(program, path=search_path())
 
 
 def _no_program(program: str) -> str:
     return f"there is no program {program!r} that can be run"
-
-
-def _home() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        # A container may run under a number that has no name.
-        return "/"
 
 
 def _unnamed_file() -> BinaryIO:
