@@ -5,9 +5,11 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from html.parser import HTMLParser
 from typing import Any
 
 import httpx2
+from typing_extensions import override
 
 from notbefore.application import Application
 from notbefore.clock import SystemClock, VirtualClock
@@ -72,7 +74,24 @@ def assert_guarded(answer: httpx2.Response) -> None:
     assert "unsafe" not in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Referrer-Policy"] == "same-origin"
-    assert not re.search(r"<script(?![^>]* src=)|<style|\son[a-z]+=|\sstyle=", answer.text)
+    marks = _Marks()
+    marks.feed(answer.text)
+    assert marks.inline == []
+
+
+class _Marks(HTMLParser):
+    """Finds script and style that are in the page itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inline: list[str] = []
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = {name for name, _ in attrs}
+        if tag == "style" or (tag == "script" and "src" not in names):
+            self.inline.append(tag)
+        self.inline += [name for name in names if name == "style" or name.startswith("on")]
 
 
 def text_of(page: str) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -57,9 +56,9 @@ async def send_deed(desk: Desk, request: Request) -> Response:
         form = await read_form(request)
         if form.text("step") == "send":
             records = await deed.perform(desk.services.deeds, form, actor(request))
-            first = records[0].event.id if len(records) == 1 else None
-            query = urlencode({"done": deed.key, "count": len(records)})
-            return see(f"/events/{first}?{query}" if first else f"/?{query}")
+            if len(records) == 1:
+                return see(f"/events/{records[0].event.id}?done=sent")
+            return see("/?done=sent" if records else "/?done=nothing")
         records = await deed.perform(desk.services.rehearsed, form, actor(request))
     except REFUSED as refusal:
         known = frozenset(deed.fields) | {"type"}

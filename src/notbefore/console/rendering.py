@@ -33,6 +33,13 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 _SHORT_ID: Final = 8
+# What pages say after a form was sent, by the word that its redirect carries.
+_DONE: Final[Mapping[str, str]] = {
+    "sent": "Done. What comes of it is here, and in the history.",
+    "nothing": "Done. No event came of it.",
+    "saved": "Saved.",
+    "upgraded": "The instances are on the latest model, or on their way to it.",
+}
 
 
 class Pages:
@@ -69,6 +76,7 @@ class Pages:
             here=request.url.path,
             # Where a form of the bar leads back to: an address that has a page.
             back=request.url.path if request.method == "GET" else "/",
+            done=_DONE.get(request.query_params.get("done", "")),
             clock=reading,
             clock_state=clock_state(reading),
             is_emulator=self._services.is_emulator,

@@ -63,7 +63,7 @@ async def send_new(desk: Desk, request: Request) -> Response:
         await desk.services.deeds.put_set(id_, wish, by=actor(request))
     except REFUSED as refusal:
         return await _new(desk, request, form, mistakes(refusal, _FIELDS))
-    return see(f"/sets/edit?{urlencode({'id': id_.path})}")
+    return _saved(id_, "saved")
 
 
 async def _new(
@@ -104,14 +104,14 @@ async def send_edit(desk: Desk, request: Request) -> Response:
         await desk.services.deeds.change_set(view.id, wish, by=actor(request))
     except REFUSED as refusal:
         return _edit(desk, request, view, form, mistakes(refusal, _FIELDS))
-    return see(f"/sets/edit?{urlencode({'id': view.id.path})}")
+    return _saved(view.id, "saved")
 
 
 async def upgrade(desk: Desk, request: Request) -> Response:
     """Bring instances to the latest model."""
     view = await _find(desk, await read_form(request))
     await desk.services.deeds.upgrade_set(view.id, by=actor(request))
-    return see(f"/sets/edit?{urlencode({'id': view.id.path})}")
+    return _saved(view.id, "upgraded")
 
 
 def _edit(
@@ -152,6 +152,10 @@ def _as_it_is(desk: Desk, view: ScaleSetView) -> Form:
             ("delay", str((notice or DEFAULT_TERMINATE) // _MINUTE)),
         ]
     )
+
+
+def _saved(id_: ResourceId, done: str) -> Response:
+    return see(f"/sets/edit?{urlencode({'id': id_.path, 'done': done})}")
 
 
 def _behind(view: ScaleSetView) -> int:

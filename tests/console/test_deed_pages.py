@@ -1,0 +1,146 @@
+"""Forms that cause something: told beforehand, sent, refused beside the field."""
+
+import html
+import re
+
+import pytest
+
+from tests.console.looking import Looking, looking, text_of
+
+
+async def test_a_preview_tells_what_will_happen_and_nothing_has_happened(console: Looking) -> None:
+    await console.switch_on("web")
+
+    answer = await console.send("/do/restart", vm="web", step="preview")
+
+    told = text_of(answer.text)
+    assert answer.status_code == 200
+    assert "Reboot web in vm/web" in told
+    assert "(in 15m) if none does" in told
+    assert await console.events() == []
+    assert (await console.ask("/v1/history?vm=web&type=Reboot"))["history"] == []
+
+
+async def test_what_a_preview_tells_is_what_happens(console: Looking) -> None:
+    await console.switch_on("web")
+    answer = await console.send("/do/schedule", type="Redeploy", vm="web", step="preview")
+
+    sent = await console.send("/do/schedule", type="Redeploy", vm="web", step="send")
+
+    [event] = await console.events()
+    assert sent.status_code == 303
+    assert sent.headers["Location"] == f"/events/{event['event_id']}?done=sent"
+    assert event["not_before"].replace("T", " ").replace("Z", " UTC") in text_of(answer.text)
+
+
+async def test_a_preview_says_that_nobody_reads_so_nobody_is_told(console: Looking) -> None:
+    answer = await console.send("/do/restart", vm="report", step="preview")
+
+    assert "without notice, because no VM reads" in text_of(answer.text)
+
+
+async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: Looking) -> None:
+    await console.switch_on("web", "report")
+
+    sent = await console.send(
+        "/do/schedule",
+        ("vm", "web"),
+        type="Freeze",
+        vms="REPORT, web",
+        notice="20m",
+        duration="9s",
+        description="as told",
+        step="send",
+    )
+
+    events = await console.events()
+    assert sent.headers["Location"] == "/?done=sent"
+    assert [event["resources"] for event in events] == [["web"], ["report"]]
+    assert {event["description"] for event in events} == {"as told"}
+    assert {event["source"] for event in events} == {"Platform"}
+
+
+@pytest.mark.parametrize(
+    ("deed", "fields", "field", "words"),
+    [
+        ("schedule", {"type": "Reboot"}, "vms", "choose at least one VM"),
+        ("schedule", {"type": "Reboot", "vms": "nobody"}, "vms", "no VM is named 'nobody'"),
+        ("schedule", {"type": "Nap", "vms": "web"}, "type", "'Nap' is not one of"),
+        ("schedule", {"type": "Preempt", "vms": "web"}, "vms", "is not a Spot VM"),
+        ("schedule", {"type": "Reboot", "vms": "web", "notice": "soon"}, "notice", "'soon'"),
+        ("schedule", {"type": "Reboot", "vms": "web", "notice": "1m"}, "notice", "minimum of 15m"),
+        ("schedule", {"type": "Reboot", "vms": "web", "duration": "x"}, "duration", "'x'"),
+        ("schedule", {"type": "Reboot", "vms": "db-0 db-1"}, "vms", "update domains 0, 1"),
+        ("evict", {"vms": "web"}, "vms", "is not a Spot VM"),
+        ("fail-host", {}, "host", "choose a host"),
+        ("fail-host", {"host": "nowhere"}, "host", "named 'nowhere'"),
+        ("maintain-set", {"type": "Freeze"}, "scope", "choose a set"),
+        ("maintain-set", {"type": "Freeze", "scope": "avset/x"}, "scope", "no scope is named"),
+        ("maintain-host", {"type": "Terminate", "host": "rack1"}, "type", "not a Terminate"),
+        ("scale", {"capacity": "2"}, "set", "choose a scale set"),
+        ("scale", {"set": "x", "capacity": "2"}, "set", "is not a resource id"),
+    ],
+)
+async def test_a_refusal_stands_beside_its_field_and_what_was_typed_is_kept(
+    console: Looking, deed: str, fields: dict[str, str], field: str, words: str
+) -> None:
+    await console.switch_on("web")
+
+    answer = await console.send(f"/do/{deed}", step="send", **fields)
+
+    assert answer.status_code == 400
+    problem = re.search(rf'id="problem-{field}"[^>]*>([^<]*)<', answer.text)
+    assert problem is not None, answer.text
+    assert words in html.unescape(problem[1])
+    for typed in ("notice", "duration", "host"):
+        if typed in fields:
+            assert f'name="{typed}"' in answer.text
+            assert f'value="{fields[typed]}"' in answer.text
+    assert await console.events() == []
+
+
+async def test_hosts_fail_and_sets_are_maintained_by_form(console: Looking) -> None:
+    await console.switch_on("web", "db-0")
+
+    failed = await console.send("/do/fail-host", host="rack1", step="send")
+    maintained = await console.send(
+        "/do/maintain-set", scope="avset/db", type="Freeze", step="send"
+    )
+
+    events = await console.events()
+    assert {failed.status_code, maintained.status_code} == {303}
+    assert {(event["type"], event["status"]) for event in events} >= {
+        ("Redeploy", "Started"),
+        ("Freeze", "Scheduled"),
+    }
+
+
+async def test_a_deleted_instance_gets_the_notice_of_its_model(console: Looking) -> None:
+    await console.switch_on("api_0")
+
+    await console.send("/do/delete", vm="api_1", step="send")
+
+    [event] = await console.events()
+    assert (event["type"], event["resources"]) == ("Terminate", ["api_1"])
+
+
+async def test_a_form_may_come_filled_in(console: Looking) -> None:
+    page = await console.see("/do/restart?vm=web")
+
+    assert re.search(r'value="web" checked', page)
+
+
+async def test_a_form_that_is_no_form_is_refused(console: Looking) -> None:
+    answer = await console.http.post("/do/restart", content=b"\xff\xfe")
+    large = await console.http.post("/do/restart", content=b"vm=" + b"x" * 300_000)
+
+    assert answer.status_code == 400
+    assert large.status_code == 400
+    assert "larger than 256 KiB" in large.text
+
+
+async def test_short_notice_is_not_offered_in_service() -> None:
+    async with looking(mode="service") as console:
+        page = await console.see("/do/schedule")
+
+        assert "short_notice" not in page

@@ -1,0 +1,86 @@
+"""The fleet as people look at it: domains as a grid, activation, one VM as it sees itself."""
+
+from time import perf_counter
+
+from notbefore.console.fleet_pages import grid
+from notbefore.core.ids import HostName, ResourceName
+from notbefore.core.model import Resource
+from tests.console.looking import Looking, looking, text_of
+
+
+def _vm(name: str, update: int, fault: int) -> Resource:
+    return Resource(
+        name=ResourceName(name), host=HostName("h"), update_domain=update, fault_domain=fault
+    )
+
+
+def test_a_grid_has_a_cell_where_each_update_and_fault_domain_meet() -> None:
+    drawn = grid([_vm("a", 0, 0), _vm("b", 2, 1), _vm("c", 0, 0)])
+
+    names = [
+        (update, [[vm.name for vm in cell.vms] for cell in cells]) for update, cells in drawn.rows
+    ]
+    assert drawn.fault_domains == (0, 1)
+    assert names == [(0, [["a", "c"], []]), (2, [[], ["b"]])]
+
+
+async def test_activation_tells_who_read_and_when_it_switches_off(console: Looking) -> None:
+    before = text_of(await console.see("/scopes/avset/db"))
+    await console.switch_on("db-1")
+
+    after = text_of(await console.see("/scopes/avset/db"))
+
+    assert "no VM has read its document yet" in before
+    assert "On last read" in after
+    assert "switches off" in after
+    assert "by vm:db-1" in after
+
+
+async def test_reading_as_a_vm_switches_its_scope_on(console: Looking) -> None:
+    answer = await console.send("/vms/web/read")
+
+    scope = await console.ask("/v1/scopes/vm/web")
+    assert answer.status_code == 303
+    assert scope["active"] is True
+
+
+async def test_nobody_reads_for_a_real_vm() -> None:
+    async with looking(mode="service") as console:
+        answer = await console.send("/vms/web/read")
+
+        assert answer.status_code == 404
+        assert (await console.ask("/v1/scopes/vm/web"))["active"] is False
+        assert "Read as this VM" not in await console.see("/vms/web")
+
+
+async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: Looking) -> None:
+    await console.switch_on("web")
+    await console.send("/do/restart", vm="web", step="send")
+
+    old = text_of(await console.see("/vms/WEB?api-version=2017-03-01"))
+    new = text_of(await console.see("/vms/web?api-version=nonsense"))
+
+    assert '"_web"' in old
+    assert "/vm/web/metadata/scheduledevents?api-version=2017-03-01" in old
+    assert '"EventSource": "User"' in new
+    assert '"resourceGroupName": "shop"' in new
+
+
+async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Looking) -> None:
+    by_host = text_of(await console.see("/fleet?find=rack2"))
+    none = text_of(await console.see("/fleet?find=zzz"))
+
+    assert "cheap" in by_host
+    assert "avset/db" not in by_host
+    assert "Nothing is named like that" in none
+
+
+async def test_ten_thousand_vms_are_looked_at_within_a_second() -> None:
+    sets = [{"name": f"set-{number:03}", "capacity": 50} for number in range(200)]
+    async with looking(fleet={"scale_sets": sets}) as console:
+        for path in ("/", "/fleet", "/fleet?page=4", "/do/schedule", "/sets", "/vms/set-150_7"):
+            began = perf_counter()
+            await console.see(path)
+            took = perf_counter() - began
+
+            assert took < 1, f"{path} took {took:.2f} s"

@@ -1,0 +1,96 @@
+"""Scale sets by the portal's own steps."""
+
+import re
+
+from tests.console.looking import Looking, text_of
+
+
+async def _create(console: Looking, **fields: str) -> str:
+    usual = {
+        "name": "shop",
+        "group": "shop",
+        "capacity": "2",
+        "mode": "Uniform",
+        "notified": "on",
+        "delay": "10",
+    }
+    answer = await console.send("/sets/new", **{**usual, **fields})
+    assert answer.status_code == 303, text_of(answer.text)
+    return str(answer.headers["Location"])
+
+
+async def test_a_set_with_a_ten_minute_delay_gives_ten_minutes_notice(console: Looking) -> None:
+    where = await _create(console)
+    await console.switch_on("shop_0")
+
+    await console.send("/do/delete", vm="shop_1", step="send")
+
+    page = text_of(await console.see(where))
+    [event] = await console.events()
+    assert (event["type"], event["resources"]) == ("Terminate", ["shop_1"])
+    assert event["not_before"].endswith("12:10:00Z")
+    assert "shop_0 running yes 10m" in page
+
+
+async def test_instances_keep_their_model_until_they_are_brought_to_the_latest(
+    console: Looking,
+) -> None:
+    where = await _create(console, notified="off")
+    path = re.sub(r"&done=.*", "", where)
+    await console.send(path, capacity="2", notified="on", delay="7")
+    edited = await console.see(path)
+    fleet = text_of(await console.see("/fleet"))
+    [set_path] = re.findall(r'name="id" value="([^"]*)"', edited)
+
+    await console.send("/sets/upgrade", id=set_path)
+
+    upgraded = text_of(await console.see(path))
+    assert "2 on an older model" in text_of(edited)
+    assert 'id="delay" name="delay" type="number" min="5" max="15" value="7"' in edited
+    assert "older model" in fleet
+    assert "All are on the latest model" in upgraded
+    assert "shop_1 running yes 7m" in upgraded
+
+
+async def test_a_set_of_the_fleet_can_be_edited_and_scaled(console: Looking) -> None:
+    page = await console.see("/sets")
+    [where] = re.findall(r'href="(/sets/edit[^"]*)"', page)
+    shown = await console.see(where)
+
+    await console.send(where, capacity="4", notified="on", delay="5")
+
+    assert 'value="5"' in shown
+    assert "4 instances" in text_of(await console.see(where))
+
+
+async def test_each_mistake_stands_beside_its_field(console: Looking) -> None:
+    wrong = {
+        "name": {"name": "<script>"},
+        "group": {"group": "nowhere"},
+        "capacity": {"capacity": "many"},
+        "delay": {"delay": "16"},
+        "size": {"size": "no size"},
+        "notified": {"spot": "on"},
+    }
+    for field, fields in wrong.items():
+        usual = {"name": "x", "group": "shop", "capacity": "1", "notified": "on", "delay": "5"}
+
+        answer = await console.send("/sets/new", **{**usual, **fields})
+
+        assert answer.status_code == 400
+        assert f'id="problem-{field}"' in answer.text, text_of(answer.text)
+    assert (await console.see("/sets")).count("/sets/edit") == 1
+
+
+async def test_a_name_that_is_taken_is_refused(console: Looking) -> None:
+    answer = await console.send(
+        "/sets/new", name="api", group="SHOP2", capacity="1", notified="off", delay="5"
+    )
+
+    assert answer.status_code == 400
+
+
+async def test_an_unknown_set_has_no_page(console: Looking) -> None:
+    await console.see("/sets/edit?id=nothing", 400)
+    path = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/n"
+    await console.see(f"/sets/edit?id={path}", 404)
