@@ -96,7 +96,7 @@ def test_a_server_that_is_killed_and_comes_back_changes_nothing_for_the_event(
             event_id = _prepared(server, agent)
             first.send_signal(signal.SIGKILL)
             first.wait()
-            until(lambda: "can't be reached" in agent.log(), "the agent to notice")
+            until(lambda: "scheduled events can't be read" in agent.log(), "it to notice")
 
             # Where the agent looks for it.
             doors = ("--metadata", server.metadata, "--control", server.control)
