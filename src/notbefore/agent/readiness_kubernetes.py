@@ -16,7 +16,7 @@ import httpx2
 import msgspec
 from typing_extensions import override
 
-from notbefore.agent.hooks.cluster import here
+from notbefore.agent.hooks.surroundings import cluster_address
 from notbefore.agent.readiness import Readiness, ReadinessError, Report, Standing
 
 _PATIENCE: Final = httpx2.Timeout(5)
@@ -110,7 +110,7 @@ class LeasesOfReports(Readiness):
             # Anew each time: the cluster replaces the token's file every hour.
             token = (self._credentials / "token").read_text(encoding="ascii").strip()
             authority = self._credentials / "ca.crt"
-            url = self._server or here()
+            url = self._server or cluster_address()
             if url is None:
                 raise ReadinessError("this is no pod of a cluster: give the API server's URL")
             # Plain HTTP needs no certificates, and loading them takes longer than a request.
