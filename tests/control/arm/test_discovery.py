@@ -109,14 +109,22 @@ async def test_there_is_one_tenant(arm: Emulator) -> None:
     assert tenant["tenantId"] == TENANT_ID
 
 
-async def test_locations_are_the_servers_own_and_wherever_vms_are(arm: Emulator) -> None:
+async def test_locations_are_the_servers_own_and_wherever_groups_and_vms_are(
+    arm: Emulator,
+) -> None:
+    """Sizes, and with them zones, are to be had in all of them: `az vm create --zone` looks."""
     fleet = FleetPlan(location="north", vms=(VirtualMachine(name="remote"),))
     await arm.application.fleet.apply(fleet, by=OPERATOR)
+    await arm.good("PUT", f"{HERE}/resourceGroups/far", {"location": "East US"})
 
     listed = (await arm.good("GET", f"{HERE}/locations"))["value"]
+    sizes = (await arm.good("GET", f"{HERE}/providers/Microsoft.Compute/skus"))["value"]
 
-    assert [each["name"] for each in listed] == ["local", "north"]
+    assert [each["name"] for each in listed] == ["local", "eastus", "north"]
     assert listed[0]["id"] == f"{HERE}/locations/local"
+    for size in sizes:
+        assert size["locations"] == ["local", "eastus", "north"]
+        assert all(each["zones"] == ["1", "2", "3"] for each in size["locationInfo"])
 
 
 async def test_providers_are_registered_whatever_their_letter_case(arm: Emulator) -> None:

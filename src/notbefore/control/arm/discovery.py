@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Final
 
-from notbefore.control.arm import subscriptions
+from notbefore.control.arm import groups, subscriptions
 from notbefore.control.arm.answers import ArmAnswer, ok
 from notbefore.control.arm.errors import ArmError
 from notbefore.control.arm.requests import Asked
@@ -93,14 +93,10 @@ def _subscription(id_: str) -> dict[str, object]:
 
 
 async def list_locations(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """The server's own, and wherever there are VMs: any other name is taken all the same."""
     subscription = asked.path["subscription"]
-
-    def question(snapshot: Snapshot) -> list[str]:
-        places = [place.location for place in snapshot.resource_groups()]
-        return list(dict.fromkeys([services.location, *sorted(places)]))
-
-    names = await services.decider.ask(question)
+    names = await services.decider.ask(
+        lambda snapshot: groups.locations(snapshot, services, subscription)
+    )
     return ok({"value": [_location(subscription, name) for name in names]})
 
 

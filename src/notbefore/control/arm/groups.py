@@ -182,6 +182,13 @@ find: Final = groups.find
 """What all that is in groups looks for its own with."""
 
 
+def locations(snapshot: Snapshot, services: ArmServices, subscription: str) -> list[str]:
+    """The server's own, and wherever there are groups and VMs. Any other name is taken as well."""
+    used = {location_of(view) for view in resource_groups.every(snapshot, subscription)}
+    used |= {place.location for place in snapshot.resource_groups()}
+    return list(dict.fromkeys([services.location, *sorted(used - {""})]))
+
+
 def has_tag(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Names of tags are compared in any letter case, values are not."""
     name = wanted.get("tagname")

@@ -4,12 +4,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from notbefore.control.arm import groups
 from notbefore.control.arm.answers import ArmAnswer, ok
 from notbefore.control.arm.errors import bad_request
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked
 from notbefore.control.arm.routing import Operation, read
 from notbefore.control.arm.services import ArmServices
+from notbefore.service.ports import Snapshot
 
 _ZONES: Final = ("1", "2", "3")
 _AT_LOCATION: Final = re.compile(r"\s*location\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
@@ -46,8 +48,15 @@ SIZES: Final = (
 
 
 async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
-    location = _location(asked) or services.location
-    return ok(page(SIZES, asked, lambda size: size.name, show=lambda size: _sku(size, location)))
+    """Of one location, or of all: `az` looks in it for the zones of the place a group is in."""
+    wanted = _location(asked)
+    subscription = asked.path["subscription"]
+
+    def question(snapshot: Snapshot) -> list[str]:
+        return [wanted] if wanted else groups.locations(snapshot, services, subscription)
+
+    where = await services.decider.ask(question)
+    return ok(page(SIZES, asked, lambda size: size.name, show=lambda size: _sku(size, where)))
 
 
 async def list_sizes(_: ArmServices, __: Asked) -> ArmAnswer:
@@ -66,7 +75,7 @@ def _location(asked: Asked) -> str | None:
     return found[1]
 
 
-def _sku(size: Size, location: str) -> dict[str, object]:
+def _sku(size: Size, locations: list[str]) -> dict[str, object]:
     features = {
         "vCPUs": str(size.cores),
         "MemoryGB": f"{size.memory_gib:g}",
@@ -83,8 +92,10 @@ def _sku(size: Size, location: str) -> dict[str, object]:
         "tier": "Standard",
         "size": size.name.removeprefix("Standard_"),
         "family": size.family,
-        "locations": [location],
-        "locationInfo": [{"location": location, "zones": _ZONES, "zoneDetails": []}],
+        "locations": locations,
+        "locationInfo": [
+            {"location": each, "zones": _ZONES, "zoneDetails": []} for each in locations
+        ],
         "capabilities": [{"name": name, "value": value} for name, value in features.items()],
         "restrictions": [],
     }
