@@ -64,7 +64,7 @@ function tick() {
     return;
   }
   const at = now();
-  setText(shown, `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`);
+  setText(shown, new Date(at).toISOString().slice(0, 19).replace("T", " "));
   for (const element of document.querySelectorAll("[data-until]")) {
     setText(element, distance(Date.parse(element.dataset.until) - at));
   }

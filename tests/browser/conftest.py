@@ -1,0 +1,66 @@
+"""A real server and a real browser for whoever looks at the console."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+from tests.browser.chromium import NoChromiumError, chromium
+from tests.browser.windows import Window, open_window
+from tests.end_to_end.serving import Server, serving
+
+OpenWindow = Callable[..., Awaitable[Window]]
+
+
+@pytest.fixture(scope="session")
+def executable() -> Path:
+    try:
+        return chromium()
+    except NoChromiumError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+async def browser(executable: Path, anyio_backend: object) -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        # The sandbox wants more of the kernel than containers give, and all pages are our own.
+        started = await playwright.chromium.launch(
+            executable_path=executable, args=["--no-sandbox"]
+        )
+        yield started
+        await started.close()
+
+
+@pytest.fixture
+def flags() -> tuple[str, ...]:
+    """What the server is started with; a module of tests may say otherwise."""
+    return ()
+
+
+@pytest.fixture
+def server(tmp_path: Path, flags: tuple[str, ...]) -> Iterator[Server]:
+    """An emulator with its demo fleet, whose clock stands still."""
+    with serving(tmp_path, *flags) as running:
+        yield running
+
+
+@pytest.fixture
+async def window(browser: Browser, server: Server) -> AsyncIterator[OpenWindow]:
+    """Opens windows. At the end of the test nothing may have gone wrong in any of them."""
+    opened: list[Window] = []
+
+    async def open_one(path: str = "/", **options: Any) -> Window:
+        one = await open_window(browser, f"http://{server.control}", **options)
+        opened.append(one)
+        await one.open(path)
+        return one
+
+    yield open_one
+    for one in opened:
+        await one.context.close()
+    assert [fault for one in opened for fault in one.faults] == []

@@ -1,0 +1,248 @@
+"""Every page: for everybody, at any width, and safe from what people call their VMs."""
+
+import functools
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from playwright.async_api import expect
+from typing_extensions import override
+
+from tests.browser.conftest import OpenWindow
+from tests.browser.windows import Window
+from tests.end_to_end.serving import Server
+
+pytestmark = pytest.mark.xdist_group("browser pages")
+
+OF_WEB = "/vm/web/metadata/scheduledevents?api-version=2020-07-01"
+DESCRIPTIONS = {
+    "markup": "<script>window.breached = true</script><img src=x onerror='window.breached = true'>",
+    "quotes": '" onload="window.breached = true" x=\'${window.breached = true}\' {{ 7 * 7 }}',
+    "right to left": "\u202e\u05e9\u05dc\u05d5\u05dd <b>\u05e2\u05d5\u05dc\u05dd</b>",
+    "long": "x" * 200,
+}
+
+
+@pytest.fixture
+def flags() -> tuple[str, ...]:
+    """The console in the one process that does everything; the tour has it in the writer."""
+    return ("--workers", "0")
+
+
+async def story(server: Server) -> str:
+    """Something of everything: events that wait, have started and are over. The id of one."""
+    for name in ("web", "db-0", "api_0"):
+        server.get(f"/vm/{name}/metadata/scheduledevents?api-version=2020-07-01")
+    first, *_ = server.call("POST", "/v1/events", {"type": "Reboot", "resources": ["web"]})[
+        "events"
+    ]
+    server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["db-0"], "duration": "9s"})
+    [going] = server.call("POST", "/v1/events", {"type": "Redeploy", "resources": ["db-1"]})[
+        "events"
+    ]
+    server.call("POST", f"/v1/events/{going['event_id']}/approve")
+    [gone] = server.call("POST", "/v1/events", {"type": "Terminate", "resources": ["api_0"]})[
+        "events"
+    ]
+    server.call("POST", f"/v1/events/{gone['event_id']}/cancel", {"reason": "not today"})
+    return str(first["event_id"])
+
+
+def paths(event_id: str) -> tuple[str, ...]:
+    deeds = ("schedule", "restart", "maintain-set", "fail-host", "scale")
+    return (
+        "/",
+        "/fleet",
+        "/scopes/avset/db",
+        "/vms/web",
+        f"/events/{event_id}",
+        "/do",
+        *(f"/do/{deed}" for deed in deeds),
+        "/sets",
+        "/sets/new",
+        "/history",
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_no_page_keeps_anybody_out(server: Server, window: OpenWindow, scheme: str) -> None:
+    event_id = await story(server)
+    ann = await window("/", color_scheme=scheme)
+
+    found: dict[str, list[str]] = {}
+    for path in paths(event_id):
+        await ann.open(path)
+        if issues := await ann.grave_issues():
+            found[path] = issues
+
+    assert found == {}
+
+
+async def test_a_refused_form_says_so_beside_the_field_and_keeps_what_was_typed(
+    window: OpenWindow,
+) -> None:
+    ann = await window("/do/schedule")
+    await ann.page.check('input[name="vm"][value="web"]')
+    await ann.page.fill("#notice", "a while")
+
+    await ann.page.click('button[value="send"]')
+
+    await expect(ann.page.locator("#problem-notice")).to_be_visible()
+    await expect(ann.page.locator("#notice")).to_have_attribute("aria-invalid", "true")
+    assert await ann.page.input_value("#notice") == "a while"
+    assert await ann.page.is_checked('input[name="vm"][value="web"]')
+    assert await ann.grave_issues() == []
+    # A refusal is an answer of 400, which browsers write down as an error.
+    ann.faults[:] = [fault for fault in ann.faults if "400 (Bad Request)" not in fault]
+
+
+async def test_no_page_is_wider_than_a_phone(server: Server, window: OpenWindow) -> None:
+    event_id = await story(server)
+    ann = await window("/", viewport={"width": 360, "height": 740})
+
+    wide: dict[str, int] = {}
+    for path in paths(event_id):
+        await ann.open(path)
+        width = await ann.page.evaluate("document.documentElement.scrollWidth")
+        if width > 360:
+            wide[path] = width
+
+    assert wide == {}
+
+
+async def test_the_first_stop_of_the_keyboard_skips_to_the_page(window: OpenWindow) -> None:
+    ann = await window("/")
+
+    await ann.page.keyboard.press("Tab")
+    await ann.page.keyboard.press("Enter")
+
+    assert await ann.page.evaluate("document.activeElement.id") == "main"
+
+
+async def test_pages_work_without_the_script(server: Server, window: OpenWindow) -> None:
+    await story(server)
+    ann = await window("/", java_script_enabled=False)
+
+    await expect(ann.page.locator("#timeline .bar.type-Reboot")).to_have_count(1)
+    await ann.page.click("#timeline .timeline-zooms >> text=1d")
+    await expect(ann.page.locator('#timeline [aria-current="true"]').last).to_have_text("1d")
+
+
+# --- S13 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS.values(), ids=DESCRIPTIONS)
+async def test_what_people_write_is_shown_as_text(
+    server: Server, window: OpenWindow, description: str
+) -> None:
+    """S13: in the first picture, in the live one, and on the event's own page."""
+    server.get(OF_WEB)
+    ann = await window("/")
+    await ann.is_live()
+    asked = {"type": "Reboot", "resources": ["web"], "description": description}
+
+    [event] = server.call("POST", "/v1/events", asked)["events"]
+
+    await _shows(ann, "#open-events", description)
+    await ann.page.hover("#timeline .bar")
+    await _shows(ann, "#timeline-details", description)
+    for path in ("/", f"/events/{event['event_id']}", "/vms/web"):
+        await ann.open(path)
+        await _shows(ann, "main", description)
+
+
+async def _shows(window: Window, place: str, words: str) -> None:
+    await expect(window.page.locator(place)).to_contain_text(words)
+    assert await window.page.evaluate("window.breached") is None
+    assert await window.page.locator("main script, main img").count() == 0
+
+
+async def test_what_is_typed_into_a_form_comes_back_as_text(window: OpenWindow) -> None:
+    """S13"""
+    ann = await window("/do/schedule")
+    hostile = '"><script>window.breached = true</script>'
+    await ann.page.fill("#vms", "</textarea>" + hostile)
+    await ann.page.fill("#notice", hostile)
+
+    await ann.page.click('button[value="send"]')
+
+    assert await ann.page.input_value("#notice") == hostile
+    assert await ann.page.evaluate("window.breached") is None
+    await ann.open("/fleet?find=%22%3E%3Cscript%3Ewindow.breached%3Dtrue%3C%2Fscript%3E")
+    assert await ann.page.evaluate("window.breached") is None
+    ann.faults[:] = [fault for fault in ann.faults if "400 (Bad Request)" not in fault]
+
+
+class _Foreign(BaseHTTPRequestHandler):
+    """A page of another site, open in the same browser."""
+
+    def __init__(self, target: str, *args: object) -> None:
+        self._target = target
+        super().__init__(*args)  # type: ignore[arg-type]  # what the server hands over
+
+    def do_GET(self) -> None:
+        page = (
+            f'<!doctype html><form method="post" action="{self._target}">'
+            '<input name="type" value="Reboot"><input name="vms" value="web">'
+            '<input name="step" value="send"><button>Win a prize</button></form>'
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    @override
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def foreign_site(server: Server) -> Iterator[str]:
+    target = f"http://{server.control}/do/schedule"
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Foreign, target)) as site:
+        serving = threading.Thread(target=site.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{site.server_port}/"
+        site.shutdown()
+        serving.join()
+
+
+async def test_a_form_of_another_site_is_refused_and_changes_nothing(
+    server: Server, window: OpenWindow, foreign_site: str
+) -> None:
+    """S13"""
+    server.get(OF_WEB)
+    ann = await window("/")
+
+    await ann.page.goto(foreign_site)
+    async with ann.page.expect_response("**/do/schedule") as answered:
+        await ann.page.click("text=Win a prize")
+
+    assert (await answered.value).status == 403
+    assert server.call("GET", "/v1/events?status=all")["events"] == []
+    ann.faults.clear()  # going to another site is what this test is about
+
+
+async def test_no_site_can_put_a_page_into_a_frame(
+    server: Server, window: OpenWindow, foreign_site: str
+) -> None:
+    """S13"""
+    ann = await window("/")
+    await ann.page.goto(foreign_site)
+
+    await ann.page.evaluate(
+        """(address) => new Promise((done) => {
+            const frame = document.createElement("iframe");
+            frame.src = address;
+            frame.onload = done;
+            document.body.append(frame);
+        })""",
+        f"http://{server.control}/",
+    )
+
+    [_, framed] = ann.page.frames
+    assert "NotBefore" not in await framed.content()
+    assert any("frame-ancestors" in fault for fault in ann.faults)
+    ann.faults.clear()
