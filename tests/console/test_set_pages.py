@@ -94,3 +94,17 @@ async def test_an_unknown_set_has_no_page(console: Looking) -> None:
     await console.see("/sets/edit?id=nothing", 400)
     path = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/n"
     await console.see(f"/sets/edit?id={path}", 404)
+
+
+async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: Looking) -> None:
+    where = await _create(console)
+    await console.switch_on("shop_0")
+    await console.send("/do/delete", vm="shop_1", step="send")
+    await console.send(re.sub(r"&done=.*", "", where), capacity="1", notified="off", delay="5")
+    await _create(console, name="none", capacity="0", mode="Flexible")
+
+    page = text_of(await console.see("/sets"))
+
+    assert "api shop 2 Uniform all up to date" in page
+    assert "none shop 0" in page
+    assert "shop shop 1 and 1 leaving Uniform 2 to be brought to it" in page

@@ -13,10 +13,9 @@ from notbefore.console.desk import REFUSED, Desk, mistakes, see
 from notbefore.console.foretelling import Foretold, foretell
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
+from notbefore.console.set_listing import SetSummary, summaries
 from notbefore.core.model import EventSource, EventType, ScopeKind
-from notbefore.service import inventory
 from notbefore.service.fleet import ScopeView
-from notbefore.service.inventory import ScaleSetView
 
 TICKED: Final = 200
 """VMs up to which a form lists them to be ticked; beyond, their names are typed."""
@@ -33,7 +32,7 @@ class Choices:
     sets: tuple[str, ...]
     """Scopes of more than one VM."""
     hosts: tuple[str, ...]
-    scale_sets: tuple[ScaleSetView, ...]
+    scale_sets: tuple[SetSummary, ...]
     types: tuple[EventType, ...] = tuple(EventType)
     work_types: tuple[EventType, ...] = _WORK_TYPES
     sources: tuple[EventSource, ...] = tuple(EventSource)
@@ -97,12 +96,10 @@ def _deed(request: Request) -> DeedForm:
 
 async def _choices(desk: Desk, deed: DeedForm) -> Choices:
     views = [] if deed.key == "scale" else await desk.services.fleet.show()
-    scale_sets: list[ScaleSetView] = []
+    scale_sets: list[SetSummary] = []
     if deed.key == "scale":
         subscription = desk.services.subscription_id
-        scale_sets = await desk.services.decider.ask(
-            lambda snapshot: list(inventory.scale_sets(snapshot, subscription))
-        )
+        scale_sets = await desk.services.decider.ask(lambda s: summaries(s, subscription))
     hosts = {resource.host for view in views for resource in view.scope.resources.values()}
     sets = [view.scope.id for view in views if view.scope.kind is not ScopeKind.VIRTUAL_MACHINE]
     is_small = sum(len(view.bindings) for view in views) <= TICKED

@@ -30,8 +30,8 @@ from notbefore.service.ports import (
 )
 
 _SCOPES_PER_PAGE: Final = 50
-_DRAWN_WHOLE: Final = 60
-"""VMs of a scope up to which the list of scopes draws its grid; the scope's page draws all."""
+_DRAWN: Final = 300
+"""VMs that the list of scopes draws; the page of a scope draws all it has."""
 _PAST: Final = 50
 
 
@@ -77,22 +77,27 @@ def grid(resources: Iterable[Resource]) -> Grid:
 
 
 async def show_fleet(desk: Desk, request: Request) -> Response:
-    views = await desk.services.fleet.show()
     wanted = request.query_params.get("find", "").strip()
-    found = [view for view in views if _is_found(view, wanted)] if wanted else views
     page = max(1, _number(request.query_params.get("page", "1")))
-    shown = found[(page - 1) * _SCOPES_PER_PAGE : page * _SCOPES_PER_PAGE]
+    here = slice((page - 1) * _SCOPES_PER_PAGE, page * _SCOPES_PER_PAGE)
+    if wanted:
+        matching = [view for view in await desk.services.fleet.show() if _is_found(view, wanted)]
+        found, shown = len(matching), matching[here]
+    else:
+        ids = await desk.services.decider.ask(lambda snapshot: snapshot.scope_ids(""))
+        found = len(ids)
+        # One by one: of a large fleet, a page shows little.
+        shown = [await desk.services.fleet.show_scope(scope_id) for scope_id in ids[here]]
     latest = await desk.services.decider.ask(lambda snapshot: _models(snapshot, shown))
     return desk.page(
         request,
         "fleet.html",
         scopes=[_scope(desk, view, latest) for view in shown],
-        drawn_whole=_DRAWN_WHOLE,
+        drawn=_drawn(shown),
         find=wanted,
-        found=len(found),
-        vm_count=sum(len(view.bindings) for view in views),
+        found=found,
         page_number=page,
-        pages=-(-len(found) // _SCOPES_PER_PAGE),
+        pages=-(-found // _SCOPES_PER_PAGE),
     )
 
 
@@ -202,6 +207,18 @@ def _models(snapshot: Snapshot, views: Sequence[ScopeView]) -> dict[str, int]:
 
 def _set_key(profile: Profile) -> str:
     return set_id(profile).path.casefold()
+
+
+def _drawn(views: Sequence[ScopeView]) -> frozenset[ScopeId]:
+    """The first scopes, as far as their VMs can be taken in at a glance."""
+    drawn: set[ScopeId] = set()
+    left = _DRAWN
+    for view in views:
+        left -= len(view.bindings)
+        if left < 0:
+            break
+        drawn.add(view.scope.id)
+    return frozenset(drawn)
 
 
 def _is_found(view: ScopeView, wanted: str) -> bool:

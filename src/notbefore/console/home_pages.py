@@ -16,6 +16,7 @@ OVER: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELED})
 _LISTED: Final = 50
 _DRAWN: Final = 600
 _REMEMBERED: Final = timedelta(hours=24)
+_REMINDED_OF: Final = 10
 
 
 class _Seen(NamedTuple):
@@ -40,21 +41,26 @@ async def show_home(desk: Desk, request: Request) -> Response:
         now=seen.now,
         events=sorted(seen.open, key=_by_urgency)[:_LISTED],
         open_count=sum(seen.census.events.values()),
-        over=list(reversed(seen.over))[:10],
+        over=_lately(seen),
         first_vm=first,
         metadata_url=desk.services.metadata_url,
     )
 
 
 def _look(snapshot: Snapshot) -> _Seen:
-    over = snapshot.events(EventFilter(statuses=OVER, limit=_DRAWN))
-    since = snapshot.now - _REMEMBERED
     return _Seen(
         census=snapshot.census(),
         open=snapshot.events(EventFilter(statuses=OPEN, limit=_DRAWN)),
-        over=[record for record in over if record.ended_at is None or record.ended_at >= since],
+        over=snapshot.events(EventFilter(statuses=OVER, limit=_DRAWN)),
         now=snapshot.now,
     )
+
+
+def _lately(seen: _Seen) -> list[EventRecord]:
+    """The last to end first, as far as anybody still wonders about them."""
+    since = seen.now - _REMEMBERED
+    over = [record for record in seen.over if record.ended_at and record.ended_at >= since]
+    return sorted(over, key=lambda record: record.ended_at or since, reverse=True)[:_REMINDED_OF]
 
 
 def _by_urgency(record: EventRecord) -> tuple[bool, object]:

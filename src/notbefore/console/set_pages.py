@@ -12,8 +12,9 @@ from notbefore.console.deed_forms import MOST_INSTANCES, read_set_id
 from notbefore.console.desk import REFUSED, Desk, mistakes, see
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
+from notbefore.console.set_listing import summaries
 from notbefore.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
-from notbefore.service import inventory, resource_groups, scale_sets
+from notbefore.service import resource_groups, scale_sets
 from notbefore.service.inventory import ScaleSetView
 from notbefore.service.ports import Snapshot
 from notbefore.service.resource_ids import SCALE_SETS, ResourceId
@@ -28,10 +29,8 @@ _DELAYS: Final = {"least": DEFAULT_TERMINATE // _MINUTE, "most": LONGEST_TERMINA
 
 async def list_sets(desk: Desk, request: Request) -> Response:
     subscription = desk.services.subscription_id
-    views = await desk.services.decider.ask(
-        lambda snapshot: list(inventory.scale_sets(snapshot, subscription))
-    )
-    return desk.page(request, "sets.html", sets=[(view, _behind(view)) for view in views])
+    sets = await desk.services.decider.ask(lambda snapshot: summaries(snapshot, subscription))
+    return desk.page(request, "sets.html", sets=sets)
 
 
 # --- creating ------------------------------------------------------------------------------------
