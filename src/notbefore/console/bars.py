@@ -19,6 +19,8 @@ NARROWEST: Final = 0.6
 LONGEST_LABEL: Final = 24
 WIDTH_OF_LETTER: Final = 0.8
 """Percent, in a window of common width: how much room the words of a bar are given."""
+FLAG: Final = 1.2
+"""Percent, as wide as the mark of an approval."""
 NAMED: Final = 5
 """VMs that are named in a bar's details; of more, only the number."""
 _AIR: Final = 0.4
@@ -78,11 +80,11 @@ class Bar:
     @property
     def label_is_left(self) -> bool:
         """Words that would run out of the picture stand before the end of the bar instead."""
-        return self.left + self._label_width > 100
+        return self._label_begins + self._label_width > 100
 
     @property
     def label_x(self) -> float:
-        return self.right if self.label_is_left else self.left
+        return self.right if self.label_is_left else self._label_begins
 
     def reach(self, *, has_words: bool = True) -> tuple[float, float]:
         """What it takes up of its row."""
@@ -90,7 +92,12 @@ class Bar:
             return self.left, self.right
         if self.label_is_left:
             return min(self.left, self.right - self._label_width), self.right
-        return self.left, max(self.right, self.left + self._label_width)
+        return self.left, max(self.right, self._label_begins + self._label_width)
+
+    @property
+    def _label_begins(self) -> float:
+        """Behind the flag of an approval, if there is one."""
+        return self.left if self.approved_at is None else self.approved_at + FLAG
 
     @property
     def _label_width(self) -> float:
