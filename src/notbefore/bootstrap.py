@@ -34,6 +34,7 @@ NotBefore {__version__}: {settings.mode}, clock {settings.clock}, state in {sett
   metadata  {addresses.metadata_url}
   control   {addresses.control_url}
 {arm}
+Look:       open {addresses.control_url}/ in a browser
 Be a VM:    curl -H Metadata:true "{document}"
 Stop with Ctrl-C.
 """

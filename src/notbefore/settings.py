@@ -128,7 +128,7 @@ class Settings:
         "where VMs read their scheduled events; port 0 takes any free one",
     )
     control: Address = _setting(
-        Address("127.0.0.1", 8170), Address.parse, "where the CLI reaches the server"
+        Address("127.0.0.1", 8170), Address.parse, "where browsers and the CLI reach the server"
     )
     arm: Address | None = _setting(
         _ARM,

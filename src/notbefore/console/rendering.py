@@ -58,6 +58,7 @@ class Pages:
             instant=instant,
             iso=iso,
             span=format_duration,
+            until=until,
             short=lambda text: text[:_SHORT_ID],
             segment=lambda text: quote(text, safe=""),
             path=lambda text: quote(text, safe="/"),
@@ -103,6 +104,13 @@ def iso(moment: datetime) -> str:
 def ahead(moment: datetime, now: datetime) -> timedelta:
     """How long until then, in whole seconds."""
     return timedelta(seconds=int((moment - now).total_seconds()))
+
+
+def until(moment: datetime, now: datetime) -> str:
+    left = ahead(moment, now)
+    if left < timedelta(0):
+        return f"{format_duration(-left)} ago"
+    return f"in {format_duration(left)}"
 
 
 def indented(document: bytes) -> str:
