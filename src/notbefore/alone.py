@@ -95,6 +95,7 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             options=metadata_options(settings, default_vm=await default_vm(application, settings)),
             listener=stack.enter_context(listener),
             issuer=tokens,
+            readiness=application.readiness,
             faults=application.faults,
         )
         await stack.enter_async_context(metadata)

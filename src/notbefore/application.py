@@ -32,6 +32,7 @@ from notbefore.service.ports import (
     Store,
     StoreUnavailableError,
 )
+from notbefore.service.readiness import KeptReadiness
 from notbefore.service.reading import Reading
 from notbefore.service.scheduling import Scheduling
 from notbefore.service.timekeeping import MovableClock, Timekeeping
@@ -74,6 +75,7 @@ class Engine:
         self.carrying = Carrying(self.decider)
         self.explaining = Explaining(self.decider)
         self.reading = Reading(self.decider, clock)
+        self.readiness = KeptReadiness(self.decider)
         self.fleet = Fleet(self.decider, self.reading, address_range)
         if movable is None and isinstance(clock, VirtualClock):
             movable = clock
@@ -83,7 +85,7 @@ class Engine:
             None if timings is None else SimulatedActuator(clock, self.carrying, timings)
         )
         # VMs hear of a change before the actuators that carry it out do.
-        for listener in (*audience, logs.log_commit, self._waker.hear):
+        for listener in (*audience, logs.log_commit, self._waker.hear, self.readiness.hear):
             self.decider.tell(listener)
         if observer is not None:
             self.decider.tell(observer.hear)

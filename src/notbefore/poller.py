@@ -15,6 +15,7 @@ from notbefore.feed.messages import Hello
 from notbefore.feed.mirror import Mirror
 from notbefore.feed.receiver import Receiver
 from notbefore.feed.remote_faults import RemoteFaults
+from notbefore.feed.remote_readiness import RemoteReadiness
 from notbefore.feed.server import socket_path
 from notbefore.listeners import metadata_options
 from notbefore.metadata.counts import Counts
@@ -64,6 +65,7 @@ async def _poll(brief: offspring.Brief) -> None:
             listener=socket.socket(fileno=brief.listener),
             counts=counts,
             issuer=Tokens(settings.data),
+            readiness=RemoteReadiness(asking),
             faults=faults,
         )
         async with server:

@@ -112,6 +112,7 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             ask=engine.decider.ask,
             approver=engine.approving,
             reader=engine.reading,
+            readiness=engine.readiness,
             default_vm=await default_vm(engine, settings),
             faults=faults,
         )

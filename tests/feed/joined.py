@@ -20,6 +20,7 @@ from notbefore.feed.asking import Asking, RemoteApprover, RemoteReader
 from notbefore.feed.mirror import Mirror
 from notbefore.feed.receiver import Receiver
 from notbefore.feed.remote_faults import RemoteFaults
+from notbefore.feed.remote_readiness import RemoteReadiness
 from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer, socket_path
 from notbefore.feed.synced import SyncedClock
@@ -53,6 +54,7 @@ class Poller:
         self.reader = RemoteReader(self.asking, self.counts.take)
         self.approver = RemoteApprover(self.asking)
         self.faults = RemoteFaults(self.asking)
+        self.readiness = RemoteReadiness(self.asking)
         self.snapshots = 0
         self.receiver = Receiver(
             partial(socket_path, folder),
@@ -107,6 +109,7 @@ class Writer:
                 ask=self.ask,
                 approver=self.engine.approving,
                 reader=self.engine.reading,
+                readiness=self.engine.readiness,
                 default_vm=WEB,
                 faults=self.faults,
             )

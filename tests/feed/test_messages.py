@@ -12,6 +12,7 @@ from notbefore.feed.messages import (
     Activate,
     Approve,
     AskAbout,
+    AskReadiness,
     ClockSet,
     Committed,
     Counted,
@@ -25,6 +26,8 @@ from notbefore.feed.messages import (
     Pages,
     Places,
     Refused,
+    ReportReadiness,
+    Reports,
     Seen,
     SnapshotEnd,
     Sync,
@@ -37,6 +40,7 @@ from notbefore.feed.messages import (
 )
 from notbefore.service.faults import Fault, FaultKind, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place, Saved
+from notbefore.service.readiness import Report, Standing
 from tests.builders import MINUTE, NOON, A, a_binding, a_resource, a_scope, an_event
 from tests.storage.strategies import scopes
 
@@ -45,6 +49,7 @@ PLACE = Place.of(a_binding())
 CALLER = Caller(name=ResourceName("vm1"), scope_id=ScopeId("scope1"))
 ABOUT = About(a_binding(), a_resource(terminate_notice=5 * MINUTE))
 FAULT = Fault(id="1", kind=FaultKind.STATUS, status=429, retry_after=MINUTE, times=2)
+REPORT = Report(resource=ResourceName("vm1"), standing=Standing.READY, heard_at=NOON)
 
 FROM_WRITER = [
     Hello(1, "1.2.3", "web", 7),
@@ -65,12 +70,16 @@ FROM_WRITER = [
     FaultsSet([FAULT]),
     FaultTaken(7, FAULT),
     FaultTaken(8, None),
+    Reports(9, [REPORT]),
+    Reports(10, []),
 ]
 FROM_POLLER = [
     Approve(1, [A], CALLER, "10.0.0.1"),
     Activate(2, CALLER, "10.0.0.1"),
     AskAbout(3, ResourceName("vm1")),
     TakeFault(4, ResourceName("vm1"), FaultMethod.POST),
+    ReportReadiness(5, A, Standing.REFUSES, CALLER),
+    AskReadiness(6, A, CALLER),
     Seen([ScopeId("scope1")]),
     Counted({"polls": 12}),
     Synced(3),

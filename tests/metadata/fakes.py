@@ -19,6 +19,7 @@ from notbefore.service.board import Board
 from notbefore.service.faults import Faults
 from notbefore.service.identities import Bearer, IssuedToken
 from notbefore.service.ports import About, Binding, Caller, Profile, Saved, Timer
+from notbefore.service.readiness import Report, Standing
 from tests.builders import HOUR, NOON, a_resource, a_scope
 
 NEWEST: Final = "2020-07-01"
@@ -127,6 +128,31 @@ class FakeIssuer:
         return IssuedToken(text=text, not_before=NOON, expires_at=NOON + HOUR)
 
 
+class FakeReadiness:
+    """Of any event that somebody's scope is known to have."""
+
+    def __init__(self) -> None:
+        self.events: dict[EventId, str] = {}
+        """The scope of each."""
+        self.kept: dict[tuple[EventId, ResourceName], Report] = {}
+        self.error: Exception | None = None
+
+    async def report(
+        self, event_id: EventId, standing: Standing, *, caller: Caller
+    ) -> tuple[Report, ...]:
+        said = await self.reports(event_id, caller=caller)
+        report = Report(resource=caller.name, standing=standing, heard_at=NOON)
+        self.kept[event_id, caller.name] = report
+        return (*(each for each in said if each.resource != caller.name), report)
+
+    async def reports(self, event_id: EventId, *, caller: Caller) -> tuple[Report, ...]:
+        if self.error is not None:
+            raise self.error
+        if self.events.get(event_id) != caller.scope_id:
+            raise UnknownEventError(event_id)
+        return tuple(report for (of, _), report in self.kept.items() if of == event_id)
+
+
 class FakeClock:
     """An instant, set by hand. For code that asks the time and sets no timers."""
 
@@ -162,6 +188,7 @@ class FakeService:
         self.reader = FakeReader(self)
         self.approver = FakeApprover()
         self.issuer = FakeIssuer()
+        self.readiness = FakeReadiness()
         self.faults = Faults()
         self.clock = VirtualClock(NOON, speed=0)
         self.stopwatch = Stopwatch()
@@ -197,6 +224,7 @@ class FakeService:
             recognition=recognition,
             monotonic=self.stopwatch,
             issuer=self.issuer,
+            readiness=self.readiness,
             faults=self.faults,
         )
         async with server:

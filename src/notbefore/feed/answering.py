@@ -9,9 +9,12 @@ from notbefore.feed.messages import (
     Answer,
     Approve,
     AskAbout,
+    AskReadiness,
     Failed,
     FaultTaken,
     Granted,
+    ReportReadiness,
+    Reports,
     Request,
     TakeFault,
     Unavailable,
@@ -19,16 +22,22 @@ from notbefore.feed.messages import (
 from notbefore.feed.refusals import refused
 from notbefore.service.faults import FaultSource
 from notbefore.service.ports import Approver, Reader, StoreUnavailableError
+from notbefore.service.readiness import Readiness
 
 _log = logging.getLogger(__name__)
 
 
 class Answering:
     def __init__(
-        self, approver: Approver, reader: Reader, faults: FaultSource | None = None
+        self,
+        approver: Approver,
+        reader: Reader,
+        readiness: Readiness,
+        faults: FaultSource | None = None,
     ) -> None:
         self._approver = approver
         self._reader = reader
+        self._readiness = readiness
         self._faults = faults
 
     async def answer(self, request: Request) -> Answer:
@@ -53,6 +62,14 @@ class Answering:
                 await self._reader.activate(request.caller, address=request.address)
             case AskAbout():
                 return AboutVm(request.id, await self._reader.about(request.name))
+            case ReportReadiness():
+                reports = await self._readiness.report(
+                    request.event_id, request.standing, caller=request.caller
+                )
+                return Reports(request.id, list(reports))
+            case AskReadiness():
+                reports = await self._readiness.reports(request.event_id, caller=request.caller)
+                return Reports(request.id, list(reports))
             case TakeFault():
                 if self._faults is None:
                     return FaultTaken(request.id, None)

@@ -18,8 +18,9 @@ from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.feed.frames import FeedBrokenError
 from notbefore.service.faults import Fault, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place
+from notbefore.service.readiness import Report, Standing
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -121,6 +122,13 @@ class FaultTaken(Message, frozen=True):
     fault: Fault | None
 
 
+class Reports(Message, frozen=True):
+    """How far the agents of an event are."""
+
+    id: int
+    reports: list[Report]
+
+
 # --- poller to writer ----------------------------------------------------------------------------
 
 
@@ -150,6 +158,19 @@ class TakeFault(Message, frozen=True):
     method: FaultMethod
 
 
+class ReportReadiness(Message, frozen=True):
+    id: int
+    event_id: EventId
+    standing: Standing
+    caller: Caller
+
+
+class AskReadiness(Message, frozen=True):
+    id: int
+    event_id: EventId
+    caller: Caller
+
+
 class Seen(Message, frozen=True):
     """VMs of these active scopes have read their documents since the last time this was said."""
 
@@ -166,10 +187,10 @@ class Synced(Message, frozen=True):
     id: int
 
 
-Answer = Granted | Refused | Unavailable | Failed | AboutVm | FaultTaken
+Answer = Granted | Refused | Unavailable | Failed | AboutVm | FaultTaken | Reports
 State = ClockSet | FaultsSet | Pages | Places | SnapshotEnd | Committed
 FromWriter = Hello | State | Sync | Answer
-Request = Approve | Activate | AskAbout | TakeFault
+Request = Approve | Activate | AskAbout | TakeFault | ReportReadiness | AskReadiness
 FromPoller = Request | Seen | Counted | Synced
 
 _encoder: Final = msgspec.msgpack.Encoder()

@@ -19,6 +19,7 @@ from notbefore.feed.messages import (
     Granted,
     Hello,
     Refused,
+    Reports,
     SnapshotEnd,
     Sync,
     Synced,
@@ -171,7 +172,9 @@ class _Line(asyncio.Protocol):
 
     def _take(self, message: FromWriter) -> None:
         match message:
-            case Granted() | Refused() | Unavailable() | Failed() | AboutVm() | FaultTaken():
+            case Granted() | Refused() | Unavailable() | Failed():
+                self._asking.take(message)
+            case AboutVm() | FaultTaken() | Reports():
                 self._asking.take(message)
             case Sync():
                 self.report()

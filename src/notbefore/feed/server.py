@@ -17,6 +17,7 @@ from notbefore.feed.sending import Feed
 from notbefore.feed.snapshot import Ask, send_snapshot
 from notbefore.service.faults import FaultSource
 from notbefore.service.ports import Approver, Reader, StoreUnavailableError
+from notbefore.service.readiness import Readiness
 
 _NAME: Final = "feed.sock"
 _GRACE: Final = timedelta(seconds=2)
@@ -36,6 +37,7 @@ class FeedServer:
         ask: Ask,
         approver: Approver,
         reader: Reader,
+        readiness: Readiness,
         default_vm: str | None,
         faults: FaultSource | None = None,
     ) -> None:
@@ -43,7 +45,7 @@ class FeedServer:
         self._folder = folder
         self._ask = ask
         self._reader = reader
-        self._answering = Answering(approver, reader, faults)
+        self._answering = Answering(approver, reader, readiness, faults)
         self._default_vm = default_vm
         self._links: set[Link] = set()
         self._empty = asyncio.Event()

@@ -10,17 +10,19 @@ import math
 from http import HTTPStatus
 from typing import Final
 
-from notbefore.core.errors import RefusalError
+from notbefore.core.errors import RefusalError, UnknownEventError
 from notbefore.core.model import Document
-from notbefore.metadata import asks, errors, identity, instance, wire
+from notbefore.metadata import asks, errors, identity, instance, readiness, wire
 from notbefore.metadata.asks import (
     Approve,
     Ask,
     Format,
     ReadEvents,
     ReadInstance,
+    ReadReadiness,
     ReadToken,
     ReadVersions,
+    ReportReadiness,
 )
 from notbefore.metadata.counts import Counts
 from notbefore.metadata.limits import RateLimit
@@ -40,6 +42,7 @@ from notbefore.service.ports import (
     StoreUnavailableError,
     TokenIssuer,
 )
+from notbefore.service.readiness import Readiness
 
 _log = logging.getLogger(__name__)
 
@@ -66,8 +69,9 @@ class Answers:
         rate_limit: RateLimit | None,
         options: Options,
         issuer: TokenIssuer | None = None,
+        readiness: Readiness | None = None,
     ) -> None:
-        """Without an `issuer` there is nothing at the identity endpoint."""
+        """Without an `issuer`, or `readiness`, there is nothing at the endpoint that needs it."""
         self._board = board
         self._identity = identity
         self._directory = directory
@@ -78,6 +82,7 @@ class Answers:
         self._date_line = date_line
         self._rate_limit = rate_limit
         self._issuer = issuer
+        self._readiness = readiness
         self._first_call_delay = options.first_call_delay
 
     def at_once(self, ask: Ask, peer: Peer, now: float) -> Response | None:
@@ -170,6 +175,8 @@ class Answers:
                     return await self._instance(ask.want, caller)
                 case ReadToken():
                     return await self._token(ask.want, caller)
+                case ReadReadiness() | ReportReadiness():
+                    return await self._tell_readiness(ask.want, caller)
                 case ReadVersions() | Refusal():
                     raise AssertionError("answered at once")
         except StoreUnavailableError:
@@ -246,6 +253,31 @@ class Answers:
         token = await self._issuer.issue(bearer, audience=want.audience)
         body = identity.answer(want, bearer, token)
         return Response(HTTPStatus.OK, body, {"Content-Type": JSON, "Cache-Control": "no-store"})
+
+    async def _tell_readiness(
+        self, want: ReadReadiness | ReportReadiness, caller: Caller
+    ) -> Response:
+        if self._readiness is None:
+            return errors.refused(
+                Refusal(reason=Reason.UNKNOWN_PATH, message="Not found. No readiness is kept here.")
+            )
+        event_id = want.event_id
+        try:
+            reports = (
+                await self._readiness.report(event_id, want.standing, caller=caller)
+                if isinstance(want, ReportReadiness)
+                else await self._readiness.reports(event_id, caller=caller)
+            )
+        except UnknownEventError:
+            # Made here and not of its words: approvals have another answer to the same error.
+            return errors.refused(
+                Refusal(
+                    reason=Reason.UNKNOWN_EVENT,
+                    message=f"Not found. No event {event_id} is open in this scope.",
+                )
+            )
+        body = readiness.answer(event_id, reports)
+        return Response(HTTPStatus.OK, body, {"Content-Type": JSON})
 
 
 def _is_news(wait: asks.Wait, document: Document) -> bool:

@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import unquote_plus
 
+from notbefore.core.errors import InvalidIdError
+from notbefore.core.ids import EventId, parse_event_id
 from notbefore.durations import InvalidDurationError, parse_duration
 from notbefore.metadata import guards
 from notbefore.metadata.options import Options
@@ -26,6 +28,7 @@ from notbefore.metadata.versions import (
     NEWEST_EVENT_VERSIONS,
     NEWEST_METADATA_VERSIONS,
 )
+from notbefore.service.readiness import Standing
 
 
 class Format(StrEnum):
@@ -74,7 +77,31 @@ class ReadToken:
     """The identity the caller named; empty for none."""
 
 
-Want = ReadEvents | Approve | ReadInstance | ReadVersions | ReadToken | Refusal
+@dataclass(frozen=True, slots=True)
+class ReadReadiness:
+    """How far the agents of an event are."""
+
+    event_id: EventId
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReadiness:
+    """How far the caller's agent is with an event."""
+
+    event_id: EventId
+    standing: Standing
+
+
+Want = (
+    ReadEvents
+    | Approve
+    | ReadInstance
+    | ReadVersions
+    | ReadToken
+    | ReadReadiness
+    | ReportReadiness
+    | Refusal
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +119,8 @@ _EVENTS: Final = "/metadata/scheduledevents"
 _INSTANCE: Final = "/metadata/instance"
 _VERSIONS: Final = "/metadata/versions"
 _TOKEN: Final = "/metadata/identity/oauth2/token"  # noqa: S105  # a path
+
+_READINESS: Final = "/metadata/notbefore/readiness"
 
 # The managed-identity protocol was App Service's before it was the metadata service's.
 _TOKEN_VERSIONS: Final = frozenset({*METADATA_VERSIONS, "2017-09-01"})
@@ -136,6 +165,8 @@ def _want(request: Request, path: str, query: str) -> Want:
         return _for_versions(request, query)
     if bare == _TOKEN:
         return _for_token(request, query)
+    if bare == _READINESS:
+        return _for_readiness(request, query)
     if _VERSION_IN_PATH.fullmatch(folded):
         return _wrong_version(NEWEST_EVENT_VERSIONS)
     return Refusal(reason=Reason.UNKNOWN_PATH, message="Not found. There is nothing at this path.")
@@ -203,6 +234,27 @@ def _for_token(request: Request, query: str) -> Want:
     return ReadToken(audience, client_id)
 
 
+def _for_readiness(request: Request, query: str) -> Want:
+    """Ours, and so without an api-version."""
+    if request.method not in {"GET", "PUT"}:
+        return _wrong_method(request, "GET, PUT")
+    parameters = _parameters(query)
+    if isinstance(parameters, Refusal):
+        return parameters
+    if refusal := guards.metadata_header_refusal(request):
+        return refusal
+    try:
+        event_id = parse_event_id(parameters.get("event", ""))
+    except InvalidIdError:
+        return _bad_query("event must be the id of an event, which is a GUID")
+    if request.method == "GET":
+        return ReadReadiness(event_id)
+    standing = parameters.get("standing", Standing.READY).lower()
+    if standing not in set(Standing):
+        return _bad_query(f"standing is {', '.join(Standing)}")
+    return ReportReadiness(event_id, Standing(standing))
+
+
 def in_oauth_words(refusal: Refusal) -> Refusal:
     """As clients of the identity endpoint read them."""
     return replace(refusal, oauth_error="invalid_request")
@@ -249,14 +301,14 @@ def _wait(parameters: Mapping[str, str]) -> Wait | Refusal | None:
     try:
         length = parse_duration(wait or "")
     except InvalidDurationError:
-        return _bad_wait("wait must be a duration, like 60s")
+        return _bad_query("wait must be a duration, like 60s")
     if last is not None and not _INCARNATION.fullmatch(last):
-        return _bad_wait("last-incarnation must be a whole number below 2147483648")
+        return _bad_query("last-incarnation must be a whole number below 2147483648")
     seconds = min(length, LONGEST_WAIT).total_seconds()
     return Wait(seconds, None if last is None else int(last))
 
 
-def _bad_wait(what: str) -> Refusal:
+def _bad_query(what: str) -> Refusal:
     return Refusal(reason=Reason.BAD_QUERY, message=f"Bad request. {what}.")
 
 

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     BAD_BODY = auto()
     UNKNOWN_ADDRESS = auto()
     UNKNOWN_VM = auto()
+    UNKNOWN_EVENT = auto()
     TOO_MANY_REQUESTS = auto()
     TOO_MANY_CONNECTIONS = auto()
     UNAVAILABLE = auto()

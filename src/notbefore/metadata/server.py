@@ -25,6 +25,7 @@ from notbefore.service.addresses import plain_address
 from notbefore.service.board import Board
 from notbefore.service.faults import Faults, FaultSource
 from notbefore.service.ports import Approver, Clock, Directory, Reader, TokenIssuer
+from notbefore.service.readiness import Readiness
 
 _log = logging.getLogger(__name__)
 
@@ -52,14 +53,16 @@ class MetadataServer:
         counts: Counts | None = None,
         monotonic: Callable[[], float] | None = None,
         issuer: TokenIssuer | None = None,
+        readiness: Readiness | None = None,
         faults: FaultSource | None = None,
         witness: Witness | None = None,
     ) -> None:
         """`listener` is a socket that listens already, instead of the options' address.
 
         `monotonic` measures deadlines and rates, in seconds; the event loop's own if None.
-        Without an `issuer` VMs get no tokens, and without `faults` what they are due. With a
-        `witness` every request is read as if for the first time, and so takes longer.
+        Without an `issuer` VMs get no tokens, without `readiness` their agents can't meet here,
+        and without `faults` all get what they are due. With a `witness` every request is read as
+        if for the first time, and so takes longer.
         """
         self._board = board
         self._directory = directory
@@ -75,6 +78,7 @@ class MetadataServer:
         self._recognition = recognition or Recognition()
         self._monotonic = monotonic
         self._issuer = issuer
+        self._readiness = readiness
         self._rate_limit = RateLimit(options.rate_limit) if options.rate_limit else None
         self._roster: Roster[Stream] = Roster(
             most=options.max_connections, most_per_vm=options.max_connections_per_vm
@@ -192,6 +196,7 @@ class MetadataServer:
             rate_limit=self._rate_limit,
             options=self._options,
             issuer=self._issuer,
+            readiness=self._readiness,
         )
         around = Surroundings(
             loop=loop,

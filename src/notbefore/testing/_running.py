@@ -111,6 +111,7 @@ class Running:
                 approver=application.approving,
                 clock=clock,
                 options=Options(port=0, emulator=True, rate_limit=None),
+                readiness=application.readiness,
                 faults=application.faults,
                 witness=self.ledger.witness,
             )
