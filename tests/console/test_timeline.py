@@ -38,7 +38,7 @@ def a_record(number: int = 0xA, *, scope: str = "vm/web", **event: object) -> Ev
 
 
 def bars(timeline: Timeline) -> list[Bar]:
-    return [bar for lane in timeline.lanes for bar in lane.bars]
+    return [placed.bar for lane in timeline.lanes for placed in lane.bars]
 
 
 def only_bar(record: EventRecord, *, now: datetime = NOW, view: View = HOUR_VIEW) -> Bar:
@@ -60,7 +60,8 @@ def test_a_scheduled_event_has_its_notice_up_to_not_before_and_its_impact_after(
     assert bar.impact.width == pytest.approx(10)
     assert bar.not_before == pytest.approx(bar.impact.x)
     assert bar.is_planned
-    assert bar.href == f"/events/{A}"
+    [[placed]] = [lane.bars for lane in timeline.lanes]
+    assert placed.href == f"/events/{A}"
 
 
 def test_an_approved_event_jumps_ahead_to_where_it_started() -> None:
@@ -173,12 +174,12 @@ def test_five_hundred_events_are_grouped_by_scope_and_drawn_low() -> None:
 def test_events_of_one_scope_that_look_alike_are_drawn_as_one_which_leads_to_each() -> None:
     records = [a_record(n, type=EventType.TERMINATE, resources=[f"vm{n}"]) for n in range(100)]
 
-    [together] = bars(build(records, now=NOW, view=HOUR_VIEW))
+    [[(_, href, together)]] = [lane.bars for lane in build(records, now=NOW, view=HOUR_VIEW).lanes]
     apart = build(records, now=NOW, view=replace(HOUR_VIEW, scope=ScopeId("vm/web")))
 
     assert together.label == "Terminate × 100"
     assert len(together.events) == 100
-    assert together.href == "/?zoom=1h&scope=vm%2Fweb"
+    assert href == "/?zoom=1h&scope=vm%2Fweb"
     assert len(bars(apart)) == 100
 
 

@@ -69,8 +69,6 @@ class Bar:
     not_before: float | None
     """Where NotBefore stands, if that is in the window."""
     approved_at: float | None
-    y: int = 0
-    href: str = ""
 
     @property
     def key(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from notbefore.console.bars import Bar, Row, Window, bar, merged, packed
@@ -111,6 +111,14 @@ class Tick:
     """May go without words where there is little room."""
 
 
+class Placed(NamedTuple):
+    """A bar in its row, and where it leads."""
+
+    y: int
+    href: str
+    bar: Bar
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
     """One scope's events, with its name above them."""
@@ -119,7 +127,7 @@ class Lane:
     href: str
     y: int
     height: int
-    bars: tuple[Bar, ...]
+    bars: tuple[Placed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +165,12 @@ def build(
         if drawn is not None:
             by_scope.setdefault(record.scope_id, []).append(drawn)
     shown = sum(len(bars) for bars in by_scope.values())
-    rows = {scope: _rows(bars, view) for scope, bars in sorted(by_scope.items())}
-    is_crowded = sum(map(len, rows.values())) > CROWDED
-    if is_crowded:
-        rows = {
-            scope: packed([one for row in laid for one in row], has_words=False)
-            for scope, laid in rows.items()
-        }
+    # So many lanes are crowded whatever is in them: no need to look for room for words.
+    is_crowded = len(by_scope) > CROWDED
+    rows = _laid(by_scope, view, has_words=not is_crowded)
+    if not is_crowded and sum(map(len, rows.values())) > CROWDED:
+        is_crowded = True
+        rows = _laid(by_scope, view, has_words=False)
     lanes = _lanes(rows, is_crowded=is_crowded, view=view, path=path)
     return Timeline(
         window=window,
@@ -227,10 +234,17 @@ def _window(span: timedelta, *, now: datetime, at: datetime | None) -> Window:
     return Window(start=start - (start - _EARLIEST) % step, span=span)
 
 
-def _rows(bars: list[Bar], view: View) -> tuple[Row, ...]:
-    rows = packed(bars)
-    # Whoever looks at one scope wants to see each of its events.
-    return rows if len(rows) <= MOST_ROWS or view.scope is not None else packed(merged(bars))
+def _laid(
+    by_scope: Mapping[ScopeId, list[Bar]], view: View, *, has_words: bool
+) -> dict[ScopeId, tuple[Row, ...]]:
+    laid = {}
+    for scope, bars in sorted(by_scope.items()):
+        rows = packed(bars, has_words=has_words)
+        # Whoever looks at one scope wants to see each of its events.
+        if len(rows) > MOST_ROWS and view.scope is None:
+            rows = packed(merged(bars), has_words=has_words)
+        laid[scope] = rows
+    return laid
 
 
 def _lanes(
@@ -251,11 +265,11 @@ def _lanes(
                 y=y,
                 height=height,
                 bars=tuple(
-                    replace(
+                    # Bars drawn as one lead to the scope, where each is drawn for itself.
+                    Placed(
+                        y + heading + number * row_height,
+                        f"/events/{one.events[0]}" if len(one.events) == 1 else href,
                         one,
-                        y=y + heading + number * row_height,
-                        # Bars drawn as one lead to the scope, where each is drawn for itself.
-                        href=f"/events/{one.events[0]}" if len(one.events) == 1 else href,
                     )
                     for number, row in enumerate(laid)
                     for one in row

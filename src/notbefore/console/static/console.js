@@ -201,7 +201,7 @@ function pointAt(bar) {
   if (bar === null) {
     return;
   }
-  details.textContent = bar.dataset.details;
+  details.textContent = bar.getAttribute("aria-label");
   const around = section.getBoundingClientRect();
   const box = bar.getBoundingClientRect();
   const left = Math.max(0, box.left - around.left);
