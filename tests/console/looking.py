@@ -22,17 +22,19 @@ from notbefore.core.model import Actor
 from notbefore.metadata.responses import render
 from notbefore.service.ports import Caller
 from notbefore.settings import SETTINGS, Mode, Resolved, Settings
-from notbefore.storage.memory import MemoryStore
 from notbefore.writer import engine_parts, make_services, new_event_id, new_operation_id
 from tests.builders import NOON
-from tests.control.steering import FLEET
+from tests.control.steering import FLEET, Breakable
 
 
 class Looking:
     """A browser without eyes: pages as text, forms as fields."""
 
-    def __init__(self, application: Application, http: httpx2.AsyncClient) -> None:
+    def __init__(
+        self, application: Application, store: Breakable, http: httpx2.AsyncClient
+    ) -> None:
         self.application = application
+        self.store = store
         self.http = http
 
     async def see(self, path: str, status: int = 200) -> str:
@@ -113,7 +115,7 @@ async def looking(
     )
     settings = resolved.settings
     clock = clock or VirtualClock(NOON, speed=0)
-    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=settings.rules()))
+    store = Breakable(clock, next_wake=partial(lifecycle.next_wake, rules=settings.rules()))
     application = Application(store, clock, render=render, **engine_parts(settings))
     async with application, clock:
         plan = parse(FLEET if fleet is None else fleet)
@@ -140,4 +142,4 @@ async def looking(
         async with httpx2.AsyncClient(
             transport=transport, base_url="http://127.0.0.1:8170"
         ) as http:
-            yield Looking(application, http)
+            yield Looking(application, store, http)

@@ -122,3 +122,16 @@ async def test_no_page_names_another_host(console: Looking) -> None:
 
         assert "https://" not in page
         assert page.count("http://") == page.count("http://127.0.0.1:8169")
+
+
+async def test_a_store_that_is_down_is_said_on_a_page_and_nothing_has_changed(
+    console: Looking,
+) -> None:
+    console.store.is_down = True
+    looked = await console.see("/", 503)
+    sent = await console.send("/do/restart", vm="web", step="send")
+    console.store.is_down = False
+
+    assert "the disk is full; nothing has changed" in text_of(looked).lower()
+    assert sent.status_code == 503
+    assert await console.events() == []

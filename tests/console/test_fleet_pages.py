@@ -1,6 +1,6 @@
 """The fleet as people look at it: domains as a grid, activation, one VM as it sees itself."""
 
-from time import perf_counter
+from time import process_time
 
 from notbefore.console.fleet_pages import grid
 from notbefore.core.ids import HostName, ResourceName
@@ -75,12 +75,18 @@ async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Loo
     assert "Nothing is named like that" in none
 
 
-async def test_ten_thousand_vms_are_looked_at_within_a_second() -> None:
+async def test_ten_thousand_vms_and_six_hundred_events_are_shown_within_a_second() -> None:
     sets = [{"name": f"set-{number:03}", "capacity": 50} for number in range(200)]
     async with looking(fleet={"scale_sets": sets}) as console:
-        for path in ("/", "/fleet", "/fleet?page=4", "/do/schedule", "/sets", "/vms/set-150_7"):
-            began = perf_counter()
+        await console.switch_on(*(f"set-{number:03}_0" for number in range(200)))
+        for instance in range(3):
+            names = " ".join(f"set-{number:03}_{instance}" for number in range(200))
+            await console.send("/do/schedule", type="Reboot", vms=names, step="send")
+        for path in ("/", "/fleet", "/fleet?page=4", "/do/schedule", "/sets", "/vms/set-150_1"):
+            began = process_time()
             await console.see(path)
-            took = perf_counter() - began
+            took = process_time() - began
 
+            # Of the processor, not of the clock on the wall: others use the machine as well.
             assert took < 1, f"{path} took {took:.2f} s"
+        assert "Open 600" in text_of(await console.see("/"))

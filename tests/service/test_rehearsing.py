@@ -1,10 +1,22 @@
 """Rehearsals: what would happen is told, and nothing has happened."""
 
+import ipaddress
+from functools import partial
+from pathlib import Path
+
+from notbefore.clock import VirtualClock
+from notbefore.control.fleet_wire import parse
+from notbefore.core import lifecycle
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, EventSource, EventStatus, EventType
+from notbefore.core.rules import Rules
+from notbefore.service.deciding import Decider
+from notbefore.service.fleet import Fleet
 from notbefore.service.ports import EventFilter, HistoryFilter, Snapshot
+from notbefore.service.reading import Reading
 from notbefore.service.scheduling import Request, Scheduling
-from tests.builders import event_id
+from notbefore.storage.sqlite import SqliteStore
+from tests.builders import NOON, event_id
 from tests.control.steering import steering
 
 ME = Actor(name="tester")
@@ -39,3 +51,29 @@ def _scope(name: str, snapshot: Snapshot) -> ScopeId:
     binding = snapshot.binding(name)
     assert binding is not None
     return binding.scope_id
+
+
+async def test_a_rehearsal_leaves_no_trace_on_disk_either(tmp_path: Path) -> None:
+    clock = VirtualClock(NOON, speed=0)
+    rules = Rules()
+    next_wake = partial(lifecycle.next_wake, rules=rules)
+    async with SqliteStore(tmp_path / "notbefore.db", clock, next_wake=next_wake) as store:
+        decider = Decider(store)
+        fleet = Fleet(decider, Reading(decider, clock), ipaddress.ip_network("10.1.0.0/16"))
+        await fleet.apply(parse({"vms": [{"name": "web"}]}), by=ME)
+        before = await decider.ask(lambda s: (s.load(_scope("web", s)), s.history(HistoryFilter())))
+
+        [record] = await Scheduling(decider.rehearsal(), rules, lambda: event_id(77)).schedule(
+            Request(
+                type=EventType.FREEZE,
+                resources=(ResourceName("web"),),
+                source=EventSource.PLATFORM,
+            ),
+            by=ME,
+        )
+
+        after = await decider.ask(lambda s: (s.load(_scope("web", s)), s.history(HistoryFilter())))
+        # Nobody reads this scope's document, so there would be no notice.
+        assert record.event.status is EventStatus.STARTED
+        assert after == before
+        assert await decider.ask(lambda s: s.event(record.event.id)) is None

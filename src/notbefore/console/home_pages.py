@@ -43,7 +43,6 @@ async def show_home(desk: Desk, request: Request) -> Response:
         open_count=sum(seen.census.events.values()),
         over=_lately(seen),
         first_vm=first,
-        metadata_url=desk.services.metadata_url,
     )
 
 
