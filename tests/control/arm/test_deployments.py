@@ -7,6 +7,7 @@ import pytest
 
 from notbefore.control.arm import deployments
 from notbefore.service.ports import HistoryFilter, HistoryRow
+from tests.builders import MINUTE
 from tests.control.arm.asking import ROOT
 from tests.control.arm.emulator import COMPUTE, GROUP, Emulator, emulator
 
@@ -252,6 +253,22 @@ async def test_a_bad_value_is_told_by_the_operation_and_nothing_is_made(
     assert (shown["provisioningState"], shown["error"]) == ("Failed", status["error"])
     assert (await arm.good("GET", f"{GROUP}/resources"))["value"] == []
     assert await _history(arm) == before
+
+
+async def test_a_deployment_that_makes_a_set_smaller_waits_for_the_vms_that_go(
+    arm: Emulator,
+) -> None:
+    await arm.begin("PUT", ONE, deployment(VNET, scale_set()))
+    await arm.read("u1_0")
+    smaller = {**scale_set(), "sku": {"name": "Standard_D2s_v5", "capacity": 1}}
+
+    operation = await arm.begin("PUT", ONE, deployment(VNET, smaller))
+
+    assert await arm.status(operation) == "InProgress"
+    await arm.approve("u1_0", *await arm.read("u1_0"))
+    await arm.step(10 * MINUTE)
+    assert await arm.status(operation) == "Succeeded"
+    assert (await arm.good("GET", SET))["sku"]["capacity"] == 1
 
 
 async def test_a_failed_deployment_may_be_sent_again(arm: Emulator) -> None:

@@ -20,6 +20,7 @@ from notbefore.control.arm.kept import Kind
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.services import ArmServices
 from notbefore.control.arm.templates import Planned
+from notbefore.core.ids import EventId
 from notbefore.service import inventory
 from notbefore.service.ports import Transaction
 from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
@@ -34,6 +35,8 @@ class Made:
     paths: list[str] = field(default_factory=list)
     by_name: dict[str, Callable[[], Json]] = field(default_factory=dict)
     """By all that they can be called, in folded letters."""
+    event_ids: list[EventId] = field(default_factory=list)
+    """What making them waits for: a set that gets smaller gives its VMs notice."""
 
     def get(self, name: str) -> Mapping[str, Any] | None:
         show = self.by_name.get(name.casefold())
@@ -46,7 +49,7 @@ def make(tx: Transaction, services: ArmServices, asked: Asked, planned: list[Pla
     subscription, group = asked.path["subscription"], asked.path["group"]
     for each in planned:
         version = each.api_version or asked.api_version
-        show = _make(tx, services, replace(asked, api_version=version), each)
+        show = _make(tx, services, replace(asked, api_version=version), each, made.event_ids)
         made.paths.append(each.path(subscription, group))
         for name in each.names(subscription, group):
             made.by_name[name] = show
@@ -54,12 +57,22 @@ def make(tx: Transaction, services: ArmServices, asked: Asked, planned: list[Pla
 
 
 def _make(
-    tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
+    tx: Transaction,
+    services: ArmServices,
+    asked: Asked,
+    planned: Planned,
+    event_ids: list[EventId],
 ) -> Callable[[], Json]:
-    """How to show what was made."""
+    """How to show what was made. Adds the events it causes."""
     type_ = planned.type.casefold()
     if type_ == SCALE_SETS.casefold():
-        return _scale_set(tx, services, asked, planned)
+        id_ = _id(asked, SCALE_SETS, planned.name)
+        version = asked.api_version
+        _, outcome = scale_sets.put_in(
+            tx, services, id_, planned.body, api_version=version, by=asked.by
+        )
+        event_ids += outcome.event_ids
+        return lambda: scale_set_views.show_set(scale_sets.find(tx, id_))
     if type_ == MACHINES.casefold():
         return _machine(tx, services, asked, planned)
     if type_ == AVAILABILITY_SETS.casefold():
@@ -82,14 +95,6 @@ def _make(
         f"The resource '{planned.name[:100]}' is of type '{planned.type[:200]}', which this server"
         f" does not have. It has {', '.join(_served())}.",
     )
-
-
-def _scale_set(
-    tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
-) -> Callable[[], Json]:
-    id_ = _id(asked, SCALE_SETS, planned.name)
-    scale_sets.put_in(tx, services, id_, planned.body, api_version=asked.api_version, by=asked.by)
-    return lambda: scale_set_views.show_set(scale_sets.find(tx, id_))
 
 
 def _machine(

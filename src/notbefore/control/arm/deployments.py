@@ -102,7 +102,8 @@ def _deploy(
         "outputs": reading.template.outputs(made.get),
         "outputResources": [{"id": path} for path in made.paths],
     }
-    record = operations.open_(tx, _id(asked).path, "deploy", (), means=services.means)
+    event_ids = tuple(made.event_ids)
+    record = operations.open_(tx, _id(asked).path, "deploy", event_ids, means=services.means)
     return _keep(tx, asked, document, record)
 
 
