@@ -201,3 +201,20 @@ async def test_what_is_being_typed_survives_a_change(server: Server, window: Ope
 
     await expect(ann.page.locator("#timeline .bar")).to_have_count(1)
     assert await ann.page.input_value("#speed") == "12"
+
+
+async def test_a_form_is_not_fetched_again_for_every_event(
+    server: Server, window: OpenWindow
+) -> None:
+    server.get(OF_WEB)
+    ann, bob = await window("/do/schedule"), await window("/")
+    await ann.is_live()
+    await bob.is_live()
+    fetched: list[str] = []
+    ann.page.on("request", lambda request: fetched.append(request.url))
+
+    server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["web"]})
+
+    await expect(bob.page.locator("#timeline .bar")).to_have_count(1)
+    await expect(ann.page.locator("#announcer")).to_have_text("Freeze of web: scheduled")
+    assert [url for url in fetched if "/do/" in url] == []

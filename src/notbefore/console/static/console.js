@@ -69,7 +69,7 @@ function tick() {
     setText(element, distance(Date.parse(element.dataset.until) - at));
   }
   moveNowLine(at);
-  if (clock.speed > 0 && performance.now() - refreshed > STALE) {
+  if (clock.speed > 0 && performance.now() - refreshed > STALE && showsEvents()) {
     refreshSoon();
   }
 }
@@ -127,11 +127,13 @@ function refreshSoon(settle = SETTLE) {
   }
 }
 
+// A form shows nothing but the clock of what changes, and the clock is looked at by itself.
+function showsEvents() {
+  return document.querySelector("[data-live][id]:not(#clock)") !== null;
+}
+
 async function refresh() {
   planned = null;
-  if (document.querySelector("[data-live][id]") === null) {
-    return;
-  }
   isFetching = true;
   try {
     const address = location.href;
@@ -309,7 +311,9 @@ function hear({ name, content }) {
   } else if (content?.event) {
     announce(`${content.event.type} of ${content.event.resources.join(", ")}: ${name}`);
   }
-  refreshSoon();
+  if (showsEvents()) {
+    refreshSoon();
+  }
 }
 
 function announce(words) {
