@@ -1,8 +1,11 @@
 """Every page: for everybody, at any width, and safe from what people call their VMs."""
 
+import contextlib
 import functools
+import json
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -156,6 +159,30 @@ async def _shows(window: Window, place: str, words: str) -> None:
     await expect(window.page.locator(place)).to_contain_text(words)
     assert await window.page.evaluate("window.breached") is None
     assert await window.page.locator("main script, main img").count() == 0
+
+
+async def test_names_and_reasons_that_people_give_are_text_in_history(
+    server: Server, window: OpenWindow
+) -> None:
+    """S13: whoever steers the server may call themselves anything."""
+    name = "<img src=x onerror='window.breached=true'>"
+    reason = DESCRIPTIONS["markup"]
+    server.get(OF_WEB)
+    [event] = server.call("POST", "/v1/events", {"type": "Reboot", "resources": ["web"]})["events"]
+    ann = await window(f"/events/{event['event_id']}")
+    await ann.is_live()
+
+    connection = HTTPConnection(server.control, timeout=60)
+    with contextlib.closing(connection):
+        path = f"/v1/events/{event['event_id']}/cancel"
+        connection.request(
+            "POST", path, json.dumps({"reason": reason}), {"X-NotBefore-Actor": name}
+        )
+        assert connection.getresponse().status == 200
+
+    await _shows(ann, "main", reason)
+    await ann.open("/history")
+    await _shows(ann, "main", name)
 
 
 async def test_what_is_typed_into_a_form_comes_back_as_text(window: OpenWindow) -> None:
