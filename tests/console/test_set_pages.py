@@ -108,3 +108,17 @@ async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: L
     assert "api shop 2 Uniform all up to date" in page
     assert "none shop 0" in page
     assert "shop shop 1 and 1 leaving Uniform 2 to be brought to it" in page
+
+
+async def test_scaling_in_tells_who_goes_and_when_before_it_is_saved(console: Looking) -> None:
+    where = re.sub(r"&done=.*", "", await _create(console, capacity="3"))
+    await console.switch_on("shop_0")
+
+    fewer = await console.send(where, capacity="1", notified="on", delay="10", step="preview")
+    more = await console.send(where, capacity="5", notified="on", delay="10", step="preview")
+
+    assert "Terminate shop_2 in vmss/shop/0" in text_of(fewer.text)
+    assert "(in 10m) if none does" in text_of(fewer.text)
+    assert "2 instances are made at once" in text_of(more.text)
+    assert await console.events() == []
+    assert "3 instances" in text_of(await console.see(where))

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from notbefore.console.deed_forms import MOST_INSTANCES, read_set_id
 from notbefore.console.desk import REFUSED, Desk, mistakes, see
+from notbefore.console.foretelling import Foretold, foretell
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
 from notbefore.console.set_listing import summaries
@@ -100,9 +101,13 @@ async def send_edit(desk: Desk, request: Request) -> Response:
             is_notified=_is_notified(form),
             terminate_notice=_delay(form),
         )
+        if form.text("step") == "preview":
+            records = await desk.services.rehearsed.change_set(view.id, wish, by=actor(request))
+            now = desk.services.timekeeping.show().now
+            return _edit(desk, request, view, form, foretold=foretell(records, now=now))
         await desk.services.deeds.change_set(view.id, wish, by=actor(request))
     except REFUSED as refusal:
-        return _edit(desk, request, view, form, mistakes(refusal, _FIELDS))
+        return _edit(desk, request, view, form, errors=mistakes(refusal, _FIELDS))
     return _saved(view.id, "saved")
 
 
@@ -118,7 +123,9 @@ def _edit(
     request: Request,
     view: ScaleSetView,
     form: Form,
+    *,
     errors: dict[str, str] | None = None,
+    foretold: list[Foretold] | None = None,
 ) -> Response:
     return desk.page(
         request,
@@ -128,6 +135,8 @@ def _edit(
         behind=_behind(view),
         form=form,
         errors=errors or {},
+        foretold=foretold,
+        more=_more(view, form),
         delays=_DELAYS,
     )
 
@@ -151,6 +160,13 @@ def _as_it_is(desk: Desk, view: ScaleSetView) -> Form:
             ("delay", str((notice or DEFAULT_TERMINATE) // _MINUTE)),
         ]
     )
+
+
+def _more(view: ScaleSetView, form: Form) -> int:
+    """How many instances saving would make."""
+    wanted = form.text("capacity")
+    is_number = wanted.isascii() and wanted.isdecimal() and len(wanted) < len("10000")
+    return max(0, int(wanted) - len(view.staying)) if is_number else 0
 
 
 def _saved(id_: ResourceId, done: str) -> Response:
