@@ -1,6 +1,6 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv az run test check fmt bench bench-smoke docs mutants constraints clean FORCE
+.PHONY: help venv az run test check fmt bench bench-smoke docs mutants screenshots constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -63,6 +63,9 @@ bench-smoke: .venv/.dev ## see in half a minute that no figure has collapsed
 
 docs: .venv/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+screenshots: .venv/.dev ## take the pictures of the console anew, light and dark
+	$(BIN)/python -m tools.screenshots
 
 mutants: .venv/.dev ## prove that the tests catch small wrong edits
 	$(BIN)/python -m tools.mutants $(ARGS)
