@@ -14,7 +14,12 @@ import msgspec
 
 from notbefore.agent.hooks import KINDS, HookSettings
 from notbefore.agent.rules import Rule
-from notbefore.agent.settings import AgentTable, DirectoryReadiness, KubernetesReadiness
+from notbefore.agent.settings import (
+    AgentTable,
+    DirectoryReadiness,
+    KubernetesReadiness,
+    NotBeforeReadiness,
+)
 from notbefore.durations import format_duration
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "agent.md"
@@ -48,9 +53,10 @@ def _parts() -> Iterator[str]:
     yield "### `[agent]`\n"
     yield _table(AgentTable)
     yield "A readiness is a table with a `kind`.\n"
-    for readiness in (DirectoryReadiness, KubernetesReadiness):
+    for readiness in (DirectoryReadiness, KubernetesReadiness, NotBeforeReadiness):
         yield f'`kind = "{readiness.__struct_config__.tag}"`: {_summary(readiness)}\n'
-        yield _table(readiness)
+        if msgspec.structs.fields(readiness):
+            yield _table(readiness)
     yield "### `[[rules]]`\n"
     yield "The first rule that matches is the one; a rule does not mind what it does not ask for.\n"
     yield _table(Rule)

@@ -23,6 +23,7 @@ from notbefore.agent.settings import (
     AgentTable,
     DirectoryReadiness,
     KubernetesReadiness,
+    NotBeforeReadiness,
     load,
     parse,
 )
@@ -37,6 +38,7 @@ STRUCTS: list[type[msgspec.Struct]] = [
     AgentTable,
     DirectoryReadiness,
     KubernetesReadiness,
+    NotBeforeReadiness,
     Rule,
     HookSettings,
     *KINDS.values(),

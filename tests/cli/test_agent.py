@@ -144,7 +144,7 @@ def test_an_agent_without_a_file_says_where_it_looked() -> None:
 
 
 def test_the_agent_needs_no_package_that_serves() -> None:
-    modules = "running", "rehearsal", "hooks", "readiness_kubernetes"
+    modules = "running", "rehearsal", "hooks", "readiness_kubernetes", "readiness_notbefore"
     served = "cryptography jwt prometheus_client psycopg starlette uvicorn uvloop httptools"
     code = (
         f"import sys; sys.modules |= dict.fromkeys({served.split()});"

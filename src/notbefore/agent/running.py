@@ -21,7 +21,13 @@ from notbefore.agent.readiness import Readiness
 from notbefore.agent.readiness_directory import DirectoryOfReports
 from notbefore.agent.reporting import Reporter
 from notbefore.agent.runner import Runner
-from notbefore.agent.settings import AgentSettings, DirectoryReadiness, KubernetesReadiness
+from notbefore.agent.settings import (
+    AgentSettings,
+    AnyReadiness,
+    DirectoryReadiness,
+    KubernetesReadiness,
+    NotBeforeReadiness,
+)
 from notbefore.agent.status_wire import AgentStatus
 from notbefore.agent.timing import ServiceTime
 from notbefore.agent.visible import Listener, ListenError, Views
@@ -89,7 +95,11 @@ def make_hooks(settings: AgentSettings) -> dict[str, Hook]:
 async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
     table = settings.agent
     client = AsyncScheduledEvents(settings.endpoint, resource=settings.resource)
-    readiness = None if table.readiness is None else open_readiness(table.readiness)
+    readiness = (
+        None
+        if table.readiness is None
+        else open_readiness(table.readiness, endpoint=lambda: client.contact().endpoint)
+    )
     front = _Front(client, now=ServiceTime(client.contact).now)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(sole_agent(table.state))
@@ -105,6 +115,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
             me=settings.resource or await front.own_name(),
             journal=journal,
             hooks=make_hooks(settings),
+            targets={name: hook.targets for name, hook in settings.hooks.items()},
             approve=client.approve,
             now=now,
             tally=front.tally,
@@ -129,7 +140,8 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
         await runner.run()
 
 
-def open_readiness(settings: DirectoryReadiness | KubernetesReadiness) -> Readiness:
+def open_readiness(settings: AnyReadiness, *, endpoint: Callable[[], str | None]) -> Readiness:
+    """`endpoint` is where the VM's metadata is; None while that is not known."""
     match settings:
         case DirectoryReadiness(path=path):
             return DirectoryOfReports(path)
@@ -142,6 +154,10 @@ def open_readiness(settings: DirectoryReadiness | KubernetesReadiness) -> Readin
                 namespace=settings.namespace,
                 credentials=settings.credentials,
             )
+        case NotBeforeReadiness():
+            from notbefore.agent.readiness_notbefore import ServedReports  # noqa: PLC0415 - as above
+
+            return ServedReports(endpoint)
 
 
 class _Front:

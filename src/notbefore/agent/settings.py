@@ -117,6 +117,13 @@ class KubernetesReadiness(Readiness, frozen=True, kw_only=True, tag="kubernetes"
             check_url(self.server)
 
 
+class NotBeforeReadiness(Readiness, frozen=True, kw_only=True, tag="notbefore"):
+    """The NotBefore server that the events come from; Azure has no such thing."""
+
+
+AnyReadiness = DirectoryReadiness | KubernetesReadiness | NotBeforeReadiness
+
+
 class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """The table `[agent]`."""
 
@@ -156,7 +163,7 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = timedelta(minutes=2)
     readiness: Annotated[
-        DirectoryReadiness | KubernetesReadiness | None,
+        AnyReadiness | None,
         Meta(description='Where agents tell that they are ready; needed for `"all-ready"`.'),
     ] = None
     log_level: Annotated[LogLevel, Meta(description="The least severe line to log.")] = (

@@ -12,8 +12,13 @@ import msgspec
 from notbefore.agent.hooks import KINDS
 from notbefore.agent.readiness import ReadinessError
 from notbefore.agent.running import open_readiness
-from notbefore.agent.settings import AgentSettings, DirectoryReadiness, KubernetesReadiness
-from notbefore.cli.agent_naming import own_name
+from notbefore.agent.settings import (
+    AgentSettings,
+    DirectoryReadiness,
+    KubernetesReadiness,
+    NotBeforeReadiness,
+)
+from notbefore.cli.agent_naming import found_endpoint, own_name
 from notbefore.client import ScheduledEventsError
 
 PATIENCE: Final = timedelta(seconds=15)
@@ -35,6 +40,8 @@ async def check_targets(settings: AgentSettings, *, patience: timedelta = PATIEN
     readiness = settings.agent.readiness
     if isinstance(readiness, DirectoryReadiness):
         wanted.append(("agent.readiness", "directory", lambda: _shared(readiness.path)))
+    elif isinstance(readiness, NotBeforeReadiness):
+        wanted.append(("agent.readiness", "notbefore", lambda: _served(settings)))
     elif readiness is not None:
         wanted.append(("agent.readiness", "kubernetes", lambda: _leases(readiness)))
     for name, hook in settings.hooks.items():
@@ -79,8 +86,20 @@ async def _shared(path: Path) -> list[str]:
 async def _leases(settings: KubernetesReadiness) -> list[str]:
     try:
         # Of no event: whether leases can be read at all is what is asked.
-        await open_readiness(settings).reports("check")
+        await open_readiness(settings, endpoint=lambda: None).reports("check")
     except ReadinessError as error:
+        return [str(error)]
+    return []
+
+
+async def _served(settings: AgentSettings) -> list[str]:
+    # Its library takes its time, and most files have no use for it.
+    from notbefore.agent.readiness_notbefore import ServedReports
+
+    try:
+        endpoint = await found_endpoint(settings)
+        await ServedReports(lambda: endpoint).check()
+    except (ScheduledEventsError, ReadinessError) as error:
         return [str(error)]
     return []
 
