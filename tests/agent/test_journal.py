@@ -1,5 +1,6 @@
 """The journal keeps every fact through crashes, and nothing that was never true."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -99,6 +100,23 @@ def test_what_cannot_be_opened_is_said_to_be_so(tmp_path: Path) -> None:
 
     with pytest.raises(JournalError, match="can't open"), Journal(tmp_path / "file" / "journal"):
         pass
+
+
+def test_a_journal_that_cannot_be_written_anew_is_left_as_it_is(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S17: a full disk takes a part of what it is given. Lost facts are hooks that run twice."""
+    with Journal(path) as journal:
+        journal.write(PLANNED)
+    before = path.read_bytes() + b"cut sh"
+    path.write_bytes(before)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, content: write(file, content[:7]))
+
+    with pytest.raises(JournalError, match="the disk is full"), Journal(path):
+        pass
+
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(("later", "remembered"), [(KEPT, True), (2 * KEPT, False)])

@@ -128,6 +128,8 @@ class Journal:
             self._progress = _fold(facts)
             self._compact(facts)
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            # A new file is lost with its facts if the disk does not know its name.
+            _flush_names(self._path.parent)
         except OSError as error:
             raise JournalError(f"can't open the journal {self._path}: {error.strerror}") from error
         return self
@@ -184,16 +186,22 @@ class Journal:
         beside = self._path.with_suffix(".new")
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.write(file, kept)
+            written = os.write(file, kept)
             os.fsync(file)
         finally:
             os.close(file)
+        if written != len(kept):
+            # Facts that are lost are hooks that run twice: the old file stays.
+            raise JournalError(f"can't write the journal {self._path}: the disk is full")
         beside.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+
+
+def _flush_names(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _fold(facts: Iterable[AnyFact]) -> dict[str, Progress]:
