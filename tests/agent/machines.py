@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ from notbefore.agent.attending import Duties
 from notbefore.agent.hook import Hook
 from notbefore.agent.journal import Journal
 from notbefore.agent.metrics import Tally
-from notbefore.agent.model import Plan, Progress
+from notbefore.agent.model import Plan, Progress, Sighting
 from notbefore.agent.readiness import Readiness
 from notbefore.agent.reporting import Reporter
 from notbefore.agent.runner import Runner
@@ -28,7 +28,9 @@ class Machine:
     def __init__(self, folder: Path, plan: Plan = PLAN) -> None:
         self.folder = folder
         self.plan = plan
+        self.plan_for: Callable[[Sighting], Plan] = lambda _: self.plan
         self.hooks: dict[str, StubHook] = {"drain": StubHook(), "check": StubHook()}
+        self.targets: dict[str, frozenset[str]] = {}
         self.readiness: Readiness | None = None
         self.progress: Mapping[str, Progress] = {}
         self.reporter: Reporter | None = None
@@ -45,10 +47,11 @@ class Machine:
                 approve=client.approve,
                 now=lambda: NOON,
                 tally=Tally(),
+                targets=self.targets,
                 readiness=self.readiness,
                 ready_timeout=MINUTE,
             )
-            runner = Runner(client, duties, plan_for=lambda _: self.plan, poll=SECOND, boot=boot)
+            runner = Runner(client, duties, plan_for=self.plan_for, poll=SECOND, boot=boot)
             self.reporter = Reporter(
                 runner=runner,
                 duties=duties,

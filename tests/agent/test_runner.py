@@ -10,7 +10,7 @@ import pytest
 
 from notbefore.agent.attending import Duties
 from notbefore.agent.hook import Call, Hook
-from notbefore.agent.journal import Began, Journal, JournalError, Planned
+from notbefore.agent.journal import Began, Ended, Gone, Journal, JournalError, Planned
 from notbefore.agent.metrics import Tally
 from notbefore.agent.model import HookOutcome, Leader, Phase, Progress, Turn, Verdict
 from notbefore.agent.readiness import ReadinessError, Report, Standing
@@ -51,6 +51,11 @@ def is_approved(machine: Machine) -> bool:
 def is_finished(machine: Machine) -> bool:
     progress = machine.at()
     return progress is not None and progress.is_finished
+
+
+def warnings_of(machine: Machine) -> list[str]:
+    assert machine.reporter is not None
+    return list(machine.reporter.status().warnings)
 
 
 async def test_an_event_is_prepared_for_approved_and_put_back_from(machine: Machine) -> None:
@@ -197,9 +202,77 @@ async def test_an_event_that_comes_back_after_it_was_gone_is_left_alone(machine:
         client.tell(ChangeKind.APPEARED, an_event(EVENT.upper()))
         client.tell(ChangeKind.APPEARED, an_event("B"))
         await until(lambda: (p := machine.at("b")) and p.approved)
+        shown = warnings_of(machine)
+        client.tell(ChangeKind.GONE, an_event())
+        await until(lambda: not warnings_of(machine))
 
+    assert shown == [f"event {EVENT} is shown again after it was gone: nothing is done about it"]
     assert machine.hooks["drain"].phases.count(Phase.UNDO) == 1
     assert len(machine.progress) == 2
+
+
+async def test_an_event_that_came_back_is_shown_also_after_a_restart(machine: Machine) -> None:
+    async with machine.running(StubClient(a_document(an_event()))):
+        await until(lambda: is_approved(machine))
+    async with machine.running(StubClient(a_document())):
+        await until(lambda: is_finished(machine))
+
+    async with machine.running(StubClient(a_document(an_event()))):
+        await until(lambda: warnings_of(machine))
+
+
+async def test_what_was_not_put_back_is_told_at_every_start(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """I30: the undo had begun when the agent died, and won't run again."""
+    undo = Turn(Phase.UNDO, "drain")
+    with Journal(machine.folder / "journal") as journal:
+        journal.write(Planned(event_id=KEY, at=NOON, sighting=a_sighting(), plan=PLAN))
+        prepared = HookOutcome(verdict=Verdict.DONE)
+        turn = Turn(Phase.PREPARE, "drain")
+        journal.write(Ended(event_id=KEY, at=NOON, turn=turn, outcome=prepared))
+        journal.write(Gone(event_id=KEY, at=NOON))
+        journal.write(Began(event_id=KEY, at=NOON, turn=undo))
+    told = []
+    for _ in range(2):
+        async with machine.running(StubClient(a_document())):
+            await until(lambda: is_finished(machine) and caplog.records)
+            told.append([getattr(r, "steps", []) for r in caplog.records if r.levelname == "ERROR"])
+            warnings = warnings_of(machine)
+        caplog.clear()
+
+    assert told == [[["drain"]], [["drain"]]]
+    assert warnings == [
+        f"event {EVENT} is over, and what step 'drain' changed was not put back",
+    ]
+    assert machine.hooks["drain"].calls == []
+
+
+async def test_a_prepare_hook_is_ended_when_its_event_is_canceled(machine: Machine) -> None:
+    async def waits(call: Call) -> None:
+        if call.phase is Phase.PREPARE:
+            call.keep({"state": "ready"})
+            await asyncio.Event().wait()
+
+    machine.hooks["drain"] = hook = StubHook(does=waits)
+    client = StubClient(a_document(an_event()))
+    async with machine.running(client):
+        await until(lambda: hook.calls)
+        # News of another kind does not end it.
+        client.tell(ChangeKind.CHANGED, an_event(not_before=NOON + 16 * MINUTE))
+        await until(lambda: (p := machine.at()) and p.sighting.not_before == NOON + 16 * MINUTE)
+        assert hook.phases == [Phase.PREPARE]
+        client.tell(ChangeKind.GONE, an_event())
+        await until(lambda: is_finished(machine))
+
+    progress = machine.at()
+    assert progress is not None
+    outcome = progress.outcomes[Turn(Phase.PREPARE, "drain")]
+    assert outcome.verdict is Verdict.INTERRUPTED
+    assert outcome.detail == "ended, because the event was gone"
+    assert hook.phases == [Phase.PREPARE, Phase.UNDO]
+    assert hook.calls[1].notes == {"state": "ready"}
+    assert client.approved == []
 
 
 async def test_an_approval_that_is_not_taken_is_sent_again(
@@ -283,6 +356,36 @@ async def test_a_step_is_undone_once_no_event_needs_it_any_more(machine: Machine
         client.tell(ChangeKind.GONE, an_event("B"))
         await until(lambda: hook.phases.count(Phase.UNDO) == 2)
         await until(lambda: not runner.attendances)
+
+
+async def test_what_two_hooks_change_is_put_back_once_neither_event_needs_it(
+    machine: Machine,
+) -> None:
+    """The second has found the server drained, and would leave it so."""
+    together = 0
+
+    async def counts(_: Call) -> None:
+        nonlocal together
+        together += 1
+        assert together == 1
+        await asyncio.sleep(0)
+        together -= 1
+
+    plans = {EVENT: a_plan(a_step("drain", has_undo=True)), "B": a_plan(a_step("leave"))}
+    machine.hooks = {name: StubHook(does=counts) for name in ("drain", "leave")}
+    machine.targets = dict.fromkeys(machine.hooks, frozenset({"web/app"}))
+    machine.plan_for = lambda sighting: plans[sighting.event_id]
+    client = StubClient(a_document(an_event(), an_event("B")))
+    async with machine.running(client) as runner:
+        await until(lambda: len(client.approved) == 2)
+        client.tell(ChangeKind.GONE, an_event())
+        await until(lambda: "event B to be over" in runner.attendances[KEY].waits_for)
+        assert machine.hooks["drain"].phases == [Phase.PREPARE]
+
+        client.tell(ChangeKind.GONE, an_event("B"))
+        await until(lambda: not runner.attendances)
+
+    assert machine.hooks["drain"].phases == [Phase.PREPARE, Phase.UNDO]
 
 
 async def test_a_hook_never_runs_for_two_events_at_once(machine: Machine) -> None:

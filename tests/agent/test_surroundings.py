@@ -89,7 +89,17 @@ def test_nothing_is_put_back_that_another_event_needs(
 ) -> None:
     events = {"mine": a_progress(is_gone=True), "other": other}
 
-    assert held_back_by("mine", turn, events) == (EVENT if is_held else None)
+    assert held_back_by("mine", turn, events, {}) == (EVENT if is_held else None)
+
+
+@pytest.mark.parametrize(("target", "is_held"), [("web/app", True), ("web/other", False)])
+def test_what_another_hook_has_found_drained_is_not_put_back_under_it(
+    target: str, is_held: bool
+) -> None:
+    events = {"mine": a_progress(is_gone=True), "other": a_progress(plan=a_plan(a_step("leave")))}
+    targets = {"drain": frozenset({"web/app"}), "leave": frozenset({target})}
+
+    assert held_back_by("mine", UNDO, events, targets) == (EVENT if is_held else None)
 
 
 # --- stages --------------------------------------------------------------------------------------

@@ -126,6 +126,17 @@ def test_the_metrics_count_hooks_events_and_the_time_left() -> None:
         assert lines[line] == 1, text
 
 
+def test_the_metrics_count_what_somebody_has_to_see_to() -> None:
+    event = msgspec.structs.replace(
+        an_event_status(), stage=Stage.FINISHED, not_put_back=("drain", "stop"), reappeared=True
+    )
+
+    lines = render(a_status(event), Tally(), age=None).splitlines()
+
+    assert "notbefore_agent_not_put_back 2" in lines
+    assert "notbefore_agent_events_reappeared 1" in lines
+
+
 def test_no_event_can_forge_a_line_of_the_metrics() -> None:
     """S14."""
     event = an_event_status('x"} 1\nforged 1', time_left="-5s")

@@ -38,7 +38,9 @@ def an_event(event_id: str = EVENT, *, stage: Stage = Stage.PREPARING) -> EventS
     )
 
 
-def a_status(*events: EventStatus, healthy: bool = True) -> AgentStatus:
+def a_status(
+    *events: EventStatus, healthy: bool = True, warnings: tuple[str, ...] = ()
+) -> AgentStatus:
     return AgentStatus(
         now=NOON,
         version="1",
@@ -48,6 +50,7 @@ def a_status(*events: EventStatus, healthy: bool = True) -> AgentStatus:
         healthy=healthy,
         ready=not events,
         why="" if healthy and not events else "it prepares for a Reboot",
+        warnings=warnings,
         document_at=NOON - MINUTE / 60,
         incarnation=4,
         events=events,
@@ -82,6 +85,6 @@ def answering(body: bytes, status: int = 200) -> Iterator[str]:
 
 
 @contextmanager
-def an_agent(*events: EventStatus) -> Iterator[str]:
-    with answering(msgspec.json.encode(a_status(*events))) as address:
+def an_agent(*events: EventStatus, warnings: tuple[str, ...] = ()) -> Iterator[str]:
+    with answering(msgspec.json.encode(a_status(*events, warnings=warnings))) as address:
         yield address

@@ -29,6 +29,16 @@ def test_status_tells_how_the_agent_is_and_what_it_does_about_open_events() -> N
     assert "0000000B Reboot finished" in every.stdout
 
 
+def test_status_shows_what_somebody_has_to_see_to_though_it_is_over() -> None:
+    over = an_event(stage=Stage.FINISHED)
+    left = msgspec.structs.replace(over, not_put_back=("drain",))
+    with an_agent(left, warnings=("drain was not put\nback",)) as address:
+        shown = invoke("agent", "status", "--agent", address).stdout.splitlines()
+
+    assert "Warning: drain was not put\ufffdback" in shown
+    assert any(line.startswith("0000000A Reboot finished") for line in shown)
+
+
 def test_an_agent_without_events_says_so() -> None:
     with an_agent() as address:
         result = invoke("agent", "status", "--agent", address)
@@ -102,6 +112,11 @@ def test_where_several_events_fit_they_are_listed() -> None:
         ),
         (msgspec.structs.replace(an_event(), rule=""), "rule         none: nothing is done"),
         (an_event(stage=Stage.RESTORING), "restarted    yes"),
+        (
+            msgspec.structs.replace(an_event(), not_put_back=("drain", "stop")),
+            "drain, stop: see to it by hand",
+        ),
+        (msgspec.structs.replace(an_event(), reappeared=True), "shown again  after it was gone"),
     ],
 )
 def test_explain_tells_why(event: EventStatus, told: str) -> None:

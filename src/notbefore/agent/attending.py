@@ -28,7 +28,7 @@ from notbefore.agent.journal import (
 )
 from notbefore.agent.metrics import Tally
 from notbefore.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
-from notbefore.agent.overlapping import held_back_by
+from notbefore.agent.overlapping import Targets, held_back_by, touched_by
 from notbefore.agent.plan import (
     Action,
     ApproveNow,
@@ -38,6 +38,7 @@ from notbefore.agent.plan import (
     Settle,
     Wait,
     next_action,
+    not_put_back,
     time_left,
 )
 from notbefore.agent.readiness import Readiness, ReadinessError
@@ -65,8 +66,10 @@ class Duties:
     readiness: Readiness | None = None
     """None where no rule asks for it."""
     ready_timeout: timedelta = timedelta(minutes=2)
+    targets: Targets = field(default_factory=dict)
+    """What hooks change, by their names."""
     locks: Mapping[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
-    """A hook never runs for two events at once."""
+    """A hook never runs for two events at once, and no two hooks on the same target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +149,7 @@ class Attendance:
                 journal.write(Finished(event_id=self.key, at=now()))
                 self.waits_for = ""
                 _log.info("event finished", extra={"event": self.progress.event_id})
+                tell_if_left_changed(self.progress)
 
     async def _wait(self, why: str, *, at_most: timedelta | None = None) -> None:
         if why != self.waits_for:
@@ -159,18 +163,25 @@ class Attendance:
 
     async def _take_turn(self, action: Run) -> None:
         turn = action.turn
-        other = held_back_by(self.key, turn, self._duties.journal.events)
+        other = self._held_back_by(turn)
         if other is not None:
             await self._wait(f"event {other} to be over, which needs {turn.step!r} as it is")
             return
-        lock = self._duties.locks[turn.step]
-        if lock.locked():
-            self.waits_for = f"step {turn.step!r}, which runs for another event"
-        async with lock:
-            # Time may have passed, and the event with it.
+        # In the same order by everybody, so that no two wait for each other.
+        touched = sorted(touched_by(turn.step, self._duties.targets))
+        locks = [self._duties.locks[target] for target in touched]
+        if any(lock.locked() for lock in locks):
+            self.waits_for = f"what step {turn.step!r} changes: a step of another event runs there"
+        async with contextlib.AsyncExitStack() as stack:
+            for lock in locks:
+                await stack.enter_async_context(lock)
+            # Time may have passed, and the event with it, or another may have come.
             now = self._next()
-            if isinstance(now, Run) and now.turn == turn:
+            if isinstance(now, Run) and now.turn == turn and self._held_back_by(turn) is None:
                 await self._run(now)
+
+    def _held_back_by(self, turn: Turn) -> str | None:
+        return held_back_by(self.key, turn, self._duties.journal.events, self._duties.targets)
 
     async def _run(self, action: Run) -> None:
         duties, turn = self._duties, action.turn
@@ -180,10 +191,32 @@ class Attendance:
         facts = {"event": self.progress.event_id, "phase": str(turn.phase), "step": turn.step}
         _log.info("hook runs", extra=facts | {"limit": format_duration(action.limit)})
         try:
-            outcome = await run_hook(duties.hooks.get(turn.step), self._call(action))
+            outcome = await self._as_long_as_needed(action)
         finally:
             self.running = None
         self._end(turn, outcome)
+
+    async def _as_long_as_needed(self, action: Run) -> HookOutcome:
+        """What came of the hook. A prepare is ended if its event goes: nobody needs it any more."""
+        began, hook = monotonic(), self._duties.hooks.get(action.turn.step)
+        run = asyncio.create_task(run_hook(hook, self._call(action)))
+        try:
+            while not run.done():
+                self._news.clear()
+                if action.turn.phase is Phase.PREPARE and self.progress.is_gone:
+                    break
+                news = asyncio.create_task(self._news.wait())
+                await asyncio.wait({run, news}, return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+        finally:
+            # Also where the agent is told to stop: no hook outlives it.
+            run.cancel()
+            await asyncio.wait({run})
+        if not run.cancelled():
+            return run.result()
+        detail = "ended, because the event was gone"
+        took = monotonic() - began
+        return HookOutcome(verdict=Verdict.INTERRUPTED, detail=detail, took=took)
 
     def _call(self, action: Run) -> Call:
         progress, duties, turn = self.progress, self._duties, action.turn
@@ -258,6 +291,12 @@ class Attendance:
 
 
 _LEVELS: Final = {Verdict.DONE: logging.INFO, Verdict.SKIPPED: logging.INFO}
+
+
+def tell_if_left_changed(progress: Progress) -> None:
+    """Said when it happens, and at each start of the agent: somebody has to see to it."""
+    if steps := not_put_back(progress):
+        _log.error("not put back", extra={"event": progress.event_id, "steps": list(steps)})
 
 
 async def run_hook(hook: Hook | None, call: Call) -> HookOutcome:

@@ -72,6 +72,18 @@ def _lines(status: AgentStatus, tally: Tally, age: timedelta | None) -> Iterator
         ],
     )
     yield from _metric(
+        "notbefore_agent_not_put_back",
+        "gauge",
+        "Steps whose undo has failed or was cut short, of events that are remembered.",
+        [({}, sum(len(event.not_put_back) for event in status.events))],
+    )
+    yield from _metric(
+        "notbefore_agent_events_reappeared",
+        "gauge",
+        "Events that are shown again after they were gone, and are left alone.",
+        [({}, sum(event.reappeared for event in status.events))],
+    )
+    yield from _metric(
         "notbefore_agent_hooks_total",
         "counter",
         "Hooks that have ended, by what came of them.",

@@ -29,7 +29,8 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
     """It was not run: there was no time for it, or nothing to undo."""
     INTERRUPTED = "interrupted"
-    """It had begun when the agent, or the VM, went down. It may or may not have done its work."""
+    """It had begun when the agent, or the VM, went down, or the event was canceled: nobody knows
+    how far it came."""
 
 
 class Approve(StrEnum):

@@ -142,7 +142,7 @@ def why_not_approved(progress: Progress) -> str | None:
     """What keeps the agent from approving, once the hooks have run; None for nothing."""
     plan = progress.plan
     if plan.approve is Approve.NEVER:
-        return f"rule {plan.rule!r} never approves"
+        return f"rule {plan.rule!r} never approves" if plan.rule else "no rule is for this event"
     for step in plan.prepare:
         outcome = progress.outcomes.get(Turn(Phase.PREPARE, step.name))
         if outcome is None:
@@ -209,6 +209,16 @@ def _was_touched(progress: Progress, step: Step) -> bool:
     """Whether the hook has run at all. One that failed may have done half of its work."""
     outcome = progress.outcomes.get(Turn(Phase.PREPARE, step.name))
     return outcome is not None and outcome.verdict is not Verdict.SKIPPED
+
+
+def not_put_back(progress: Progress) -> tuple[str, ...]:
+    """Steps whose undo has run and not come to a good end. It won't run again."""
+    undone = (
+        (step.name, progress.outcomes.get(Turn(Phase.UNDO, step.name)))
+        for step in progress.plan.prepare
+    )
+    well = {Verdict.DONE, Verdict.VETOED, Verdict.SKIPPED}
+    return tuple(name for name, outcome in undone if outcome and outcome.verdict not in well)
 
 
 # --- parts ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from notbefore import __version__
 from notbefore.agent.attending import Attendance, Duties
 from notbefore.agent.hook import Hook
 from notbefore.agent.model import Phase, Plan, Progress, Step, Turn, Verdict
-from notbefore.agent.plan import time_left, why_not_approved
+from notbefore.agent.plan import not_put_back, time_left, why_not_approved
 from notbefore.agent.runner import Runner
 from notbefore.agent.status_wire import AgentStatus, EventStatus, Stage, StepStatus
 from notbefore.client import Contact
@@ -70,6 +70,7 @@ class Reporter:
         why = health.why_not
         if not why and busy:
             why = f"event {busy[0].event_id} ({busy[0].sighting.type}): {stage(busy[0])}"
+        events = tuple(self._event(key, each) for key, each in duties.journal.events.items())
         return AgentStatus(
             now=duties.now(),
             version=__version__,
@@ -81,17 +82,16 @@ class Reporter:
             why=why,
             document_at=contact.at,
             incarnation=contact.incarnation,
-            events=tuple(
-                self._event(progress, self.runner.attendances.get(key))
-                for key, progress in duties.journal.events.items()
-            ),
+            warnings=tuple(warning for event in events for warning in _warnings(event)),
+            events=events,
         )
 
     def age(self) -> timedelta | None:
         """Of the last good document."""
         return self.contact().age
 
-    def _event(self, progress: Progress, attendance: Attendance | None) -> EventStatus:
+    def _event(self, key: str, progress: Progress) -> EventStatus:
+        attendance = self.runner.attendances.get(key)
         sighting, plan = progress.sighting, progress.plan
         left = None if progress.is_gone else time_left(sighting, self.duties.now())
         at = stage(progress)
@@ -113,8 +113,18 @@ class Reporter:
             approved=progress.approved,
             not_approved_because=why_not_approved(progress) if is_ahead else None,
             came_back=bool(self.boot and progress.boot and self.boot != progress.boot),
+            not_put_back=not_put_back(progress),
+            reappeared=key in self.runner.reappeared,
             steps=tuple(_steps(progress, attendance, self.duties.hooks)),
         )
+
+
+def _warnings(event: EventStatus) -> Iterator[str]:
+    """What somebody has to see to: the agent won't."""
+    for step in event.not_put_back:
+        yield f"event {event.event_id} is over, and what step {step!r} changed was not put back"
+    if event.reappeared:
+        yield f"event {event.event_id} is shown again after it was gone: nothing is done about it"
 
 
 def _waits_for(progress: Progress, attendance: Attendance | None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from notbefore.agent.attending import Attendance, Duties
+from notbefore.agent.attending import Attendance, Duties, tell_if_left_changed
 from notbefore.agent.journal import Gone, Planned, Seen
 from notbefore.agent.model import Plan, Sighting
 from notbefore.agent.sightings import sighting_of
@@ -64,6 +64,7 @@ class Runner:
         self._poll = poll
         self._boot = boot
         self._attendances: dict[str, Attendance] = {}
+        self._reappeared: set[str] = set()
         self._trouble: Exception | None = None
 
     @property
@@ -71,8 +72,15 @@ class Runner:
         """Of events that are not finished, by their key in the journal."""
         return self._attendances
 
+    @property
+    def reappeared(self) -> frozenset[str]:
+        """Keys of events that the document shows although they were gone, and are left alone."""
+        return frozenset(self._reappeared)
+
     async def run(self) -> None:
         """Goes on until it is cancelled. Raises JournalError: without a journal nothing may run."""
+        for progress in self._duties.journal.events.values():
+            tell_if_left_changed(progress)
         async with asyncio.TaskGroup() as tasks:
             while True:
                 try:
@@ -100,6 +108,7 @@ class Runner:
         """The first document, or the first after an interruption: it is all there is."""
         mine = document.of(self._duties.me).events
         present = {event.key for event in mine}
+        self._reappeared &= present
         open_events = [k for k, p in self._duties.journal.events.items() if not p.is_finished]
         for key in open_events:
             if key not in present:
@@ -116,6 +125,7 @@ class Runner:
         self._attend_to([change.event.key], tasks)
 
     def _gone(self, key: str) -> None:
+        self._reappeared.discard(key)
         progress = self._duties.journal.events.get(key)
         if progress is None or progress.is_gone:
             return
@@ -134,7 +144,9 @@ class Runner:
             _log.info("event seen", extra=_facts(sighting) | {"rule": plan.rule})
         elif progress.is_gone:
             # What was put back must not be prepared for again: a hook runs once.
-            _log.warning("event seen again after it was gone", extra=_facts(sighting))
+            if event.key not in self._reappeared:
+                _log.warning("event seen again after it was gone", extra=_facts(sighting))
+            self._reappeared.add(event.key)
         elif progress.sighting != sighting:
             journal.write(Seen(event_id=event.key, at=now, sighting=sighting))
             _log.info("event changed", extra=_facts(sighting))

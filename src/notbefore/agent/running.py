@@ -116,6 +116,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
             journal=journal,
             hooks=make_hooks(settings),
             targets={name: hook.targets for name, hook in settings.hooks.items()},
+            targets={name: hook.targets for name, hook in settings.hooks.items()},
             approve=client.approve,
             now=now,
             tally=front.tally,

@@ -63,6 +63,10 @@ class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What keeps this agent from approving; None where nothing does, or it need not."""
     came_back: bool = False
     """Whether the VM has booted since the event was first seen."""
+    not_put_back: tuple[str, ...] = ()
+    """Steps whose undo has failed, or was cut short. It does not run again: see to it by hand."""
+    reappeared: bool = False
+    """Whether the document shows it although it was gone. It is left alone."""
     steps: tuple[StepStatus, ...] = ()
 
 
@@ -79,6 +83,8 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool
     why: str = ""
     """Why it is not healthy, or not ready."""
+    warnings: tuple[str, ...] = ()
+    """What somebody has to see to, because the agent won't."""
     document_at: datetime | None = None
     """When the last good document was read; None for never."""
     incarnation: int | None = None

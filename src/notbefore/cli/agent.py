@@ -123,7 +123,11 @@ def status(address: str, *, all_: bool) -> None:
     if session.is_json:
         click.echo(msgspec.json.format(told.body, indent=-1))
         return
-    events = [each for each in told.status.events if all_ or each.stage != "finished"]
+    events = [
+        each
+        for each in told.status.events
+        if all_ or each.stage != "finished" or each.not_put_back or each.reappeared
+    ]
     session.print(status_page(told.status, events))
 
 

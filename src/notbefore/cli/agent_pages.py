@@ -41,6 +41,10 @@ def status_page(status: AgentStatus, events: Sequence[EventStatus]) -> Iterator[
     yield _heading(status)
     yield facts(_agent_facts(status))
     yield ""
+    for warning in status.warnings:
+        yield Text(f"Warning: {plain(warning)}", "red")
+    if status.warnings:
+        yield ""
     if not events:
         yield "No events."
         return
@@ -115,6 +119,10 @@ def _reasons(event: EventStatus) -> Iterator[tuple[str, str]]:
     yield "time left", event.time_left or "none: there is no NotBefore to come"
     if event.rule:
         yield "approval", _approval(event)
+    if event.not_put_back:
+        yield "not put back", f"{listing(event.not_put_back)}: see to it by hand"
+    if event.reappeared:
+        yield "shown again", "after it was gone: nothing is done about it"
     if event.came_back:
         yield "restarted", "yes, since the event was first seen"
 

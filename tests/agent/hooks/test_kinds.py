@@ -57,6 +57,21 @@ def test_undo_is_there_where_a_kind_has_one() -> None:
     assert not settings_of("systemd", units=["app.service"], action="restart").has_undo
 
 
+def test_hooks_that_change_the_same_thing_are_known_by_it() -> None:
+    one = settings_of("haproxy", servers=["web/1", "web/2"])
+    other = settings_of("haproxy", servers=["web/2"], wait=False)
+    elsewhere = settings_of("haproxy", servers=["web/2"], socket="/run/other.sock")
+
+    assert one.targets & other.targets
+    assert not one.targets & elsewhere.targets
+    assert (
+        settings_of("systemd", units=["app"]).targets
+        == settings_of("systemd", units=["app.service"], action="restart").targets
+    )
+    assert settings_of("flag", path="/run/a").targets != settings_of("flag", path="/run/b").targets
+    assert not settings_of("log").targets
+
+
 def test_what_only_informs_is_not_required_unless_the_file_says_so() -> None:
     required = {kind for kind, table in LEAST.items() if settings_of(kind, **table).required}
 

@@ -51,6 +51,11 @@ class FlagSettings(UndoableSettings, frozen=True, kw_only=True):
             raise ValueError(f"{self.path!r} is not the path of a file from the root")
         check_template(self.content)
 
+    @property
+    @override
+    def targets(self) -> frozenset[str]:
+        return frozenset({f"file {self.path}"})
+
     @override
     def make(self, name: str) -> Hook:
         return PatientHook(_Flag(self), retries=self.retries)

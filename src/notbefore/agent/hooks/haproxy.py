@@ -53,6 +53,11 @@ class HaproxySettings(UndoableSettings, frozen=True, kw_only=True):
         elif not self.socket.startswith("/"):
             raise ValueError(f"{self.socket!r} is neither a path from the root nor tcp://HOST:PORT")
 
+    @property
+    @override
+    def targets(self) -> frozenset[str]:
+        return frozenset(f"haproxy {self.socket} {server}" for server in self.servers)
+
     @override
     def make(self, name: str) -> Hook:
         return PatientHook(_Haproxy(self), retries=self.retries)

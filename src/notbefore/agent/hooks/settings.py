@@ -41,6 +41,14 @@ class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def has_undo(self) -> bool:
         return False
 
+    @property
+    def targets(self) -> frozenset[str]:
+        """What it changes, where another hook may have changed the same: named as nothing else is.
+
+        Empty where hooks can't be in each other's way, or keep out of it by themselves.
+        """
+        return frozenset()
+
     def make(self, name: str) -> Hook:
         """The hook itself. Making it touches nothing."""
         raise NotImplementedError

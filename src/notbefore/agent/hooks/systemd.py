@@ -45,6 +45,13 @@ class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
     def has_undo(self) -> bool:
         return self.undo and self.action is not Verb.RESTART
 
+    @property
+    @override
+    def targets(self) -> frozenset[str]:
+        # As systemctl reads a name without a kind.
+        whole = (unit if "." in unit else f"{unit}.service" for unit in self.units)
+        return frozenset(f"unit {unit}" for unit in whole)
+
     @override
     def make(self, name: str) -> Hook:
         return PatientHook(_Systemd(self), retries=self.retries)
