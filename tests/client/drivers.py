@@ -71,6 +71,9 @@ class Awaited:
         for watching in self._watching:
             self._run(watching.aclose())
         self._run(self._client.close())
+
+    def end(self) -> None:
+        self.close()
         self._runner.close()
 
 
@@ -89,7 +92,7 @@ def awaited(endpoint: str | None = None, **options: Any) -> Iterator[Driver]:
     try:
         yield driver
     finally:
-        driver.close()
+        driver.end()
 
 
 DRIVERS: dict[str, MakeDriver] = {"sync": in_sync, "async": awaited}

@@ -1,16 +1,15 @@
 """Both clients against a socket that does everything wrong: the contract, fault by fault."""
 
-import asyncio
 import itertools
 import logging
-import threading
+import math
 from datetime import timedelta
+from typing import Any
 
 import httpx2
 import pytest
 
 from notbefore.client import (
-    AsyncScheduledEvents,
     ChangeKind,
     EndpointNotFoundError,
     ProtocolError,
@@ -215,69 +214,21 @@ def test_a_client_says_how_its_service_is_doing_without_asking_it() -> None:
     assert isinstance(after.trouble, UnavailableError)
 
 
-def test_closing_ends_a_watch_of_another_thread() -> None:
-    told = threading.Event()
+@pytest.mark.parametrize("wrong", [5, [ID], None])
+def test_what_is_neither_an_event_nor_an_id_is_not_approved(client: MakeDriver, wrong: Any) -> None:
+    with answering(GOOD) as service, client(service.address) as events:
+        with pytest.raises(TypeError, match="neither an event nor an id"):
+            events.approve(wrong)
 
-    def follow(events: ScheduledEvents) -> None:
-        for _ in events.watch(poll=3600):
-            told.set()
-
-    with answering(GOOD) as service, ScheduledEvents(service.address) as events:
-        thread = threading.Thread(target=follow, args=[events])
-        thread.start()
-        assert told.wait(9)
-    thread.join(9)
-
-    assert not thread.is_alive()
-    with pytest.raises(RuntimeError, match="closed"):
-        events.document()
+        assert service.requests.empty()
 
 
-def test_closing_waits_for_no_answer_and_breaks_none() -> None:
-    """The thread whose request is under way closes the connection when it is done with it."""
-    with answering(SILENCE) as service:
-        events = ScheduledEvents(service.address, first_timeout=60)
-        found: list[object] = []
-        thread = threading.Thread(target=lambda: found.extend(events.watch()))
-        thread.start()
-        service.requests.get(timeout=9)
-        events.close()
-    thread.join(9)
-
-    assert not thread.is_alive()
-    assert found == []
-
-
-async def test_closing_ends_a_watch_of_another_task() -> None:
-    with answering(GOOD, SILENCE) as service:
-        events = AsyncScheduledEvents(service.address)
-        watching = events.watch(poll=0.01)
-        assert (await anext(watching)).kind is ChangeKind.APPEARED
-        task = asyncio.ensure_future(anext(watching, None))
-        await asyncio.to_thread(service.requests.get, timeout=9)
-        await asyncio.to_thread(service.requests.get, timeout=9)
-        await events.close()
-        service.close()
-
-        assert await asyncio.wait_for(task, 9) is None
-
-
-async def test_a_watch_can_be_cancelled() -> None:
-    with answering(GOOD, SILENCE) as service:
-        async with AsyncScheduledEvents(service.address) as events:
-            first = asyncio.Event()
-
-            async def follow() -> None:
-                async for _ in events.watch(poll=0.01):
-                    first.set()
-
-            task = asyncio.create_task(follow())
-            await first.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        with pytest.raises(RuntimeError, match="closed"):
-            await events.document()
+@pytest.mark.parametrize("span", [0.0, -1.0, math.nan])
+def test_no_time_at_all_is_a_mistake(client: MakeDriver, span: float) -> None:
+    with pytest.raises(ValueError, match="longer than nothing"), client("x", timeout=span):
+        pass
+    with client("x") as events, pytest.raises(ValueError, match="longer than nothing"):
+        next(events.watch(poll=span))
 
 
 def _kinds_of(error: type[Exception]) -> list[type[Exception]]:

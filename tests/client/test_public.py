@@ -29,7 +29,7 @@ def test_every_error_is_one_of_ours() -> None:
         if name.endswith("Error") and isinstance(value, type)
     ]
 
-    assert len(errors) == 6
+    assert len(errors) == 7
     assert all(issubclass(error, ScheduledEventsError) for error in errors)
     assert all(error.__doc__ for error in errors)
 

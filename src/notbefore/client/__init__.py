@@ -11,6 +11,7 @@ from notbefore.client._async_client import AsyncScheduledEvents
 from notbefore.client._changes import Change, ChangeKind, Ending
 from notbefore.client._client import ScheduledEvents
 from notbefore.client._errors import (
+    ClosedError,
     EndpointNotFoundError,
     ProtocolError,
     RefusedError,
@@ -32,6 +33,7 @@ __all__ = [
     "AsyncScheduledEvents",
     "Change",
     "ChangeKind",
+    "ClosedError",
     "Contact",
     "Document",
     "Ending",

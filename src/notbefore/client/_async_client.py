@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from notbefore.client import _timing
 from notbefore.client._changes import Change
-from notbefore.client._client import ClosedError, found_again, log_failure
+from notbefore.client._client import found_again, log_failure
 from notbefore.client._discovery import Discovery, endpoint_url
+from notbefore.client._errors import ClosedError
 from notbefore.client._models import Contact, Document, Event, Instance
 from notbefore.client._protocol import EventsProtocol
-from notbefore.client._steps import Flow, Passed, Pause, Request, Step, Tell
+from notbefore.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
 from notbefore.client._watching import Wishes, watch
 
 if TYPE_CHECKING:
+    import asyncio
+
     from notbefore.client._http import AsyncConnection
 
 T = TypeVar("T")
@@ -49,6 +52,7 @@ class AsyncScheduledEvents:
         self._found: str | None = None
         self._connection: AsyncConnection | None = None
         self._is_closed = False
+        self._under_way: set[asyncio.Timeout] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,8 +66,10 @@ class AsyncScheduledEvents:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; a watch of this object ends with its next request."""
+        """Close the connection. Watches end at once; other calls under way raise ClosedError."""
         self._is_closed = True
+        for limit in self._under_way:
+            limit.reschedule(0)
         await self._forget()
 
     async def document(self) -> Document:
@@ -130,7 +136,24 @@ class AsyncScheduledEvents:
             return result
 
     async def _take(self, step: Step) -> Passed:
+        """Until it is taken, or this is closed, which ends the time for it."""
         import asyncio  # noqa: PLC0415 - it is there by now, or this would not run
+
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._under_way.add(limit)
+                try:
+                    outcome = await self._act(step)
+                finally:
+                    self._under_way.discard(limit)
+        except TimeoutError:
+            raise ClosedError from None
+        if isinstance(outcome, Lost) and self._is_closed:
+            raise ClosedError
+        return outcome
+
+    async def _act(self, step: Step) -> Passed:
+        import asyncio  # noqa: PLC0415 - as above
 
         match step:
             case Request():

@@ -4,6 +4,7 @@ import logging
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from notbefore.client import _timing
 from notbefore.client._changes import Change
 from notbefore.client._discovery import Discovery, endpoint_url
-from notbefore.client._errors import EndpointNotFoundError
+from notbefore.client._errors import ClosedError, EndpointNotFoundError
 from notbefore.client._models import Contact, Document, Event, Instance
 from notbefore.client._protocol import EventsProtocol
-from notbefore.client._steps import Flow, Passed, Pause, Request, Step, Tell
+from notbefore.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
 from notbefore.client._watching import Wishes, watch
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ class ScheduledEvents:
     takes up to two minutes, so that it has `first_timeout`. `resource` is the name of this VM, if
     you know it; otherwise the service is asked. Spans are seconds or timedeltas.
 
-    One object may be used from several threads. Closing it ends whatever watches, at the latest
-    when the request that is under way has been answered.
+    One object may be used from several threads. Closing it, from any of them, ends its watches and
+    whatever else is under way.
     """
 
     def __init__(
@@ -73,8 +74,10 @@ class ScheduledEvents:
         self.close()
 
     def close(self) -> None:
-        """Close the connection, and end every watch of this object."""
+        """Close the connection. Watches end at once; other calls under way raise ClosedError."""
         self._closed.set()
+        if self._connection is not None:
+            self._connection.interrupt()
         self._forget()
 
     def document(self) -> Document:
@@ -166,16 +169,29 @@ class ScheduledEvents:
             self._forget()
 
     def _exchange(self, request: Request) -> Passed:
+        try:
+            with self._using() as connection:
+                outcome = connection.exchange(request)
+        finally:
+            if self._closed.is_set():
+                self._forget()
+        if isinstance(outcome, Lost) and self._closed.is_set():
+            raise ClosedError
+        return outcome
+
+    @contextmanager
+    def _using(self) -> "Iterator[Connection]":
         with self._connecting:
             connection = self._connect()
             self._in_use += 1
         try:
-            return connection.exchange(request)
+            # Closed while it was made, when there was nothing to interrupt yet.
+            if self._closed.is_set():
+                connection.interrupt()
+            yield connection
         finally:
             with self._connecting:
                 self._in_use -= 1
-            if self._closed.is_set():
-                self._forget()
 
     def _connect(self) -> "Connection":
         if self._closed.is_set():
@@ -189,19 +205,18 @@ class ScheduledEvents:
         return self._connection
 
     def _forget(self) -> None:
-        with self._connecting:
-            # Not under the hands of another thread: its descriptor may be somebody else's by then.
+        # Whoever has the lock may be looking for the endpoint, which takes its time. It forgets
+        # by itself if this is closed by then.
+        if not self._connecting.acquire(blocking=False):
+            return
+        try:
+            # Not under the hands of another thread, which does the same when it is done.
             if self._in_use or self._connection is None:
                 return
             connection, self._connection = self._connection, None
+        finally:
+            self._connecting.release()
         connection.close()
-
-
-class ClosedError(RuntimeError):
-    """Whoever closes must not go on asking; a watch just ends."""
-
-    def __init__(self) -> None:
-        super().__init__("these scheduled events have been closed")
 
 
 def found_again(discovery: Discovery, before: str | None) -> str:

@@ -5,9 +5,10 @@ ScheduledEventsError
 ├── RefusedError            the service answered, and the answer is no
 │   └── UnsupportedVersionError   it does not know the api-version
 ├── ProtocolError           what answered does not speak scheduled events
-└── UnavailableError        no usable answer came in time, although it was asked for repeatedly
+├── UnavailableError        no usable answer came in time, although it was asked for repeatedly
+└── ClosedError             the object that was asked has been closed
 
-Arguments that can never be right are a ValueError, as everywhere.
+Arguments that can never be right are a ValueError or a TypeError, as everywhere.
 """
 
 
@@ -48,3 +49,10 @@ class ProtocolError(ScheduledEventsError):
 
 class UnavailableError(ScheduledEventsError):
     """No usable answer came in time; waiting longer may help."""
+
+
+class ClosedError(ScheduledEventsError):
+    """The object has been closed, before the call or during it. A watch just ends then."""
+
+    def __init__(self) -> None:
+        super().__init__("these scheduled events have been closed")

@@ -6,9 +6,13 @@ many programs run.
 """
 
 import asyncio
+import contextlib
+import socket
 import ssl
+import threading
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
+from weakref import WeakSet
 
 import httpx2
 
@@ -26,6 +30,9 @@ _HEADERS: Final = {
     "Accept-Encoding": "identity",
 }
 
+# What the library below says it is doing when it has a socket that it did not have before.
+_CONNECTED: Final = {"connection.connect_tcp.complete", "connection.start_tls.complete"}
+
 Outcome = Answer | Lost
 
 
@@ -39,9 +46,30 @@ class Connection:
         self._client = httpx2.Client(
             headers=_HEADERS, trust_env=False, follow_redirects=False, verify=_trust(endpoint)
         )
+        self._is_interrupted = False
+        self._channels: WeakSet[socket.socket] = WeakSet()
+        # May be taken twice by one thread: a signal's handler interrupts whom it interrupts.
+        self._noting = threading.RLock()
 
     def close(self) -> None:
+        """Only when no request is under way: a descriptor may be somebody else's by then."""
         self._client.close()
+
+    def interrupt(self) -> None:
+        """Have every request that is under way lost, and every later one; from any thread."""
+        self._is_interrupted = True
+        with self._noting:
+            for channel in self._channels:
+                _shut(channel)
+
+    def _note(self, doing: str, about: Mapping[str, Any]) -> None:  # as the library has it
+        if doing not in _CONNECTED:
+            return
+        channel = about["return_value"].get_extra_info("socket")
+        with self._noting:
+            self._channels.add(channel)
+        if self._is_interrupted:
+            _shut(channel)
 
     def exchange(self, request: Request) -> Outcome:
         asked = _timing.monotonic()
@@ -52,6 +80,7 @@ class Connection:
                 headers=dict(request.headers),
                 content=request.body,
                 timeout=_timeout(request),
+                extensions={"trace": self._note},
             ) as response:
                 body = bytearray()
                 for chunk in response.iter_raw():
@@ -95,6 +124,12 @@ class AsyncConnection:
 
 
 _FAILURES: Final = (httpx2.HTTPError, httpx2.StreamError, _OversizedError, TimeoutError)
+
+
+def _shut(channel: socket.socket) -> None:
+    """Whoever reads from it reads its end. It is still open, for its owner to close."""
+    with contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
 
 
 def _timeout(request: Request) -> httpx2.Timeout:

@@ -63,7 +63,8 @@ class EventsProtocol:
     ) -> None:
         if not _VERSION.fullmatch(api_version):
             raise ValueError(f"{api_version!r} is not an api-version: write it like 2020-07-01")
-        if timeout <= 0 or first_timeout <= 0:
+        # Not the other way around: nothing compares with a NaN.
+        if not (timeout > 0 and first_timeout > 0):
             raise ValueError("a timeout must be longer than nothing")
         self.api_version = api_version
         self.resource = resource
@@ -97,7 +98,7 @@ class EventsProtocol:
         return document
 
     def approve(self, *events: Event | str) -> Flow[None]:
-        ids = [event if isinstance(event, str) else event.event_id for event in events]
+        ids = [_id_of(event) for event in events]
         if not ids or not all(ids):
             raise ValueError("say which events to approve")
         # Before it is sent: if the answer gets lost, the event may start all the same.
@@ -205,6 +206,14 @@ def offered_wait(headers: Mapping[str, str]) -> float | None:
     except InvalidDurationError:
         return None
     return min(offered, LONGEST_WAIT) if offered > 0 else None
+
+
+def _id_of(event: object) -> str:
+    if isinstance(event, Event):
+        return event.event_id
+    if isinstance(event, str):
+        return event
+    raise TypeError(f"{event!r} is neither an event nor an id; give several one by one: *events")
 
 
 def _read_approval(answer: Answer) -> None:

@@ -33,7 +33,7 @@ class Wishes:
     since: Document | None
 
     def __post_init__(self) -> None:
-        if self.poll <= 0:
+        if not self.poll > 0:
             raise ValueError("the time between polls must be longer than nothing")
 
 
