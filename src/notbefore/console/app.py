@@ -32,7 +32,7 @@ from notbefore.console.services import ConsoleServices
 STATIC: Final = Path(__file__).parent / "static"
 
 # In the order of the bar at the top, where they are in it.
-_PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
+PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
     ("GET", "/", home_pages.show_home),
     ("GET", "/fleet", fleet_pages.show_fleet),
     ("GET", "/scopes/{scope:path}", fleet_pages.show_scope),
@@ -63,7 +63,7 @@ def create_console(services: ConsoleServices) -> Starlette:
     desk = Desk(services, pages)
     app = Starlette(
         routes=[
-            *(_route(method, path, answer, desk) for method, path, answer in _PAGES),
+            *(_route(method, path, answer, desk) for method, path, answer in PAGES),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=[Middleware(_Headers)],

@@ -1,0 +1,25 @@
+"""The documentation names every page."""
+
+import re
+from pathlib import Path
+
+from notbefore.console.app import PAGES
+from notbefore.console.deed_forms import DEED_FORMS
+
+DOCS = Path(__file__).parents[2] / "docs" / "console.md"
+
+
+def test_every_page_is_in_the_documentation() -> None:
+    text = DOCS.read_text()
+    shown = {path.split("/")[1].partition(".")[0] for method, path, _ in PAGES if method == "GET"}
+
+    missing = {word for word in shown if f"`/{word}" not in text}
+
+    assert missing == set()
+
+
+def test_every_deed_is_in_the_documentation() -> None:
+    text = DOCS.read_text().lower()
+    verbs = {re.split(r"[ -]", deed.key)[0] for deed in DEED_FORMS}
+
+    assert {verb for verb in verbs if verb not in text} == set()
