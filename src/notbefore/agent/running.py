@@ -53,8 +53,10 @@ async def run(
 
     Raises AgentError.
     """
-    # It has a line for every request, and there is one a second.
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    # They have lines for every request, some with addresses that are secret, and there is one a
+    # second.
+    for library in ("httpx2", "httpcore2"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     running = asyncio.current_task()
     assert running is not None  # noqa: S101 - for the type checker
     loop = asyncio.get_running_loop()
@@ -115,7 +117,6 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
             me=settings.resource or await front.own_name(),
             journal=journal,
             hooks=make_hooks(settings),
-            targets={name: hook.targets for name, hook in settings.hooks.items()},
             targets={name: hook.targets for name, hook in settings.hooks.items()},
             approve=client.approve,
             now=now,
