@@ -145,7 +145,7 @@ def _steps(
         outcome = progress.outcomes.get(turn)
         if outcome is not None:
             state, detail = str(outcome.verdict), outcome.detail
-            took = format_duration(outcome.took)
+            took = format_duration(_rounded(outcome.took))
         elif running is not None and running.turn == turn:
             state, detail = "running", _described(hooks, turn)
             took = format_duration(_whole(monotonic() - running.began))
@@ -178,6 +178,13 @@ def turns(plan: Plan) -> Iterator[tuple[Turn, Step]]:
 def _described(hooks: Mapping[str, Hook], turn: Turn) -> str:
     hook = hooks.get(turn.step)
     return "not in the agent's file any more" if hook is None else hook.describe(turn.phase)
+
+
+def _rounded(span: timedelta) -> timedelta:
+    """As exact as anybody wants to read it."""
+    if span >= timedelta(seconds=1):
+        return _whole(span)
+    return timedelta(milliseconds=round(span.total_seconds() * 1000))
 
 
 def _whole(span: timedelta) -> timedelta:
