@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
 from tests.browser.chromium import NoChromiumError, chromium
-from tests.browser.windows import Window, open_window
+from tests.browser.windows import LONGEST_WAIT, Window, open_window
 from tests.end_to_end.serving import Server, serving
 
 OpenWindow = Callable[..., Awaitable[Window]]
@@ -27,6 +27,7 @@ def executable() -> Path:
 
 @pytest.fixture(scope="session")
 async def browser(executable: Path, anyio_backend: object) -> AsyncIterator[Browser]:
+    expect.set_options(timeout=LONGEST_WAIT)
     async with async_playwright() as playwright:
         # The sandbox wants more of the kernel than containers give, and all pages are our own.
         started = await playwright.chromium.launch(

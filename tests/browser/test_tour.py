@@ -218,3 +218,28 @@ async def test_a_form_is_not_fetched_again_for_every_event(
     await expect(bob.page.locator("#timeline .bar")).to_have_count(1)
     await expect(ann.page.locator("#announcer")).to_have_text("Freeze of web: scheduled")
     assert [url for url in fetched if "/do/" in url] == []
+
+
+async def test_the_page_of_a_vm_that_was_removed_says_so(
+    server: Server, window: OpenWindow
+) -> None:
+    ann = await window("/vms/report")
+    await ann.is_live()
+
+    server.call("PUT", "/v1/fleet?prune=true", {"vms": [{"name": "web"}]})
+
+    await expect(ann.page.locator("#live-state")).to_have_attribute("data-state", "gone")
+    # A page that is gone answers with 404, which browsers write down as an error.
+    ann.faults[:] = [fault for fault in ann.faults if "404 (Not Found)" not in fault]
+
+
+async def test_the_keyboard_gets_past_the_bars(server: Server, window: OpenWindow) -> None:
+    server.get(OF_WEB)
+    server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["web"]})
+    ann = await window("/")
+
+    await ann.page.focus(".timeline-skip")
+    await ann.page.keyboard.press("Enter")
+    await ann.page.keyboard.press("Tab")
+
+    assert await ann.page.evaluate("document.activeElement.closest('#timeline')") is None

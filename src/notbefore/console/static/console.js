@@ -139,7 +139,9 @@ async function refresh() {
     const address = location.href;
     const response = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
     // An address that only takes forms has no page of its own: what is there stays.
-    if (response.ok && !response.redirected) {
+    if (response.status === 404) {
+      tellState("gone");
+    } else if (response.ok && !response.redirected) {
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
       if (address === location.href) {
         show(page);
@@ -323,11 +325,17 @@ function announce(words) {
   }
 }
 
+const STATES = {
+  live: "Live",
+  lost: "Reconnecting…",
+  gone: "What this page shows is no longer there",
+};
+
 function tellState(state) {
   const shown = document.getElementById("live-state");
   if (shown !== null) {
     shown.dataset.state = state;
-    setText(shown, state === "live" ? "Live" : "Reconnecting…");
+    setText(shown, STATES[state]);
   }
 }
 
