@@ -31,6 +31,9 @@ class ScriptedService:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.requests: queue.Queue[bytes] = queue.Queue()
+        self.may_answer = threading.Event()
+        """Answers wait for it. Set, unless a test clears it."""
+        self.may_answer.set()
         self._taking = threading.Lock()
         self._is_closed = threading.Event()
         self._open: set[socket.socket] = set()
@@ -44,6 +47,7 @@ class ScriptedService:
 
     def close(self) -> None:
         self._is_closed.set()
+        self.may_answer.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -56,6 +60,7 @@ class ScriptedService:
         with contextlib.suppress(OSError):
             while request := self._read(connection):
                 self.requests.put(request)
+                self.may_answer.wait()
                 answer = self._next()
                 if answer is RESET:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)

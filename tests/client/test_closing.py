@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TypeVar
 
 import pytest
 
@@ -10,17 +12,30 @@ from notbefore.client import (
     AsyncScheduledEvents,
     ChangeKind,
     ClosedError,
-    Document,
     ScheduledEvents,
     ScheduledEventsError,
 )
 from notbefore.client._discovery import Discovery
 from tests.client.drivers import MakeDriver
 from tests.client.flows import ID, a_body, an_event
-from tests.client.scripted import SILENCE, an_answer, answering
+from tests.client.scripted import RESET, SILENCE, an_answer, answering
 
 GOOD = an_answer(a_body(2, an_event()))
 LONG_POLL = an_answer(a_body(2, an_event()), "200 OK", "NotBefore-Wait: 60s")
+T = TypeVar("T")
+
+
+def in_thread(call: Callable[[], T]) -> "Future[T]":
+    coming: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            coming.set_result(call())
+        except ScheduledEventsError as error:
+            coming.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return coming
 
 
 def test_closing_ends_a_watch_of_another_thread() -> None:
@@ -63,21 +78,27 @@ def test_closing_ends_the_request_that_a_watch_waits_for(
     assert caplog.records == []
 
 
-def test_closing_during_a_call_of_another_thread_ends_it_with_an_error_that_says_so() -> None:
-    with answering(SILENCE) as service, ScheduledEvents(service.address) as events:
-        asking = Future[Document]()
-
-        def ask() -> None:
-            try:
-                asking.set_result(events.document())
-            except ScheduledEventsError as error:
-                asking.set_exception(error)
-
-        threading.Thread(target=ask, daemon=True).start()
+def test_closing_lets_an_approval_of_another_thread_have_its_answer() -> None:
+    with answering(GOOD) as service, ScheduledEvents(service.address) as events:
+        service.may_answer.clear()
+        approving = in_thread(lambda: events.approve(ID))
         service.requests.get(timeout=9)
         events.close()
+        service.may_answer.set()
+
+        assert approving.result(9) is None
+
+
+def test_closing_lets_a_call_of_another_thread_try_no_more() -> None:
+    with answering(RESET) as service, ScheduledEvents(service.address) as events:
+        service.may_answer.clear()
+        asking = in_thread(events.document)
+        service.requests.get(timeout=9)
+        events.close()
+        service.may_answer.set()
 
         assert isinstance(asking.exception(9), ClosedError)
+        assert service.requests.empty()
 
 
 def test_closing_does_not_wait_for_the_search_of_an_endpoint() -> None:
@@ -133,15 +154,32 @@ async def test_closing_ends_the_pause_of_a_watch_of_another_task() -> None:
         assert await asyncio.wait_for(rest, 9) is None
 
 
-async def test_closing_during_a_call_of_another_task_ends_it_with_an_error_that_says_so() -> None:
-    with answering(SILENCE) as service:
+async def test_closing_lets_an_approval_of_another_task_have_its_answer() -> None:
+    with answering(GOOD) as service:
         events = AsyncScheduledEvents(service.address)
+        service.may_answer.clear()
+        approving = asyncio.create_task(events.approve(ID))
+        await asyncio.to_thread(service.requests.get, timeout=9)
+        await events.close()
+        service.may_answer.set()
+
+        await asyncio.wait_for(approving, 9)
+        with pytest.raises(ClosedError):
+            await events.approve(ID)
+
+
+async def test_closing_lets_a_call_of_another_task_try_no_more() -> None:
+    with answering(RESET) as service:
+        events = AsyncScheduledEvents(service.address)
+        service.may_answer.clear()
         asking = asyncio.create_task(events.document())
         await asyncio.to_thread(service.requests.get, timeout=9)
         await events.close()
+        service.may_answer.set()
 
         with pytest.raises(ClosedError):
             await asyncio.wait_for(asking, 9)
+        assert service.requests.empty()
 
 
 def test_a_closed_client_asks_nothing_more(client: MakeDriver) -> None:

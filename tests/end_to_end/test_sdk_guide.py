@@ -1,6 +1,7 @@
 """The programs of "Handle events", the README's ten lines and the example, run as they stand."""
 
 import contextlib
+import inspect
 import re
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from typing import Final
 
 import pytest
 
+from notbefore import client
 from tests.end_to_end.serving import Server, environment, serving
 from tests.end_to_end.transcripts import programs
 
 ROOT: Final = Path(__file__).parents[2]
-GUIDE: Final = programs((ROOT / "docs" / "handle-events.md").read_text())
+PAGE: Final = ROOT / "docs" / "handle-events.md"
+GUIDE: Final = programs(PAGE.read_text())
 README: Final = programs((ROOT / "README.md").read_text())
 EXAMPLE: Final = ROOT / "examples" / "run_around.py"
 
@@ -26,6 +29,9 @@ class Program:
     def line(self) -> str:
         assert self._running.stdout is not None
         return self._running.stdout.readline().rstrip("\n")
+
+    def terminate(self) -> None:
+        self._running.terminate()
 
     def rest(self) -> list[str]:
         """Whatever it prints until it ends by itself."""
@@ -115,6 +121,14 @@ def test_the_guides_async_handler_follows_to_the_end(server: Server) -> None:
         assert program.rest() == ["gone Reboot", "completed"]
 
 
+def test_sigterm_stops_the_guides_handler_in_the_middle_of_a_long_poll(server: Server) -> None:
+    with running(server, "-c", GUIDE["stopping.py"]) as program:
+        schedule(server, "Reboot")
+        assert program.line() == "appeared Reboot"
+        program.terminate()
+        assert program.rest() == ["stopped"]
+
+
 def test_failures_are_told_as_the_guide_says(server: Server) -> None:
     with running(server, "-c", GUIDE["failing.py"]) as program:
         lines = program.rest()
@@ -146,6 +160,23 @@ def test_every_program_of_the_guide_is_run() -> None:
     source = Path(__file__).read_text()
 
     assert set(GUIDE) == set(re.findall(r'GUIDE\["([\w.]+)"\]', source))
+    assert len(GUIDE) == PAGE.read_text().count("```python")
+
+
+def test_the_guide_names_all_there_is() -> None:
+    page = PAGE.read_text()
+    methods = {name for name in vars(client.ScheduledEvents) if not name.startswith("_")}
+    arguments = {
+        name
+        for method in (client.ScheduledEvents.__init__, client.ScheduledEvents.watch)
+        for name in inspect.signature(method).parameters
+        if name != "self"
+    }
+    # Values that nobody has to name: what methods return, and what fields are.
+    unnamed = {"Change", "Document", "Event", "EventSource", "EventStatus"}
+    named = set(re.findall(r"\w+", page))
+
+    assert (methods | arguments | set(client.__all__)) - named <= unnamed
 
 
 def test_the_example_runs_commands_around_an_interruption(server: Server, tmp_path: Path) -> None:

@@ -52,7 +52,10 @@ class AsyncScheduledEvents:
         self._found: str | None = None
         self._connection: AsyncConnection | None = None
         self._is_closed = False
-        self._under_way: set[asyncio.Timeout] = set()
+        self._in_use = 0
+        """Requests under way that are not a watch's."""
+        self._limits: set[asyncio.Timeout] = set()
+        """Of whatever ends at once when this is closed."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,9 +69,9 @@ class AsyncScheduledEvents:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection. Watches end at once; other calls under way raise ClosedError."""
+        """As `ScheduledEvents.close`."""
         self._is_closed = True
-        for limit in self._under_way:
+        for limit in self._limits:
             limit.reschedule(0)
         await self._forget()
 
@@ -122,7 +125,7 @@ class AsyncScheduledEvents:
             if isinstance(step, Tell):
                 yield step.change
             try:
-                step = flow.send(await self._take(step))
+                step = flow.send(await self._take_while_open(step))
             except (StopIteration, ClosedError):
                 return
 
@@ -130,29 +133,43 @@ class AsyncScheduledEvents:
         try:
             step = next(flow)
             while True:
-                step = flow.send(await self._take(step))
+                is_request = isinstance(step, Request)
+                take = self._take_to_the_end if is_request else self._take_while_open
+                step = flow.send(await take(step))
         except StopIteration as end:
             result: T = end.value
             return result
 
-    async def _take(self, step: Step) -> Passed:
-        """Until it is taken, or this is closed, which ends the time for it."""
+    async def _take_to_the_end(self, step: Step) -> Passed:
+        self._in_use += 1
+        try:
+            outcome = await self._take(step)
+        finally:
+            self._in_use -= 1
+            if self._is_closed:
+                await self._forget()
+        if isinstance(outcome, Lost) and self._is_closed:
+            raise ClosedError
+        return outcome
+
+    async def _take_while_open(self, step: Step) -> Passed:
         import asyncio  # noqa: PLC0415 - it is there by now, or this would not run
 
         try:
             async with asyncio.timeout(None) as limit:
-                self._under_way.add(limit)
+                self._limits.add(limit)
                 try:
-                    outcome = await self._act(step)
+                    outcome = await self._take(step)
                 finally:
-                    self._under_way.discard(limit)
+                    self._limits.discard(limit)
         except TimeoutError:
+            # Nothing but closing ends this time.
             raise ClosedError from None
         if isinstance(outcome, Lost) and self._is_closed:
             raise ClosedError
         return outcome
 
-    async def _act(self, step: Step) -> Passed:
+    async def _take(self, step: Step) -> Passed:
         import asyncio  # noqa: PLC0415 - as above
 
         match step:
@@ -192,6 +209,9 @@ class AsyncScheduledEvents:
         return self._connection
 
     async def _forget(self) -> None:
+        if self._in_use:
+            # Not under the hands of another task, which does the same when it is done.
+            return
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()

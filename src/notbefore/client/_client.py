@@ -34,8 +34,7 @@ class ScheduledEvents:
     takes up to two minutes, so that it has `first_timeout`. `resource` is the name of this VM, if
     you know it; otherwise the service is asked. Spans are seconds or timedeltas.
 
-    One object may be used from several threads. Closing it, from any of them, ends its watches and
-    whatever else is under way.
+    One object may be used from several threads, and any of them may close it.
     """
 
     def __init__(
@@ -74,7 +73,10 @@ class ScheduledEvents:
         self.close()
 
     def close(self) -> None:
-        """Close the connection. Watches end at once; other calls under way raise ClosedError."""
+        """End every watch of this object at once, and refuse every later call with ClosedError.
+
+        Another call that is under way, an approval perhaps, gets its answer but no second try.
+        """
         self._closed.set()
         if self._connection is not None:
             self._connection.interrupt()
@@ -136,7 +138,7 @@ class ScheduledEvents:
             if isinstance(step, Tell):
                 yield step.change
             try:
-                step = flow.send(self._take(step))
+                step = flow.send(self._take(step, is_watch=True))
             except (StopIteration, ClosedError):
                 return
 
@@ -144,15 +146,15 @@ class ScheduledEvents:
         try:
             step = next(flow)
             while True:
-                step = flow.send(self._take(step))
+                step = flow.send(self._take(step, is_watch=False))
         except StopIteration as end:
             result: T = end.value
             return result
 
-    def _take(self, step: Step) -> Passed:
+    def _take(self, step: Step, *, is_watch: bool) -> Passed:
         match step:
             case Request():
-                return self._exchange(step)
+                return self._exchange(step, is_watch=is_watch)
             case Pause():
                 self._note(step)
                 self._closed.wait(step.seconds)
@@ -168,10 +170,11 @@ class ScheduledEvents:
             # What was found has never worked: look again, another address may answer by then.
             self._forget()
 
-    def _exchange(self, request: Request) -> Passed:
+    def _exchange(self, request: Request, *, is_watch: bool) -> Passed:
         try:
             with self._using() as connection:
-                outcome = connection.exchange(request)
+                exchange = connection.exchange_for_watch if is_watch else connection.exchange
+                outcome = exchange(request)
         finally:
             if self._closed.is_set():
                 self._forget()

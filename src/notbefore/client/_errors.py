@@ -52,7 +52,7 @@ class UnavailableError(ScheduledEventsError):
 
 
 class ClosedError(ScheduledEventsError):
-    """The object has been closed, before the call or during it. A watch just ends then."""
+    """The object has been closed: nothing more is asked. A watch just ends then."""
 
     def __init__(self) -> None:
         super().__init__("these scheduled events have been closed")

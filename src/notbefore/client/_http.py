@@ -43,9 +43,9 @@ class _OversizedError(Exception):
 class Connection:
     def __init__(self, endpoint: str) -> None:
         self.endpoint = self._endpoint = endpoint
-        self._client = httpx2.Client(
-            headers=_HEADERS, trust_env=False, follow_redirects=False, verify=_trust(endpoint)
-        )
+        # Each with sockets of its own, so that only those of watches are ever interrupted.
+        self._calls = _client(endpoint)
+        self._watches = _client(endpoint)
         self._is_interrupted = False
         self._channels: WeakSet[socket.socket] = WeakSet()
         # May be taken twice by one thread: a signal's handler interrupts whom it interrupts.
@@ -53,10 +53,11 @@ class Connection:
 
     def close(self) -> None:
         """Only when no request is under way: a descriptor may be somebody else's by then."""
-        self._client.close()
+        self._calls.close()
+        self._watches.close()
 
     def interrupt(self) -> None:
-        """Have every request that is under way lost, and every later one; from any thread."""
+        """Have every request of a watch lost, now and from now on; from any thread."""
         self._is_interrupted = True
         with self._noting:
             for channel in self._channels:
@@ -72,15 +73,24 @@ class Connection:
             _shut(channel)
 
     def exchange(self, request: Request) -> Outcome:
+        return self._exchange(request, self._calls, {})
+
+    def exchange_for_watch(self, request: Request) -> Outcome:
+        """As `exchange`, unless it is interrupted."""
+        return self._exchange(request, self._watches, {"trace": self._note})
+
+    def _exchange(
+        self, request: Request, client: httpx2.Client, extensions: dict[str, object]
+    ) -> Outcome:
         asked = _timing.monotonic()
         try:
-            with self._client.stream(
+            with client.stream(
                 request.method,
                 f"{self._endpoint}{request.target}",
                 headers=dict(request.headers),
                 content=request.body,
                 timeout=_timeout(request),
-                extensions={"trace": self._note},
+                extensions=extensions,
             ) as response:
                 body = bytearray()
                 for chunk in response.iter_raw():
@@ -124,6 +134,12 @@ class AsyncConnection:
 
 
 _FAILURES: Final = (httpx2.HTTPError, httpx2.StreamError, _OversizedError, TimeoutError)
+
+
+def _client(endpoint: str) -> httpx2.Client:
+    return httpx2.Client(
+        headers=_HEADERS, trust_env=False, follow_redirects=False, verify=_trust(endpoint)
+    )
 
 
 def _shut(channel: socket.socket) -> None:
