@@ -1,6 +1,7 @@
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 from notbefore import testing
 
@@ -49,3 +50,18 @@ def test_serving_needs_no_more_than_the_extra_installs() -> None:
     done = subprocess.run([sys.executable, "-c", code], check=False)
 
     assert done.returncode == 0
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(scheduled_events): pass\n")
+    code = (
+        "import sys; sys.modules['httptools'] = None; import pytest;"
+        "sys.exit(pytest.main(['-p', 'no:cacheprovider', 'test_it.py']))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, check=False, text=True
+    )
+
+    assert done.returncode == 1
+    assert 'pip install "notbefore[testing]"' in done.stdout

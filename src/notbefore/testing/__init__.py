@@ -45,7 +45,14 @@ def __getattr__(name: str) -> Any:  # whatever is exported
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - see above
 
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    try:
+        module = import_module(f"{__name__}.{_PLACES[name]}")
+    except ModuleNotFoundError as error:
+        # The base install has this package, too, but not what serves.
+        raise ModuleNotFoundError(
+            f'{error}; notbefore.testing needs pip install "notbefore[testing]"', name=error.name
+        ) from error
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

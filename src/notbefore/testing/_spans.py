@@ -9,7 +9,8 @@ Span = str | timedelta
 
 def span(given: Span) -> timedelta:
     """Raises ValueError."""
-    return given if isinstance(given, timedelta) else parse_duration(given)
+    # A bare number becomes text, too, and is refused as that: few tests are type-checked.
+    return given if isinstance(given, timedelta) else parse_duration(str(given))
 
 
 def span_or_none(given: Span | None) -> timedelta | None:

@@ -89,7 +89,13 @@ class Vm:
         return Event(self._running, record.event.id)
 
     def document(self, api_version: str = "2020-07-01") -> dict[str, Any]:
-        """Its document as it is now, JSON decoded. Counts as no request of the VM."""
+        """Its document as it is now, JSON decoded. Counts as no request of the VM.
+
+        Raises ValueError for an api-version that there is not.
+        """
+        if api_version not in EVENT_VERSIONS:
+            known = ", ".join(EVENT_VERSIONS)
+            raise ValueError(f"{api_version!r} is not an api-version: {known}")
 
         async def look() -> bytes:
             application = self._running.application

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from notbefore.testing._serving import ScheduledEventsService
+    from notbefore.testing import ScheduledEventsService
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def scheduled_events() -> "Iterator[ScheduledEventsService]":
     scheduled_events.faults.add(status=500, times=2)
     """
     # Not before a test needs it: every run of pytest imports this module.
-    from notbefore.testing._serving import serve  # noqa: PLC0415
+    from notbefore.testing import serve  # noqa: PLC0415
 
     with serve() as service:
         yield service
