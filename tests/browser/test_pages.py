@@ -132,6 +132,28 @@ async def test_pages_work_without_the_script(server: Server, window: OpenWindow)
     await expect(ann.page.locator('#timeline [aria-current="true"]').last).to_have_text("1d")
 
 
+async def test_five_hundred_events_are_drawn_kept_live_and_told_apart(
+    server: Server, window: OpenWindow
+) -> None:
+    names = [f"shop-{number:03}" for number in range(500)]
+    server.call("PUT", "/v1/fleet", {"vms": [{"name": name} for name in names]})
+    server.call("POST", "/v1/events", {"type": "Reboot", "resources": names})
+    server.get(OF_WEB)
+    ann = await window("/")
+    await ann.is_live()
+    await expect(ann.page.locator("#timeline .bar")).to_have_count(500)
+
+    [event] = server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["web"]})["events"]
+
+    freeze = ann.page.locator(f'[id="bar-{event["event_id"]}"]')
+    await expect(freeze).to_have_count(1)
+    await freeze.hover()
+    await expect(ann.page.locator("#timeline-details")).to_contain_text("Freeze of web")
+    await ann.page.locator("#timeline .lane-name", has_text="shop-042").click()
+    await expect(ann.page.locator("#timeline .bar")).to_have_count(1)
+    await expect(ann.page.locator("#timeline .bar")).to_contain_text("Reboot shop-042")
+
+
 # --- S13 -----------------------------------------------------------------------------------------
 
 
