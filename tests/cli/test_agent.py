@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -198,6 +200,31 @@ def test_a_live_rehearsal_runs_the_hooks_times_them_and_undoes_them(file: Path) 
         ("undo", "done"),
     ]
     assert {fit["type"]: fit["missed"] for fit in found["fits"]}["Preempt"] is False
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_live_rehearsal_that_is_ended_puts_back_what_it_has_prepared(
+    file: Path, number: signal.Signals
+) -> None:
+    """Nothing stays drained because somebody's connection to the VM was lost."""
+    begun, undone = file.parent / "begun", file.parent / "undone"
+    os.mkfifo(begun)
+    undo = f"undo_argv = {json.dumps(['touch', str(undone)])}"
+    code = f"import signal; open({str(begun)!r}, 'w').close(); signal.pause()"
+    written(file, a_command(sys.executable, "-c", code, more=undo))
+    command = ("agent", "rehearse", "reboot", "--live", "--config", str(file))
+    with subprocess.Popen(
+        [sys.executable, "-m", "notbefore", *command], stderr=subprocess.PIPE, text=True
+    ) as rehearsal:
+        # Opens once the hook has opened it, too.
+        begun.read_bytes()
+        rehearsal.send_signal(number)
+        _, told = rehearsal.communicate(timeout=20)
+
+    assert undone.exists()
+    assert rehearsal.returncode == (130 if number is signal.SIGINT else 1)
+    assert "Traceback" not in told
+    assert number is signal.SIGINT or f"ended by {number.name}" in told
 
 
 def test_a_rehearsal_that_fails_or_takes_too_long_is_told_by_the_exit_code(file: Path) -> None:

@@ -11,10 +11,11 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from notbefore.agent.calling import run_hook
 from notbefore.agent.gathering import Gathering
 from notbefore.agent.hook import Call, Hook
 from notbefore.agent.journal import (
@@ -297,25 +298,3 @@ def tell_if_left_changed(progress: Progress) -> None:
     """Said when it happens, and at each start of the agent: somebody has to see to it."""
     if steps := not_put_back(progress):
         _log.error("not put back", extra={"event": progress.event_id, "steps": list(steps)})
-
-
-async def run_hook(hook: Hook | None, call: Call) -> HookOutcome:
-    """What came of it, whatever it does: hooks are ended at their limit, and may have mistakes."""
-    if hook is None:
-        detail = "the agent's file has no hook of this name any more"
-        return HookOutcome(verdict=Verdict.FAILED, detail=detail)
-    began = monotonic()
-    run = hook.undo if call.phase is Phase.UNDO else hook.run
-    try:
-        async with asyncio.timeout(call.limit.total_seconds()) as limit:
-            outcome = await run(call)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is what came of the hook
-        took = monotonic() - began
-        if isinstance(error, TimeoutError) and limit.expired():
-            detail = f"ended after {format_duration(call.limit)}, which is its limit"
-            return HookOutcome(verdict=Verdict.TIMED_OUT, detail=detail, took=took)
-        # A mistake in a hook must not keep the others from running.
-        _log.exception("hook raised", extra={"event": call.sighting.event_id})
-        detail = f"{type(error).__name__}: {error}"
-        return HookOutcome(verdict=Verdict.FAILED, detail=detail, took=took)
-    return outcome if outcome.took else replace(outcome, took=monotonic() - began)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from notbefore.agent.attending import run_hook
+from notbefore.agent.calling import run_hook
 from notbefore.agent.hook import Call, Hook
 from notbefore.agent.matching import plan_for
 from notbefore.agent.model import HookOutcome, Phase, Plan, Progress, Sighting, Step, Turn, Verdict

@@ -1,6 +1,10 @@
 """A rehearsal on this VM, by the agent's file, and what is told of it as JSON."""
 
-from contextlib import suppress
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
 
 import msgspec
 
@@ -15,6 +19,8 @@ from notbefore.cli.failures import RefusedError, UnreachableError
 from notbefore.client import ScheduledEventsError
 from notbefore.clock import wall_clock
 from notbefore.durations import format_duration
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 class StepWire(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +86,40 @@ async def rehearse_here(
     """The VM's name, and the rehearsal."""
     me = settings.resource or await _known_name(settings)
     hooks = {name: hook.make(name) for name, hook in settings.hooks.items()}
-    return me, await rehearse(settings, hooks, type_, me=me, now=wall_clock(), live=live)
+    with _ended_gently():
+        return me, await rehearse(settings, hooks, type_, me=me, now=wall_clock(), live=live)
+
+
+@contextmanager
+def _ended_gently() -> Iterator[None]:
+    """A terminal that is closed ends the rehearsal as Ctrl-C does: what was prepared is put back.
+
+    Raises RefusedError once that is done.
+    """
+    loop, rehearsing = asyncio.get_running_loop(), asyncio.current_task()
+    assert rehearsing is not None  # noqa: S101 - for the type checker
+    told: list[signal.Signals] = []
+
+    def end(number: signal.Signals) -> None:
+        # Once: a second one must not end what puts things back.
+        if not told:
+            rehearsing.cancel()
+        told.append(number)
+
+    for number in _ENDING:
+        loop.add_signal_handler(number, end, number)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not told:
+            raise
+        raise RefusedError(
+            f"the rehearsal was ended by {told[0].name}; what it had prepared was undone",
+            code="ended",
+        ) from None
+    finally:
+        for number in _ENDING:
+            loop.remove_signal_handler(number)
 
 
 async def _known_name(settings: AgentSettings) -> str:
