@@ -207,6 +207,36 @@ def test_two_events_of_one_vm_are_put_back_from_when_both_are_over(
         assert notebook.counts == dict.fromkeys(PREPARED + PUT_BACK, 2)
 
 
+def test_what_two_hooks_change_stays_changed_until_neither_event_needs_it(
+    server: Server, tmp_path: Path
+) -> None:
+    """I30: the second finds the file there, and would have nothing left when the first is over."""
+    flag = tmp_path / "draining"
+    hook = f'kind = "flag"\npath = "{flag}"\n'
+    rule = 'approve = "never"\n'
+    text = (
+        f'[agent]\nstate = "{tmp_path / "state"}"\nlisten = "127.0.0.1:0"\npoll = "100ms"\n'
+        f"[hooks.long]\n{hook}[hooks.short]\n{hook}"
+        f'[[rules]]\nname = "pause"\ntype = ["Freeze"]\nprepare = ["short"]\n{rule}'
+        f'[[rules]]\nname = "all else"\nprepare = ["long"]\n{rule}'
+    )
+    with an_agent(tmp_path, text, endpoint_of(server, "web")) as agent:
+        until(lambda: agent.get("/healthz")[0] == 200, "a document")
+        one = schedule(server, "Reboot", "web")
+        agent.until(one, "ready")
+        other = schedule(server, "Freeze", "web")
+        agent.until(other, "ready")
+
+        server.call("POST", f"/v1/events/{one}/cancel", {"reason": "enough"})
+        until(lambda: other in agent.event(one)["waits_for"], "it to be held back")
+        assert flag.exists()
+
+        server.call("POST", f"/v1/events/{other}/cancel", {"reason": "enough"})
+        agent.until(one, "finished")
+        agent.until(other, "finished")
+        assert not flag.exists()
+
+
 def test_two_agents_never_share_a_state_directory(
     server: Server, tmp_path: Path, notebook: Notebook
 ) -> None:
