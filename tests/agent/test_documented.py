@@ -15,6 +15,7 @@ import yaml  # type: ignore[import-untyped]  # its types are another package
 from notbefore.agent.hooks import KINDS, HookSettings
 from notbefore.agent.hooks.telling import PLACEHOLDERS
 from notbefore.agent.matching import plan_for
+from notbefore.agent.metrics import Tally, render
 from notbefore.agent.model import Leader
 from notbefore.agent.rehearsal import NOTICE, a_rehearsed_event, fit
 from notbefore.agent.rules import EventType, Rule
@@ -27,6 +28,7 @@ from notbefore.agent.settings import (
     load,
     parse,
 )
+from notbefore.agent.status_wire import AgentStatus
 from notbefore.cli import agent as commands
 from tests.builders import NOON
 from tools.agent_reference import described, page_with, reference
@@ -76,6 +78,25 @@ def test_every_placeholder_is_in_the_manual() -> None:
 @pytest.mark.parametrize("name", ["agent.toml", "notbefore-agent.service", "daemonset.yaml"])
 def test_the_manual_shows_the_shipped_files_as_they_are(name: str) -> None:
     assert f"\n{(EXAMPLES / name).read_text(encoding='utf-8')}```\n" in MANUAL
+
+
+def test_every_number_is_in_the_manual() -> None:
+    status = AgentStatus(
+        now=NOON,
+        version="",
+        resource="",
+        endpoint="",
+        started_at=NOON,
+        healthy=True,
+        ready=True,
+    )
+    numbers = render(status, Tally(), age=None)
+    table = MANUAL.partition("after `notbefore_agent_`")[2].partition("\n\n")[0]
+    names = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+
+    shown = re.findall(r"^# TYPE notbefore_agent_(\w+)", numbers, re.MULTILINE)
+
+    assert shown == re.findall(r"`(\w+)", "".join(names))
 
 
 def test_without_a_place_for_the_reference_nothing_is_written() -> None:
