@@ -24,11 +24,15 @@ def test_a_project_outside_tests_its_handler_through_every_event(tmp_path: Path)
     project = tmp_path / "project"
     guide.write(project)
 
-    runs = [_run_tests(python, project) for _ in range(2)]
-
-    assert all(passed >= 7 for passed, _ in runs)
-    # The better of the two: the machine may be busy with other tests.
-    assert min(seconds for _, seconds in runs) < MOST
+    quickest = MOST
+    # The best of several: the machine may be busy with other tests.
+    for _ in range(6):
+        passed, seconds = _run_tests(python, project)
+        assert passed >= 7
+        quickest = min(quickest, seconds)
+        if quickest < MOST:
+            break
+    assert quickest < MOST
     assert "sleep" not in "".join((project / name).read_text() for name in guide.EVERY_KIND)
 
 
