@@ -237,6 +237,31 @@ def test_what_two_hooks_change_stays_changed_until_neither_event_needs_it(
         assert not flag.exists()
 
 
+def test_no_secret_of_a_hook_is_logged_or_shown(server: Server, tmp_path: Path) -> None:
+    """S16: however much is logged."""
+    token = tmp_path / "token"
+    token.write_text("s3cret-token")
+    secrets = ("s3cret-password", "s3cret-key", token.read_text())
+    asked = f"{server.metadata}/?key={secrets[1]}"
+    text = (
+        f'[agent]\nstate = "{tmp_path / "state"}"\nlisten = "127.0.0.1:0"\npoll = "100ms"\n'
+        f'log_level = "debug"\n[hooks.call]\nkind = "http"\nbearer_file = "{token}"\n'
+        f'url = "http://me:{secrets[0]}@{asked}"\n'
+        '[[rules]]\nname = "any"\nprepare = ["call"]\n'
+    )
+    with an_agent(tmp_path, text, endpoint_of(server, "web")) as agent:
+        until(lambda: agent.get("/healthz")[0] == 200, "a document")
+        event = schedule(server, "Reboot", "web")
+        shown = str(agent.until(event, "ready"))
+        server.call("POST", f"/v1/events/{event}/cancel", {"reason": "enough"})
+        agent.until(event, "finished")
+
+    said = (tmp_path / "agent.log").read_text()
+    assert "answered" in shown
+    assert [secret for secret in secrets if secret in said + shown] == []
+    assert "send_request" not in said
+
+
 def test_two_agents_never_share_a_state_directory(
     server: Server, tmp_path: Path, notebook: Notebook
 ) -> None:
