@@ -228,6 +228,14 @@ def test_a_watch_ends_when_its_time_is_up_also_within_a_request(timeout: float) 
     assert stage.now == 1000 + timeout
 
 
+def test_a_watch_ends_when_its_time_is_up_though_the_service_holds_on() -> None:
+    stage = Stage([a_document(1, **WAITS), Lose(loss=Loss.TIMED_OUT, after=3600)])
+
+    assert list(stage.watch(a_protocol(), wishes(timeout=5.0))) == []
+
+    assert stage.now == pytest.approx(1000 + 5 + 1)
+
+
 def test_a_watch_can_go_on_from_a_document() -> None:
     since = read_document(a_body(2, an_event()), at=NOON)
     stage = Stage([a_document(2, an_event()), a_document(3)])

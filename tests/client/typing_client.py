@@ -8,6 +8,7 @@ from notbefore.client import (
     AsyncScheduledEvents,
     Change,
     ChangeKind,
+    Contact,
     Document,
     Ending,
     Event,
@@ -25,6 +26,7 @@ def reading() -> None:
         assert_type(scheduled.document(), Document)
         assert_type(scheduled.events(), tuple[Event, ...])
         assert_type(scheduled.me(), Instance)
+        assert_type(scheduled.contact(), Contact)
         changes: Iterator[Change] = scheduled.watch(poll=1, timeout=None, only_mine=True)
         for change in changes:
             assert_type(change.kind, ChangeKind)
@@ -39,6 +41,7 @@ async def reading_async() -> None:
         assert_type(await scheduled.document(), Document)
         assert_type(await scheduled.events(), tuple[Event, ...])
         assert_type(await scheduled.me(), Instance)
+        assert_type(scheduled.contact(), Contact)
         changes: AsyncIterator[Change] = scheduled.watch(timeout=timedelta(minutes=1))
         async for change in changes:
             await scheduled.approve(change.event)

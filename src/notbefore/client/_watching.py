@@ -19,6 +19,8 @@ from notbefore.client._retrying import Endlessly, TimeUpError
 from notbefore.client._steps import Flow, Pause, Request, Tell
 
 _SHORTEST_WAIT: Final = 1.0
+_GRACE: Final = 1.0
+"""Seconds past the end of a watch for the answer of a service that held its last request."""
 _NEVER_READ: Final = -1
 
 
@@ -113,7 +115,10 @@ class _Following:
             wait = min(wait, remaining)
         self._is_waiting = wait is not None
         if wait is not None:
-            return self._protocol.look(wait=wait, incarnation=self._known.incarnation)
+            within = None if remaining is None else remaining + _GRACE
+            return self._protocol.look(
+                wait=wait, incarnation=self._known.incarnation, within=within
+            )
         return self._protocol.look(etag=self._etag if is_well else None, within=remaining)
 
     def take_in(self, reading: Reading) -> list[Change]:
