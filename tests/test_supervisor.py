@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
 import pytest
 
@@ -22,12 +22,6 @@ def listener() -> Iterator[socket.socket]:
         yield opened
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """The supervisor's own loop, which can give its children a group of their own."""
-    return "asyncio"
-
-
 def a_child(module: str, listener: socket.socket) -> Child:
     resolved = load(flags={}, environ={})
     return Child(
@@ -43,25 +37,30 @@ def a_child(module: str, listener: socket.socket) -> Child:
     )
 
 
-async def test_a_child_that_can_not_start_ends_the_server_and_says_so(
-    listener: socket.socket,
-) -> None:
-    waiting = a_child("notbefore.poller", listener)
-    crew = Crew(writer=a_child("no.such.module", listener), pollers=[waiting])
-
-    async with asyncio.timeout(60):
-        with pytest.raises(StartError, match="writer ended with status 1"):
-            await crew.serve(asyncio.Event(), lambda: None)
+def run(served: Callable[[], Coroutine[None, None, None]]) -> None:
+    """On the supervisor's own loop, which can give its children a group of their own."""
+    asyncio.run(asyncio.wait_for(served(), 60))
 
 
-async def test_a_server_told_to_stop_before_it_is_ready_stops(listener: socket.socket) -> None:
-    children = [a_child("notbefore.poller", listener) for _ in range(2)]
-    crew = Crew(writer=children[0], pollers=children[1:])
-    stop = asyncio.Event()
-    stop.set()
+def test_a_child_that_can_not_start_ends_the_server_and_says_so(listener: socket.socket) -> None:
+    async def served() -> None:
+        waiting = a_child("notbefore.poller", listener)
+        crew = Crew(writer=a_child("no.such.module", listener), pollers=[waiting])
+        await crew.serve(asyncio.Event(), lambda: None)
 
-    async with asyncio.timeout(60):
+    with pytest.raises(StartError, match="writer ended with status 1"):
+        run(served)
+
+
+def test_a_server_told_to_stop_before_it_is_ready_stops(listener: socket.socket) -> None:
+    async def served() -> None:
+        children = [a_child("notbefore.poller", listener) for _ in range(2)]
+        crew = Crew(writer=children[0], pollers=children[1:])
+        stop = asyncio.Event()
+        stop.set()
         await crew.serve(stop, lambda: pytest.fail("it was never ready"))
+
+    run(served)
 
 
 async def test_an_address_that_is_taken_is_named_with_what_to_do_about_it(

@@ -20,6 +20,7 @@ from notbefore.cli.agent_checking import check_targets
 from tests.agent.journeys import a_plan, a_sighting
 from tests.builders import NOON
 from tests.cli.agents import EVENT, OTHER, an_agent, an_event
+from tests.cli.interrupting import interruptible
 from tests.cli.served import invoke
 
 NOWHERE = "http://127.0.0.1:1"
@@ -213,9 +214,11 @@ def test_a_live_rehearsal_that_is_ended_puts_back_what_it_has_prepared(
     code = f"import signal; open({str(begun)!r}, 'w').close(); signal.pause()"
     written(file, a_command(sys.executable, "-c", code, more=undo))
     command = ("agent", "rehearse", "reboot", "--live", "--config", str(file))
-    with subprocess.Popen(
-        [sys.executable, "-m", "notbefore", *command], stderr=subprocess.PIPE, text=True
-    ) as rehearsal:
+    with interruptible():
+        rehearsal = subprocess.Popen(
+            [sys.executable, "-m", "notbefore", *command], stderr=subprocess.PIPE, text=True
+        )
+    with rehearsal:
         # Opens once the hook has opened it, too.
         begun.read_bytes()
         rehearsal.send_signal(number)

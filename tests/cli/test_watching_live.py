@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.builders import event_id
+from tests.cli.interrupting import interruptible
 from tests.cli.served import PLAIN, Served
 
 ONE, TWO = event_id(1), event_id(2)
@@ -32,17 +33,6 @@ class Watcher:
         """The exit code, and what was said on stderr."""
         _, errors = self._running.communicate()
         return self._running.returncode, errors
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Who is started in here can be interrupted, as from a terminal.
-
-    Whatever runs in the background of a script has Ctrl-C ignored, and hands that on.
-    """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
