@@ -25,7 +25,8 @@ def executable() -> Path:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
+# No longer than its tests: while an async fixture is alive, all async tests share its event loop.
+@pytest.fixture(scope="package")
 async def browser(executable: Path, anyio_backend: object) -> AsyncIterator[Browser]:
     expect.set_options(timeout=LONGEST_WAIT)
     async with async_playwright() as playwright:
