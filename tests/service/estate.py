@@ -19,7 +19,7 @@ from notbefore.metadata.responses import render
 from notbefore.service import groups, inventory, machines, scale_sets
 from notbefore.service.fleet_kinds import Model, Orchestration, ScaleSet, VirtualMachine
 from notbefore.service.inventory import AvailabilitySetView, Machine, ScaleSetView
-from notbefore.service.machines import ReadingSets, WantedMachine
+from notbefore.service.machines import ReadingSets, WantedAvailabilitySet, WantedMachine
 from notbefore.service.means import Means
 from notbefore.service.ports import Caller, Declaration, Snapshot, Transaction
 from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
@@ -140,6 +140,23 @@ class Estate:
             )
         )
         return outcome.machine
+
+    async def drop(self, *, force: bool = False) -> tuple[EventId, ...] | None:
+        outcome = await self.decide(
+            lambda tx: machines.drop(tx, machine_id(), force=force, means=self.means, by=OPERATOR)
+        )
+        return None if outcome is None else outcome.event_ids
+
+    async def put_availability_set(
+        self, name: str = "db", group: str = "shop", policy: Policy | None = None
+    ) -> AvailabilitySetView:
+        wanted = WantedAvailabilitySet(document="{}", policy=policy or Policy())
+        view, _ = await self.decide(
+            lambda tx: machines.put_availability_set(
+                tx, availability_id(name, group), lambda _: wanted, by=OPERATOR
+            )
+        )
+        return view
 
     async def names(self, name: str = "web") -> list[str]:
         view = await self.ask(lambda snapshot: inventory.scale_set(snapshot, set_id(name)))

@@ -4,19 +4,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from notbefore.core.ids import EventId
 from notbefore.core.model import (
     Policy,
 )
 from notbefore.service import groups, inventory, machines, resource_groups
-from notbefore.service.inventory import AvailabilitySetView
 from notbefore.service.machines import (
     AvailabilitySetNameTakenError,
     NotFlexibleError,
     OwnPolicyError,
     SetInUseError,
     UnknownAvailabilitySetError,
-    WantedAvailabilitySet,
 )
 from notbefore.service.ports import HistoryFilter
 from notbefore.service.resource_groups import BeingDeletedError, UnknownGroupError
@@ -38,32 +35,13 @@ async def here(anyio_backend: object) -> AsyncIterator[Estate]:
         yield built
 
 
-async def drop(here: Estate, *, force: bool = False) -> tuple[EventId, ...] | None:
-    outcome = await here.decide(
-        lambda tx: machines.drop(tx, machine_id(), force=force, means=here.means, by=OPERATOR)
-    )
-    return None if outcome is None else outcome.event_ids
-
-
-async def put_availability_set(
-    here: Estate, name: str = "db", group: str = "shop", policy: Policy | None = None
-) -> AvailabilitySetView:
-    wanted = WantedAvailabilitySet(document="{}", policy=policy or Policy())
-    view, _ = await here.decide(
-        lambda tx: machines.put_availability_set(
-            tx, availability_id(name, group), lambda _: wanted, by=OPERATOR
-        )
-    )
-    return view
-
-
 # --- availability sets ---------------------------------------------------------------------------
 
 
 async def test_vms_of_an_availability_set_share_a_scope_over_all_its_domains(
     here: Estate,
 ) -> None:
-    await put_availability_set(here)
+    await here.put_availability_set()
 
     vms = [await here.put_machine(f"db-{n}", availability_set="DB") for n in range(6)]
 
@@ -76,7 +54,7 @@ async def test_vms_of_an_availability_set_share_a_scope_over_all_its_domains(
 
 async def test_the_policy_of_a_set_is_the_sets(here: Estate) -> None:
     policy = Policy(approves_user_redeploy=True)
-    await put_availability_set(here, policy=policy)
+    await here.put_availability_set(policy=policy)
     vm = await here.put_machine("db-0", availability_set="db")
 
     with pytest.raises(OwnPolicyError):
@@ -84,18 +62,18 @@ async def test_the_policy_of_a_set_is_the_sets(here: Estate) -> None:
 
     scope = await here.ask(lambda s: s.load(vm.scope_id))
     assert scope.policy == policy
-    assert (await put_availability_set(here)).policy == Policy()
+    assert (await here.put_availability_set()).policy == Policy()
 
 
 async def test_a_set_goes_when_it_is_empty(here: Estate) -> None:
-    await put_availability_set(here)
+    await here.put_availability_set()
     await here.put_machine(availability_set="db")
 
     with pytest.raises(SetInUseError):
         await here.decide(
             lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR)
         )
-    await drop(here)
+    await here.drop()
     await here.step()
     for was_there in (True, False):
         assert was_there == await here.decide(
@@ -120,13 +98,13 @@ async def test_a_vm_joins_a_flexible_set(here: Estate) -> None:
 async def test_no_two_availability_sets_have_the_same_name(here: Estate) -> None:
     """Or their VMs would read each other's documents (I9)."""
     await here.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "other", "{}", by=OPERATOR))
-    await put_availability_set(here)
+    await here.put_availability_set()
 
     with pytest.raises(AvailabilitySetNameTakenError):
-        await put_availability_set(here, group="other")
+        await here.put_availability_set(group="other")
 
     await here.decide(lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR))
-    await put_availability_set(here, group="other")
+    await here.put_availability_set(group="other")
 
 
 async def test_no_vm_can_be_put_into_a_uniform_set(here: Estate) -> None:
@@ -177,7 +155,7 @@ async def test_a_group_goes_with_all_that_is_in_it(here: Estate) -> None:
 
 async def test_an_availability_set_goes_with_its_group_and_leaves_its_name(here: Estate) -> None:
     await here.put_machine(model=WITH_NOTICE)
-    await put_availability_set(here)
+    await here.put_availability_set()
 
     await here.decide(
         lambda tx: groups.drop(tx, SUBSCRIPTION, "shop", means=here.means, by=OPERATOR)
@@ -187,14 +165,14 @@ async def test_an_availability_set_goes_with_its_group_and_leaves_its_name(here:
     assert await here.ask(lambda s: list(inventory.availability_sets(s, SUBSCRIPTION))) == []
     assert await here.ask(lambda s: inventory.availability_set(s, availability_id())) is None
     await here.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "other", "{}", by=OPERATOR))
-    assert (await put_availability_set(here, group="other")).id.group == "other"
+    assert (await here.put_availability_set(group="other")).id.group == "other"
 
 
 async def test_what_is_declared_of_a_vm_goes_with_the_vm(here: Estate) -> None:
     await here.put_machine()
     assert await here.ask(lambda s: s.declaration(machine_id().path)) is not None
 
-    await drop(here)
+    await here.drop()
     await here.step(TEN)
 
     assert await here.ask(lambda s: s.declaration(machine_id().path)) is None
@@ -224,7 +202,7 @@ async def test_what_no_vm_is_part_of_is_kept_in_a_group_that_is_there(here: Esta
 async def test_what_is_declared_and_withdrawn_is_in_the_history(here: Estate) -> None:
     """I29."""
     await here.put_set(capacity=0)
-    await put_availability_set(here)
+    await here.put_availability_set()
     await here.decide(lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR))
 
     rows = await here.ask(lambda s: s.history(HistoryFilter(limit=10)))

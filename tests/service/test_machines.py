@@ -19,13 +19,11 @@ from notbefore.service.errors import NameTakenError
 from notbefore.service.fleet_kinds import Model
 from notbefore.service.fleet_plan import AddressesExhaustedError
 from notbefore.service.inventory import (
-    AvailabilitySetView,
     Machine,
 )
 from notbefore.service.machines import (
     PropertyChangeError,
     UnknownMachineError,
-    WantedAvailabilitySet,
 )
 from notbefore.service.operating import Action, NothingToMaintainError, NotRunningError
 from notbefore.service.operations import OperationStatus, Progress
@@ -38,7 +36,6 @@ from tests.service.estate import (
     TEN,
     WITH_NOTICE,
     Estate,
-    availability_id,
     estate,
     machine_id,
 )
@@ -71,25 +68,6 @@ async def state(here: Estate, name: str = "vm1") -> ResourceState:
     machine = await found(here, name)
     assert machine is not None
     return machine.resource.state
-
-
-async def drop(here: Estate, *, force: bool = False) -> tuple[EventId, ...] | None:
-    outcome = await here.decide(
-        lambda tx: machines.drop(tx, machine_id(), force=force, means=here.means, by=OPERATOR)
-    )
-    return None if outcome is None else outcome.event_ids
-
-
-async def put_availability_set(
-    here: Estate, name: str = "db", group: str = "shop", policy: Policy | None = None
-) -> AvailabilitySetView:
-    wanted = WantedAvailabilitySet(document="{}", policy=policy or Policy())
-    view, _ = await here.decide(
-        lambda tx: machines.put_availability_set(
-            tx, availability_id(name, group), lambda _: wanted, by=OPERATOR
-        )
-    )
-    return view
 
 
 # --- what people do to VMs -----------------------------------------------------------------------
@@ -306,7 +284,7 @@ async def test_a_vm_takes_another_model_and_keeps_its_place(here: Estate) -> Non
 
 
 async def test_what_was_settled_when_a_vm_was_made_stays(here: Estate) -> None:
-    await put_availability_set(here)
+    await here.put_availability_set()
     await here.put_set(capacity=0, flexible=True)
     await here.put_machine()
 
@@ -332,19 +310,19 @@ async def test_a_vm_is_deleted_with_notice_only_where_its_model_has_one(here: Es
     await here.put_machine(model=WITH_NOTICE)
     await here.switch_on("vm1")
 
-    assert await drop(here) is not None
+    assert await here.drop() is not None
     assert [e.type for e in await events(here)] == [EventType.TERMINATE]
-    await drop(here, force=True)
+    await here.drop(force=True)
     await here.step()
     assert await found(here) is None
-    assert await drop(here) is None
+    assert await here.drop() is None
     with pytest.raises(UnknownMachineError):
         await operate(here, Action.RESTART)
 
 
 async def test_addresses_rest_before_they_are_given_again_and_run_out(here: Estate) -> None:
     first = await here.put_machine()
-    await drop(here)
+    await here.drop()
     await here.step()
 
     again = await here.put_machine()
