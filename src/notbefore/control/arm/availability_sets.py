@@ -217,12 +217,7 @@ def _find(snapshot: Snapshot, asked: Asked) -> AvailabilitySetView:
 
 
 def _id(asked: Asked) -> ResourceId:
-    return ResourceId(
-        subscription=asked.path["subscription"],
-        group=asked.path["group"],
-        type=AVAILABILITY_SETS,
-        name=asked.path["name"],
-    )
+    return asked.id_of(AVAILABILITY_SETS, asked.path["name"])
 
 
 _SUBSCRIPTION: Final = "/subscriptions/{subscription}"

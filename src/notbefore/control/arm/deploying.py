@@ -66,7 +66,7 @@ def _make(
     """How to show what was made. Adds the events it causes."""
     type_ = planned.type.casefold()
     if type_ == SCALE_SETS.casefold():
-        id_ = _id(asked, SCALE_SETS, planned.name)
+        id_ = asked.id_of(SCALE_SETS, planned.name)
         version = asked.api_version
         _, outcome = scale_sets.put_in(
             tx, services, id_, planned.body, api_version=version, by=asked.by
@@ -79,7 +79,7 @@ def _make(
         return _availability_set(tx, services, asked, planned)
     kind = _KINDS.get(type_)
     if kind is not None:
-        id_ = _id(asked, kind.type, planned.name)
+        id_ = asked.id_of(kind.type, planned.name)
         kept.put_in(tx, kind, id_, planned.body)
         return partial(_kept, tx, kind, id_)
     whole, _, part = type_.rpartition("/")
@@ -87,7 +87,7 @@ def _make(
     spelled = {each.casefold(): each for each in (kind.parts if kind else ())}
     if kind is not None and part in spelled:
         parent, _, name = planned.name.partition("/")
-        id_ = _id(asked, kind.type, parent)
+        id_ = asked.id_of(kind.type, parent)
         kept.put_part_in(tx, kind, id_, (spelled[part], name), planned.body)
         return partial(_part, tx, kind, id_, (spelled[part], name))
     raise bad_request(
@@ -100,7 +100,7 @@ def _make(
 def _machine(
     tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
 ) -> Callable[[], Json]:
-    id_ = _id(asked, MACHINES, planned.name)
+    id_ = asked.id_of(MACHINES, planned.name)
     outcome = virtual_machines.put_in(tx, services, asked, id_, planned.body)
 
     def show() -> Json:
@@ -113,7 +113,7 @@ def _machine(
 def _availability_set(
     tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
 ) -> Callable[[], Json]:
-    id_ = _id(asked, AVAILABILITY_SETS, planned.name)
+    id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
     view = availability_sets.put_in(tx, services, asked, id_, planned.body)
     return partial(availability_sets.shown, view)
 
@@ -128,12 +128,6 @@ def _part(tx: Transaction, kind: Kind, id_: ResourceId, where: tuple[str, str]) 
     part, name = where
     parts: list[Json] = _kept(tx, kind, id_)["properties"][part]
     return next(each for each in parts if each["name"].casefold() == name.casefold())
-
-
-def _id(asked: Asked, type_: str, name: str) -> ResourceId:
-    return ResourceId(
-        subscription=asked.path["subscription"], group=asked.path["group"], type=type_, name=name
-    )
 
 
 def _served() -> list[str]:

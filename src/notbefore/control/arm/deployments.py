@@ -233,12 +233,7 @@ def _refuse_name(name: str) -> None:
 
 
 def _id(asked: Asked) -> ResourceId:
-    return ResourceId(
-        subscription=asked.path["subscription"],
-        group=asked.path["group"],
-        type=_TYPE,
-        name=asked.path["deployment"],
-    )
+    return asked.id_of(_TYPE, asked.path["deployment"])
 
 
 def _status_url(asked: Asked, record: OperationRecord) -> str:

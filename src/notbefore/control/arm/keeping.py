@@ -181,9 +181,4 @@ class _ServedPart:
 
 
 def _id(kind: Kind, asked: Asked) -> ResourceId:
-    return ResourceId(
-        subscription=asked.path["subscription"],
-        group=asked.path["group"],
-        type=kind.type,
-        name=asked.path["name"],
-    )
+    return asked.id_of(kind.type, asked.path["name"])

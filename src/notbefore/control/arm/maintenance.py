@@ -15,7 +15,7 @@ from notbefore.core.errors import InvalidIdError, RefusalError, UnknownEventErro
 from notbefore.core.ids import EventId, parse_event_id
 from notbefore.service import acknowledging
 from notbefore.service.ports import Transaction
-from notbefore.service.resource_ids import COMPUTE, ResourceId
+from notbefore.service.resource_ids import COMPUTE
 
 MOST_IDS: Final = 100
 """Of one request, as for VMs."""
@@ -55,12 +55,7 @@ async def _acknowledged(
     services: ArmServices, asked: Asked, given: _Given
 ) -> dict[str, RefusalError | None]:
     """What is in the way of each approval, by the id as it was given; None if nothing."""
-    id_ = ResourceId(
-        subscription=asked.path["subscription"],
-        group=asked.path["group"],
-        type=f"{COMPUTE}/{asked.path['type']}",
-        name=asked.path["name"],
-    )
+    id_ = asked.id_of(f"{COMPUTE}/{asked.path['type']}", asked.path["name"])
     wanted = [event_id for event_id in given.values() if event_id is not None]
 
     def work(tx: Transaction) -> dict[EventId, RefusalError | None]:

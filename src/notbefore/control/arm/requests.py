@@ -17,6 +17,7 @@ from starlette.requests import Request
 from notbefore.control.arm.errors import ArmError, bad_request
 from notbefore.control.errors import BodyTooLargeError
 from notbefore.core.model import Actor
+from notbefore.service.resource_ids import ResourceId
 
 LARGEST_BODY: Final = 4 << 20
 """ARM's own limit."""
@@ -59,6 +60,12 @@ class Asked:
     def option(self, name: str) -> str | None:
         """One of the query, in any letter case; None where it was not given."""
         return self.query.get(name.lower())
+
+    def id_of(self, type_: str, name: str) -> ResourceId:
+        """Of something in the resource group that the path names."""
+        return ResourceId(
+            subscription=self.path["subscription"], group=self.path["group"], type=type_, name=name
+        )
 
     def operation_url(self, operation_id: str) -> str:
         """Where the status of an operation of this subscription is read."""

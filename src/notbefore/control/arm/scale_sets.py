@@ -38,12 +38,7 @@ from notbefore.service.scale_sets import SetOutcome, Upgrade, WantedSet
 
 
 def set_id(asked: Asked) -> ResourceId:
-    return ResourceId(
-        subscription=asked.path["subscription"],
-        group=asked.path["group"],
-        type=SCALE_SETS,
-        name=asked.path["set"],
-    )
+    return asked.id_of(SCALE_SETS, asked.path["set"])
 
 
 def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:

@@ -255,12 +255,7 @@ async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 def _id(asked: Asked) -> ResourceId:
-    return ResourceId(
-        subscription=asked.path["subscription"],
-        group=asked.path["group"],
-        type=MACHINES,
-        name=asked.path["name"],
-    )
+    return asked.id_of(MACHINES, asked.path["name"])
 
 
 _SUBSCRIPTION: Final = "/subscriptions/{subscription}"
