@@ -63,6 +63,4 @@ async def window(browser: Browser, server: Server) -> AsyncIterator[OpenWindow]:
         return one
 
     yield open_one
-    for one in opened:
-        await one.context.close()
-    assert [fault for one in opened for fault in one.faults] == []
+    assert [fault for one in opened for fault in await one.close()] == []

@@ -5,6 +5,7 @@ from importlib import resources
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import anyio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
 LONGEST_WAIT: Final = 10_000
@@ -27,6 +28,9 @@ class Window:
     origin: str
     faults: list[str] = field(default_factory=list)
     """Errors of scripts, breaches of the content policy, requests to other hosts."""
+    expected: list[str] = field(default_factory=list)
+    """Parts of the faults that the test brings about on purpose."""
+    _noted: anyio.Event = field(default_factory=anyio.Event)
 
     async def open(self, path: str) -> None:
         answer = await self.page.goto(self.origin + path)
@@ -49,14 +53,32 @@ class Window:
             for node in issue["nodes"]
         ]
 
+    async def fault(self, part: str) -> None:
+        """Wait for a fault: a browser may tell of it long after what brought it about."""
+        with anyio.fail_after(LONGEST_WAIT / 1000):
+            while not any(part in fault for fault in self.faults):
+                await self._noted.wait()
+
+    async def close(self) -> list[str]:
+        """What went wrong in it and was not expected. What was expected must have come."""
+        for part in self.expected:
+            await self.fault(part)
+        await self.context.close()
+        return [fault for fault in self.faults if not any(part in fault for part in self.expected)]
+
+    def note(self, fault: str) -> None:
+        self.faults.append(fault)
+        self._noted.set()
+        self._noted = anyio.Event()
+
     def note_message(self, message: ConsoleMessage) -> None:
         # Browsers look for an icon beside answers that are no pages, such as refusals.
         if message.type == "error" and not message.location["url"].endswith("/favicon.ico"):
-            self.faults.append(message.text)
+            self.note(message.text)
 
     def note_request(self, request: Request) -> None:
         if not request.url.startswith((self.origin, "data:")):
-            self.faults.append(f"asked another host: {urlsplit(request.url).netloc}")
+            self.note(f"asked another host: {urlsplit(request.url).netloc}")
 
 
 async def open_window(browser: Browser, origin: str, **options: Any) -> Window:
@@ -66,6 +88,6 @@ async def open_window(browser: Browser, origin: str, **options: Any) -> Window:
     await context.add_init_script(_TELL_VIOLATIONS)
     window = Window(page=await context.new_page(), context=context, origin=origin)
     window.page.on("console", window.note_message)
-    window.page.on("pageerror", lambda error: window.faults.append(str(error)))
+    window.page.on("pageerror", lambda error: window.note(str(error)))
     window.page.on("request", window.note_request)
     return window
