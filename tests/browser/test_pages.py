@@ -120,7 +120,7 @@ async def test_the_first_stop_of_the_keyboard_skips_to_the_page(window: OpenWind
     await ann.page.keyboard.press("Tab")
     await ann.page.keyboard.press("Enter")
 
-    assert await ann.page.evaluate("document.activeElement.id") == "main"
+    await expect(ann.page.locator("#main")).to_be_focused()
 
 
 async def test_pages_work_without_the_script(server: Server, window: OpenWindow) -> None:
@@ -216,6 +216,7 @@ async def test_what_is_typed_into_a_form_comes_back_as_text(window: OpenWindow) 
 
     await ann.page.click('button[value="send"]')
 
+    await expect(ann.page.locator("#problem-notice")).to_be_visible()
     assert await ann.page.input_value("#notice") == hostile
     assert await ann.page.evaluate("window.breached") is None
     await ann.open("/fleet?find=%22%3E%3Cscript%3Ewindow.breached%3Dtrue%3C%2Fscript%3E")

@@ -110,6 +110,7 @@ async def test_a_scale_set_with_a_ten_minute_delay_gives_its_instances_ten_minut
     await ann.open(f"/do/delete?vm={name}")
     await ann.page.click('button[value="send"]')
 
+    await expect(ann.page).to_have_url(re.compile(r"/events/[0-9A-F-]{36}"))
     [event] = server.call("GET", "/v1/events?type=Terminate")["events"]
     assert event["resources"] == [name]
     await ann.open("/")
@@ -250,6 +251,7 @@ async def test_the_keyboard_gets_past_the_bars(server: Server, window: OpenWindo
 
     await ann.page.focus(".timeline-skip")
     await ann.page.keyboard.press("Enter")
+    await expect(ann.page).to_have_url(re.compile(r"#timeline-legend$"))
     await ann.page.keyboard.press("Tab")
 
     assert await ann.page.evaluate("document.activeElement.closest('#timeline')") is None
