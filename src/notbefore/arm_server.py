@@ -10,7 +10,7 @@ from notbefore import certificates
 from notbefore.application import Engine
 from notbefore.certificates import ServerCertificate
 from notbefore.clock import wall_clock
-from notbefore.control.access import Access, Identities, audiences_of
+from notbefore.control.access import Access, Identities, OpenOnLoopback, audiences_of
 from notbefore.control.arm.app import create_arm_app
 from notbefore.control.arm.services import ArmServices
 from notbefore.core.ids import EventId
@@ -57,11 +57,12 @@ async def _certificate(settings: Settings) -> ServerCertificate:
 
 def _services(engine: Engine, settings: Settings, parts: ArmParts) -> ArmServices:
     access = _access(engine, settings, parts)
+    door = OpenOnLoopback(access) if settings.mode is Mode.EMULATOR else access
     return ArmServices(
         decider=engine.decider,
         approving=engine.approving,
-        access=access,
-        signing_in=access,
+        access=door,
+        signing_in=door,
         rules=engine.rules,
         new_event_id=parts.new_event_id,
         new_operation_id=parts.new_operation_id,
@@ -82,7 +83,6 @@ def _access(engine: Engine, settings: Settings, parts: ArmParts) -> Access:
         principals=principals,
         audiences=audiences_of(parts.arm_url, settings.hosts),
         vm_role=settings.vm_role,
-        open_on_loopback=settings.mode is Mode.EMULATOR,
     )
     return Access(identities, engine.decider, monotonic=asyncio.get_running_loop().time)
 

@@ -1,4 +1,4 @@
-"""The door of the ARM listener over real tokens, and the people who come to it."""
+"""The door of a listener over real tokens, and the people who come to it."""
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from notbefore.control.access import Access, Identities, audiences_of
+from notbefore.control.access import Access, Identities, OpenOnLoopback, audiences_of
 from notbefore.core.ids import ResourceName
 from notbefore.service.identities import Bearer, Principal, Role
 from notbefore.service.ports import HistoryFilter, HistoryRow
@@ -56,6 +56,8 @@ class Times:
 @dataclass
 class Gate:
     access: Access
+    door: Access | OpenOnLoopback
+    """The access itself, or what stands before it in an emulator."""
     tokens: Tokens
     steered: Steering
     roster: Roster
@@ -94,7 +96,7 @@ async def a_gate(
             principals=roster,
             audiences=audiences_of(ARM, ["arm.example"]),
             vm_role=vm_role,
-            open_on_loopback=open_on_loopback,
         )
         access = Access(identities, steered.services.decider, monotonic=lambda: times.seconds)
-        yield Gate(access, tokens, steered, roster, times)
+        door = OpenOnLoopback(access) if open_on_loopback else access
+        yield Gate(access, door, tokens, steered, roster, times)

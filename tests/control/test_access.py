@@ -1,4 +1,4 @@
-"""S12, S14: who is admitted to the ARM listener, and what is written down of those who are not."""
+"""S12, S14: who is admitted, and what is written down of those who are not."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -46,7 +46,7 @@ async def admit(
     gate: Gate, text: str | None, *, needs: Role = Role.READER, address: str = AFAR
 ) -> Actor:
     header = None if text is None else f"Bearer {text}"
-    return await gate.access.admit(authorization=header, address=address, needs=needs)
+    return await gate.door.admit(authorization=header, address=address, needs=needs)
 
 
 @pytest.mark.parametrize("needs", ROLES)
@@ -83,7 +83,7 @@ async def test_no_token_is_not_admitted_from_anywhere(gate: Gate) -> None:
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "nb_admin"])
 async def test_a_header_that_is_no_bearer_is_refused(gate: Gate, header: str) -> None:
     with pytest.raises(InvalidTokenError, match="must be `Bearer`"):
-        await gate.access.admit(authorization=header, address=AFAR, needs=Role.READER)
+        await gate.door.admit(authorization=header, address=AFAR, needs=Role.READER)
 
 
 @pytest.mark.parametrize("text", ["nb_wrong", "nb_admi", "nb_adminn", "NB_ADMIN", "é", "\udc80"])
@@ -224,7 +224,7 @@ def test_audiences_are_the_listeners_urls_and_azures() -> None:
 
 
 async def test_a_service_principal_signs_in_and_is_admitted_by_name(gate: Gate) -> None:
-    token = await gate.access.sign_in(CLIENT_ID.upper(), SECRET, audience=ARM, address=AFAR)
+    token = await gate.door.sign_in(CLIENT_ID.upper(), SECRET, audience=ARM, address=AFAR)
 
     actor = await admit(gate, token.text, needs=Role.MAINTAINER)
     assert actor == Actor(name="ci", address=AFAR)
@@ -240,7 +240,7 @@ async def test_a_wrong_secret_gets_no_token_and_is_recorded(
     gate: Gate, client_id: str, secret: str
 ) -> None:
     with pytest.raises(SignInError):
-        await gate.access.sign_in(client_id, secret, audience=ARM, address=AFAR)
+        await gate.door.sign_in(client_id, secret, audience=ARM, address=AFAR)
 
     [row] = await gate.refusals()
     assert (row.actor, row.address) == ("unknown", AFAR)
@@ -252,11 +252,11 @@ async def test_a_bearer_of_a_token_has_no_empty_client_id_to_sign_in_with(gate: 
 
     for secret in ("", "x"):
         with pytest.raises(SignInError):
-            await gate.access.sign_in("", secret, audience=ARM, address=AFAR)
+            await gate.door.sign_in("", secret, audience=ARM, address=AFAR)
 
 
 async def test_a_revoked_service_principals_token_is_refused_at_once(gate: Gate) -> None:
-    token = await gate.access.sign_in(CLIENT_ID, SECRET, audience=ARM, address=AFAR)
+    token = await gate.door.sign_in(CLIENT_ID, SECRET, audience=ARM, address=AFAR)
 
     gate.roster.people = ()
 
@@ -288,19 +288,61 @@ async def test_a_vms_token_is_a_name_and_no_bound_on_an_emulators_machine(emulat
 
 
 async def test_any_secret_signs_in_on_an_emulators_machine_and_nowhere_else(emulator: Gate) -> None:
-    token = await emulator.access.sign_in("me", "any", audience=ARM, address="127.0.0.1")
+    token = await emulator.door.sign_in("me", "any", audience=ARM, address="127.0.0.1")
 
     assert (await admit(emulator, token.text, address="127.0.0.1")).name == "local"
     with pytest.raises(InvalidTokenError):
         await admit(emulator, token.text)
     with pytest.raises(SignInError):
-        await emulator.access.sign_in("me", "any", audience=ARM, address=AFAR)
+        await emulator.door.sign_in("me", "any", audience=ARM, address=AFAR)
+
+
+async def test_a_sign_in_without_the_secret_is_no_service_principals_elsewhere(
+    emulator: Gate,
+) -> None:
+    """S12: the other listener of an emulator may ask for tokens that prove something."""
+    guessed = await emulator.door.sign_in(CLIENT_ID, "any", audience=ARM, address="127.0.0.1")
+    proven = await emulator.door.sign_in(CLIENT_ID, SECRET, audience=ARM, address="127.0.0.1")
+
+    assert (await admit(emulator, guessed.text, address="127.0.0.1")).name == "local"
+    with pytest.raises(InvalidTokenError):
+        await emulator.access.known(f"Bearer {guessed.text}", "127.0.0.1")
+    assert (await emulator.access.known(f"Bearer {proven.text}", "127.0.0.1")).actor.name == "ci"
 
 
 @pytest.mark.parametrize("address", [AFAR, "10.0.0.1", "::ffff:10.0.0.1", "", "unix", "0.0.0.0"])
 async def test_from_another_machine_an_emulator_wants_a_token(emulator: Gate, address: str) -> None:
     with pytest.raises(MissingTokenError):
         await admit(emulator, None, address=address)
+
+
+# --- somebody in front of a browser --------------------------------------------------------------
+
+
+async def test_a_token_that_was_typed_in_is_recognized_and_looked_up_again(gate: Gate) -> None:
+    """S13."""
+    principal = await gate.access.recognize(token_of(Role.READER), address=AFAR)
+
+    assert principal.name == "reader"
+    assert gate.access.holder(principal.token_sha256) == principal
+    await gate.access.require(principal, address=AFAR, needs=Role.READER)
+    with pytest.raises(RoleTooLowError):
+        await gate.access.require(principal, address=AFAR, needs=Role.APPROVER)
+    [row] = await gate.refusals()
+    assert (row.actor, row.address) == ("reader", AFAR)
+    gate.roster.people = ()
+    assert gate.access.holder(principal.token_sha256) is None
+
+
+async def test_what_is_no_static_token_is_not_recognized_and_is_recorded(gate: Gate) -> None:
+    """S13: nor is one that has no digest, which service principals have in common."""
+    for text in ("", "nb_guess", await gate.vm_token(), SECRET):
+        gate.times.seconds += 2
+        with pytest.raises(InvalidTokenError):
+            await gate.access.recognize(text, address=AFAR)
+
+    assert len(await gate.refusals()) == 4
+    assert gate.access.holder("") is None
 
 
 # --- the record of refusals ----------------------------------------------------------------------

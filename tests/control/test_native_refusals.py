@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from notbefore.control import errors
-from notbefore.control.errors import STATUS, RequestError, code
+from notbefore.control.errors import NOT_ADMITTED, STATUS, RequestError, code
 from notbefore.core.errors import NoResourcesError, RefusalError, UnknownEventError
 from notbefore.core.rules import Rules
+from notbefore.service.identities import AccessError
 from tests.builders import A
 from tests.control.steering import Steering, refusal, steering
 
@@ -22,7 +23,6 @@ def kinds(of: type[Exception]) -> Iterator[type[Exception]]:
 ARM_ALONE = frozenset(
     f"notbefore.{name}"
     for name in (
-        "control.access",
         "service.acknowledging",
         "service.machines",
         "service.operating",
@@ -38,6 +38,12 @@ def test_every_refusal_has_a_status() -> None:
     refusals = {*kinds(RefusalError), *kinds(RequestError)}
 
     assert {kind for kind in refusals if kind.__module__ not in ARM_ALONE} == set(STATUS)
+
+
+def test_whoever_is_not_admitted_gets_a_status_of_their_own() -> None:
+    """S12."""
+    assert set(kinds(AccessError)) == set(NOT_ADMITTED)
+    assert {status for status, _ in NOT_ADMITTED.values()} == {401, 403}
 
 
 def test_refusals_that_say_a_thing_is_unknown_are_404_and_no_others_are() -> None:

@@ -1,8 +1,8 @@
-"""Who may do what on the ARM listener: deny by default, and keep a record of whom.
+"""Who may do what: deny by default, and keep a record of whom. One for all listeners of a server.
 
-The rule that must stay true: nobody is admitted whose token was not checked, except on an
-emulator's own machine, where everybody is admin. A refusal says what is missing, never what a
-secret should have been.
+The rule that must stay true: nobody is admitted whose token was not checked, except where
+`OpenOnLoopback` stands before it. A refusal says what is missing, never what a secret should have
+been.
 """
 
 import hashlib
@@ -17,12 +17,16 @@ from urllib.parse import urlsplit
 from notbefore.core.model import Actor
 from notbefore.service.deciding import Decider
 from notbefore.service.identities import (
+    AccessError,
     BadTokenError,
     Bearer,
     Claims,
+    InvalidTokenError,
     IssuedToken,
+    MissingTokenError,
     Principal,
     Role,
+    RoleTooLowError,
     TokensUnavailableError,
 )
 from notbefore.service.ports import (
@@ -39,6 +43,7 @@ __all__ = [
     "Identities",
     "InvalidTokenError",
     "MissingTokenError",
+    "OpenOnLoopback",
     "Role",
     "RoleTooLowError",
     "SignInError",
@@ -51,30 +56,6 @@ _NOBODY: Final = "local"
 """What the history calls someone on an emulator's machine who did not say who they are."""
 _MOST_ADDRESSES: Final = 256
 _BETWEEN_RECORDS: Final = 1.0
-
-
-class AccessError(Exception):
-    """Somebody is not admitted. The message says why, and can be told to them."""
-
-
-class MissingTokenError(AccessError):
-    def __init__(self) -> None:
-        super().__init__(
-            "the request has no bearer token: sign in with a VM's identity, a service principal,"
-            " or a token of `notbefore token create`"
-        )
-
-
-class InvalidTokenError(AccessError):
-    """A token that is nobody's, or for somebody else's server."""
-
-
-class RoleTooLowError(AccessError):
-    def __init__(self, name: str, *, needs: Role, has: Role) -> None:
-        super().__init__(f"this needs the role {needs}, and {name!r} has the role {has}")
-        self.name = name
-        self.needs = needs
-        self.has = has
 
 
 class SignInError(Exception):
@@ -91,12 +72,12 @@ class Identities:
     audiences: Collection[str]
     """Who tokens must be for, as `audiences_of` has them."""
     vm_role: Role
-    open_on_loopback: bool
-    """Whether everybody on this machine is admin, as in an emulator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class Known:
+    """Somebody whose token was checked."""
+
     actor: Actor
     role: Role
 
@@ -116,11 +97,9 @@ class Access:
 
         Raises AccessError, StoreUnavailableError.
         """
-        if self._is_open_to(address):
-            return await self._local(authorization, address)
         name = ""
         try:
-            known = await self._known(authorization, address)
+            known = await self.known(authorization, address)
             name = known.actor.name
             if not known.role.covers(needs):
                 raise RoleTooLowError(name, needs=needs, has=known.role)
@@ -129,38 +108,64 @@ class Access:
             raise
         return known.actor
 
+    async def recognize(self, token: str, *, address: str) -> Principal:
+        """Whose token of `notbefore token create` this is, for somebody at the console's door.
+
+        Raises InvalidTokenError.
+        """
+        found = _by_token(self._identities.principals.current(), token)
+        if found is not None:
+            return found
+        error = InvalidTokenError("nobody has this token: it was revoked, or never created")
+        await self._record(Actor(name="unknown", address=address), str(error))
+        raise error
+
+    def holder(self, token_sha256: str) -> Principal | None:
+        """Who has the token with this digest now; None once it is revoked."""
+        current = self._identities.principals.current()
+        # Service principals have no token, and an empty digest in common.
+        holders = (each for each in current if each.token_sha256)
+        return next((each for each in holders if each.token_sha256 == token_sha256), None)
+
+    async def require(self, principal: Principal, *, address: str, needs: Role) -> None:
+        """For somebody who was recognized before. Raises RoleTooLowError."""
+        if not principal.role.covers(needs):
+            error = RoleTooLowError(principal.name, needs=needs, has=principal.role)
+            await self._record(Actor(name=principal.name, address=address), str(error))
+            raise error
+
     async def sign_in(
         self, client_id: str, secret: str, *, audience: str, address: str
     ) -> IssuedToken:
         """A token for a service principal. Raises SignInError, TokensUnavailableError."""
-        found = _by_secret(self._identities.principals.current(), client_id, secret)
-        if found is None and self._is_open_to(address):
-            # As any token will do here, so will any secret.
-            found = Principal(name=_NOBODY, role=Role.ADMIN, client_id=client_id)
+        found = self.by_secret(client_id, secret)
         if found is None:
             unknown = Actor(name="unknown", address=address)
             await self._record(unknown, "sign-in with a wrong client id or secret")
             raise SignInError("no service principal has this client id and secret")
-        bearer = Bearer(subject=found.client_id, object_id=found.client_id)
+        return await self._issue(found.client_id, audience=audience)
+
+    def by_secret(self, client_id: str, secret: str) -> Principal | None:
+        return _by_secret(self._identities.principals.current(), client_id, secret)
+
+    async def issue_to_nobody(self, client_id: str, *, audience: str) -> IssuedToken:
+        """A token that says no more than that there was a sign-in, where that is all it takes.
+
+        It must not pass for a service principal's at a listener that asks for more.
+        """
+        is_somebodys = self._by_client_id(client_id) is not None
+        return await self._issue(_NOBODY if is_somebodys else client_id, audience=audience)
+
+    async def _issue(self, client_id: str, *, audience: str) -> IssuedToken:
+        bearer = Bearer(subject=client_id, object_id=client_id)
         return await self._identities.issuer.issue(bearer, audience=audience)
 
     async def key_set(self) -> Mapping[str, object]:
         """The public keys that tokens can be checked with."""
         return await self._identities.reader.key_set()
 
-    def _is_open_to(self, address: str) -> bool:
-        return self._identities.open_on_loopback and _is_loopback(address)
-
-    async def _local(self, authorization: str | None, address: str) -> Actor:
-        """Admin, whoever it is; the name is for the history alone."""
-        try:
-            known = await self._known(authorization, address)
-        except AccessError:
-            return Actor(name=_NOBODY, address=address)
-        # Not as the VM whose token it may be: that could approve for its own scope only.
-        return Actor(name=known.actor.name, address=address)
-
-    async def _known(self, authorization: str | None, address: str) -> _Known:
+    async def known(self, authorization: str | None, address: str) -> Known:
+        """Who shows this token, whatever they may. Nothing is recorded. Raises AccessError."""
         text = _bearer_token(authorization)
         found = _by_token(self._identities.principals.current(), text)
         if found is not None or text.count(".") != 2:
@@ -181,14 +186,14 @@ class Access:
                 f" ask for one with the resource {min(self._audiences)!r}"
             )
 
-    async def _vm(self, bearer: Bearer, address: str) -> _Known:
+    async def _vm(self, bearer: Bearer, address: str) -> Known:
         """A token outlives its VM by up to an hour, and must not."""
         binding = await self._decider.ask(lambda snapshot: snapshot.binding(bearer.subject))
         if binding is None or binding.profile.vm_id != bearer.object_id:
             raise InvalidTokenError(f"the VM {bearer.subject!r}, whose token this is, is gone")
         # As the history names a VM that approves in its own document.
         actor = Actor(name=f"vm:{binding.name}", address=address, resource=binding.name)
-        return _Known(actor=actor, role=self._identities.vm_role)
+        return Known(actor=actor, role=self._identities.vm_role)
 
     def _by_client_id(self, client_id: str) -> Principal | None:
         current = self._identities.principals.current()
@@ -204,6 +209,37 @@ class Access:
         # Whoever may not is turned away all the same when that can't be written down.
         with suppress(StoreUnavailableError):
             await self._decider.decide(record)
+
+
+class OpenOnLoopback:
+    """The same door on an emulator's own machine: everybody is admin, by any token or none."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def admit(self, *, authorization: str | None, address: str, needs: Role) -> Actor:
+        """The name is for the history alone."""
+        if not _is_loopback(address):
+            return await self._access.admit(
+                authorization=authorization, address=address, needs=needs
+            )
+        try:
+            known = await self._access.known(authorization, address)
+        except AccessError:
+            return Actor(name=_NOBODY, address=address)
+        # Not as the VM whose token it may be: that could approve for its own scope only.
+        return Actor(name=known.actor.name, address=address)
+
+    async def sign_in(
+        self, client_id: str, secret: str, *, audience: str, address: str
+    ) -> IssuedToken:
+        """As any token will do here, so will any secret."""
+        if _is_loopback(address) and self._access.by_secret(client_id, secret) is None:
+            return await self._access.issue_to_nobody(client_id, audience=audience)
+        return await self._access.sign_in(client_id, secret, audience=audience, address=address)
+
+    async def key_set(self) -> Mapping[str, object]:
+        return await self._access.key_set()
 
 
 class _Refusals:
@@ -231,14 +267,14 @@ class _Refusals:
         return True
 
 
-def audiences_of(arm_url: str, names: Collection[str]) -> tuple[str, ...]:
+def audiences_of(url_of_listener: str, names: Collection[str]) -> tuple[str, ...]:
     """Every url that the listener goes by, and Azure's own."""
-    url = urlsplit(arm_url)
+    url = urlsplit(url_of_listener)
     port = "" if url.port is None else f":{url.port}"
     bracketed = [f"[{name}]" if ":" in name else name for name in names]
     hosts = dict.fromkeys(["localhost", "127.0.0.1", "[::1]", *bracketed])
     own = [f"{url.scheme}://{host}{port}" for host in hosts]
-    return tuple(dict.fromkeys([arm_url, *own, *_AZURE_AUDIENCES]))
+    return tuple(dict.fromkeys([url_of_listener, *own, *_AZURE_AUDIENCES]))
 
 
 def _bearer_token(authorization: str | None) -> str:
@@ -250,10 +286,10 @@ def _bearer_token(authorization: str | None) -> str:
     return text.strip()
 
 
-def _named(principal: Principal | None, address: str) -> _Known:
+def _named(principal: Principal | None, address: str) -> Known:
     if principal is None:
         raise InvalidTokenError("nobody has this token: it was revoked, or never created")
-    return _Known(actor=Actor(name=principal.name, address=address), role=principal.role)
+    return Known(actor=Actor(name=principal.name, address=address), role=principal.role)
 
 
 def _by_token(principals: Collection[Principal], text: str) -> Principal | None:

@@ -17,6 +17,7 @@ from notbefore.control import wire
 from notbefore.core import errors as core
 from notbefore.core.errors import RefusalError
 from notbefore.service import errors as service
+from notbefore.service import identities
 from notbefore.service.fleet_plan import AddressesExhaustedError, InvalidFleetError
 from notbefore.service.ports import StoreUnavailableError
 
@@ -111,6 +112,12 @@ STATUS: Final[Mapping[type[RefusalError | RequestError], HTTPStatus]] = {
     InvalidFleetError: HTTPStatus.BAD_REQUEST,
 }
 
+NOT_ADMITTED: Final[Mapping[type[identities.AccessError], tuple[HTTPStatus, str]]] = {
+    identities.MissingTokenError: (HTTPStatus.UNAUTHORIZED, "token_missing"),
+    identities.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "token_invalid"),
+    identities.RoleTooLowError: (HTTPStatus.FORBIDDEN, "role_too_low"),
+}
+
 
 def refusal(error: RefusalError | RequestError, *, field: str | None = None) -> Response:
     return _response(
@@ -152,6 +159,20 @@ def _refused(_: Request, error: Exception) -> Response:
 def _refused_at(_: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedAtError)  # noqa: S101  # as the table below has it
     return refusal(error.refusal, field=error.field)
+
+
+def _not_admitted(_: Request, error: Exception) -> Response:
+    assert isinstance(error, identities.AccessError)  # noqa: S101  # as the table below has it
+    status, code_ = NOT_ADMITTED[type(error)]
+    message = str(error)
+    if isinstance(error, identities.RoleTooLowError):
+        message += f": `notbefore token create NAME --role {error.needs}` makes a token that may"
+    headers = {}
+    if status is HTTPStatus.UNAUTHORIZED:
+        # RFC 9110 wants a challenge with every 401, and RFC 6750 no error where there is no token.
+        is_bare = isinstance(error, identities.MissingTokenError)
+        headers["WWW-Authenticate"] = "Bearer" if is_bare else 'Bearer error="invalid_token"'
+    return _response(status, code_, message=message, field="Authorization", headers=headers)
 
 
 def _store_unavailable(_: Request, error: Exception) -> Response:
@@ -199,6 +220,7 @@ def _failed(_: Request, __: Exception) -> Response:
 ANSWERS: Final[Mapping[Any, ExceptionHandler]] = {
     RefusalError: _refused,
     RequestError: _refused,
+    identities.AccessError: _not_admitted,
     RefusedAtError: _refused_at,
     StoreUnavailableError: _store_unavailable,
     HTTPException: _no_route,

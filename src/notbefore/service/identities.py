@@ -73,3 +73,30 @@ class BadTokenError(Exception):
 
 class TokensUnavailableError(Exception):
     """Tokens can't be made or checked, because there is no key to do it with."""
+
+
+# --- whoever is not admitted ---------------------------------------------------------------------
+
+
+class AccessError(Exception):
+    """Somebody is not admitted. The message says why, and can be told to them."""
+
+
+class MissingTokenError(AccessError):
+    def __init__(self) -> None:
+        super().__init__(
+            "the request has no bearer token: sign in with a VM's identity, a service principal,"
+            " or a token of `notbefore token create`"
+        )
+
+
+class InvalidTokenError(AccessError):
+    """A token that is nobody's, or for somebody else's server."""
+
+
+class RoleTooLowError(AccessError):
+    def __init__(self, name: str, *, needs: Role, has: Role) -> None:
+        super().__init__(f"this needs the role {needs}, and {name!r} has the role {has}")
+        self.name = name
+        self.needs = needs
+        self.has = has
