@@ -18,7 +18,14 @@ from tests.control.steering import Steering, steering
 
 T = TypeVar("T")
 
-PLAIN: Final = {"NO_COLOR": "1", "COLUMNS": "80", "LOGNAME": "ada", "NOTBEFORE_CONFIG": ""}
+PLAIN: Final = {
+    "NO_COLOR": "1",
+    "COLUMNS": "80",
+    "LOGNAME": "ada",
+    "NOTBEFORE_CONFIG": "",
+    "NOTBEFORE_TOKEN": "",
+    "NOTBEFORE_CA": "",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from notbefore.cli.failures import MEANINGS
 from notbefore.settings import SETTINGS
 
 MANUAL = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-EVERYWHERE = {"--json", "--control"}
+EVERYWHERE = {"--json", "--control", "--token-file", "--ca"}
 
 
 def commands(

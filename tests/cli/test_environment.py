@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from notbefore.cli import cli
+from tests.cli.doors import TOKEN
 from tests.cli.served import PLAIN, Served, invoke
 
 ARM = "https://127.0.0.1:8171"
@@ -17,14 +18,14 @@ CA = f"{FOLDER}/arm-ca.pem"
 ENDPOINTS = {"metadata": "http://127.0.0.1:8169", "arm": ARM, "ca": CA, "data": FOLDER}
 
 
-def run(*words: str) -> Result:
+def run(*words: str, **variables: str) -> Result:
     """Against a server that has the listener, as far as it says."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         assert request.url.path == "/v1/endpoints"
         return httpx2.Response(200, json=ENDPOINTS)
 
-    return CliRunner(env=PLAIN).invoke(
+    return CliRunner(env={**PLAIN, **variables}).invoke(
         cli, ("env", *words), prog_name="notbefore", obj=httpx2.MockTransport(answer)
     )
 
@@ -71,6 +72,13 @@ def test_node_has_its_own_way_to_trust() -> None:
         "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:8169",
         "NOTBEFORE_ARM_URL": ARM,
     }
+
+
+@pytest.mark.parametrize("words", ["az", "python", "node", "az --json"])
+def test_no_secret_is_printed(words: str) -> None:
+    """S12: what it prints is kept in scripts, and shown on screens."""
+    assert run(*words.split(), NOTBEFORE_TOKEN=TOKEN).stdout == run(*words.split()).stdout
+    assert TOKEN not in run(*words.split(), NOTBEFORE_TOKEN=TOKEN).output
 
 
 def test_a_server_without_the_listener_is_told(served: Served) -> None:

@@ -10,6 +10,7 @@ import click
 from typing_extensions import override
 
 from notbefore import __version__
+from notbefore.cli.credentials import credential_options_or_variables
 from notbefore.cli.failures import EPILOG, CommandError, ExitCode
 from notbefore.cli.session import control_option_or_variable, json_option, report
 
@@ -89,6 +90,7 @@ def _with_epilog(command: click.Command) -> click.Command:
 @click.group(cls=_Root, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @json_option
 @control_option_or_variable
+@credential_options_or_variables
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 def cli() -> None:
     """Scheduled events for every virtual machine: serve them, cause them, see them through.

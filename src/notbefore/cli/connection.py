@@ -1,11 +1,11 @@
 """The CLI's way to the control API: one request, one answer, or a CommandError that says why not.
 
-Never through a proxy and never after a redirect: what is asked here can take machines down.
+Never through a proxy and never after a redirect: what is asked here can take machines down. A token
+never goes where somebody on the way could read it.
 """
 
 import getpass
 import re
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ import httpx2
 import msgspec
 
 from notbefore.cli import wire
+from notbefore.cli.credentials import Credentials
 from notbefore.cli.failures import (
     ADVICE,
     CommandError,
@@ -23,6 +24,8 @@ from notbefore.cli.failures import (
     UnreachableError,
     UsageError,
 )
+from notbefore.cli.trusting import tls_failure, trust
+from notbefore.setting_values import Address
 
 T = TypeVar("T")
 
@@ -33,6 +36,7 @@ WATCHING: Final = httpx2.Timeout(30, connect=5, read=60)
 """The stream of changes says something every 15 s, so a minute of silence is a dead server."""
 FOLLOWING: Final = httpx2.Timeout(30, connect=5, read=300)
 """Progress comes every second, but not before the server has read all that was sent to it."""
+_NOBODY: Final = Credentials()
 _LONGEST_CHANGE: Final = 256 * 1024 * 1024
 _LONGEST_ACTOR: Final = 64
 _PORT: Final = re.compile(r":[0-9]+/?$")
@@ -62,19 +66,25 @@ class Control:
         self,
         address: str,
         *,
+        credentials: Credentials = _NOBODY,
         timeout: httpx2.Timeout = PATIENCE,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         """`address` is HOST:PORT or a URL; without a `transport`, requests go over the network."""
         self.address = normal_address(address)
+        self._ca = credentials.ca
         self._client = httpx2.Client(
             base_url=self.address,
-            headers={"X-NotBefore-Actor": actor(), "Accept": "application/json"},
+            headers={
+                "X-NotBefore-Actor": actor(),
+                "Accept": "application/json",
+                **_authorization(self.address, credentials.token),
+            },
             timeout=timeout,
             transport=transport,
             trust_env=False,
             follow_redirects=False,
-            verify=_trust(self.address),
+            verify=trust(self.address, credentials.ca),
         )
 
     def __enter__(self) -> Self:
@@ -160,7 +170,8 @@ class Control:
         try:
             yield
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise _unreachable(self.address, str(error)) from error
+            failure = tls_failure(error, self.address, self._ca)
+            raise failure or _unreachable(self.address, str(error)) from error
         except httpx2.TimeoutException as error:
             raise ServerFailedError(
                 f"the server at {self.address} did not answer in time",
@@ -168,7 +179,7 @@ class Control:
                 advice=["What you asked may have happened all the same: see 'notbefore history'."],
             ) from error
         except httpx2.HTTPError as error:
-            raise _foreign(self.address, f"the connection broke: {error}") from error
+            raise _broken(self.address, error) from error
 
     def _refuse(self, response: httpx2.Response) -> None:
         try:
@@ -214,11 +225,21 @@ def actor() -> str:
     return f"cli:{sane}"[:_LONGEST_ACTOR]
 
 
-def _trust(address: str) -> ssl.SSLContext | bool:
-    if address.startswith("https:"):
-        return True
-    # Plain HTTP needs no certificates, and loading them would take longer than most commands.
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def _authorization(address: str, token: str) -> Mapping[str, str]:
+    if not token:
+        return {}
+    url = httpx2.URL(address)
+    if url.scheme != "https" and not Address(url.host, 0).is_loopback:
+        raise UsageError(
+            f"no token is sent to {address}: everybody on the way could read it",
+            code="token_in_clear",
+            field="control",
+            advice=[
+                "Give --control or NOTBEFORE_CONTROL as https://HOST:PORT.",
+                "If the server wants no token, leave NOTBEFORE_TOKEN and --token-file away.",
+            ],
+        )
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _not_an_address(text: str) -> UsageError:
@@ -239,6 +260,14 @@ def _unreachable(address: str, reason: str) -> CommandError:
             "If it runs elsewhere, say where with --control or NOTBEFORE_CONTROL.",
         ],
     )
+
+
+def _broken(address: str, error: httpx2.HTTPError) -> CommandError:
+    failure = _foreign(address, f"the connection broke: {error}")
+    if address.startswith("http:"):
+        # How one that expects TLS takes plain HTTP: it hangs up.
+        failure.advice.append(f"If it serves HTTPS, write https{address.removeprefix('http')}.")
+    return failure
 
 
 def _foreign(address: str, what: str) -> CommandError:

@@ -21,13 +21,18 @@ MEANINGS = {
     ExitCode.OK: "done",
     ExitCode.REFUSED: "refused: the server, or the file given, says why",
     ExitCode.USAGE: "wrong usage, or wrong settings",
-    ExitCode.UNREACHABLE: "no server answers there",
+    ExitCode.UNREACHABLE: "no server answers there, or none that can be trusted",
     ExitCode.SERVER_FAILED: "the server failed",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
 
 EPILOG = "Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no server, 4 the server failed."
 
+
+GET_ADMITTED = (
+    "'notbefore token create NAME --role ROLE' on the server's machine prints a token:"
+    " put it into NOTBEFORE_TOKEN, or into a file for --token-file."
+)
 
 # What to do next after a refusal of the API, where its own words don't say it in the CLI's terms.
 ADVICE = {
@@ -36,7 +41,10 @@ ADVICE = {
     "closed_event": "'notbefore events' lists the open events.",
     "not_spot": "'notbefore fleet show' shows the priority of each VM.",
     "notice_too_short": "On an emulator, --short-notice allows it.",
+    "role_too_low": f"For one of another role: {GET_ADMITTED}",
     "store_unavailable": "Nothing has changed. The server's log says more.",
+    "token_invalid": GET_ADMITTED,
+    "token_missing": GET_ADMITTED,
     "too_many_user_events": "'notbefore events' lists them: approve one, or cancel one.",
     "too_many_faults": "'notbefore faults clear' removes them.",
     "unknown_fault": "'notbefore faults list' lists the faults there are.",

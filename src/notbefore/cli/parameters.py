@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 from typing_extensions import override
 
+from notbefore.cli.credentials import credentials_of
 from notbefore.cli.failures import CommandError
 from notbefore.cli.session import control_address
 from notbefore.core.model import EventType
@@ -100,7 +101,10 @@ def _ask(context: click.Context, question: "Callable[[Control], Iterable[str]]")
 
     try:
         with Control(
-            control_address(context), timeout=httpx2.Timeout(0.5), transport=context.obj
+            control_address(context),
+            credentials=credentials_of(context),
+            timeout=httpx2.Timeout(0.5),
+            transport=context.obj,
         ) as control:
             return list(question(control))
     except CommandError:

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from notbefore.cli import wire
+from notbefore.cli.credentials import credential_options
 from notbefore.cli.failures import RefusedError, UsageError
 from notbefore.cli.session import Session, control_address, json_option, wants_json
 from notbefore.cli.tables import setting_table
@@ -107,6 +108,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
 @click.command()
 @setting_options
 @json_option
+@credential_options
 @click.option("--running", is_flag=True, help="Ask the server that runs for those it has.")
 @click.pass_context
 def settings(

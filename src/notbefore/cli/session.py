@@ -1,7 +1,7 @@
 """What every command that talks to the server has in common: where it is, and how to print.
 
-`--json` and `--control` may stand before or after any command's name, the last one counts; so they
-live in the context's `meta`, which all parts of a command line share.
+`--json`, `--control` and the like may stand before or after any command's name, and the last one
+counts; so they live in the context's `meta`, which all parts of a command line share.
 """
 
 import re
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
+from notbefore.cli.credentials import credential_options, credentials_of
 from notbefore.cli.failures import CommandError
 
 if TYPE_CHECKING:
@@ -88,8 +89,11 @@ class Session:
     def control(self) -> "Control":
         from notbefore.cli.connection import Control
 
-        control = Control(self.address, transport=self._transport)
-        return click.get_current_context().with_resource(control)
+        context = click.get_current_context()
+        control = Control(
+            self.address, credentials=credentials_of(context), transport=self._transport
+        )
+        return context.with_resource(control)
 
     @cached_property
     def out(self) -> "Console":
@@ -130,7 +134,7 @@ def with_session(function: Callable[Concatenate[Session, P], None]) -> Callable[
         )
         function(session, *args, **kwargs)
 
-    return control_option(json_option(update_wrapper(call, function)))
+    return control_option(credential_options(json_option(update_wrapper(call, function))))
 
 
 def report(error: CommandError, context: click.Context) -> None:

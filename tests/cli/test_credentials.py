@@ -1,0 +1,271 @@
+"""A token reaches the server that asks for one, and nobody else (S12)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from click.testing import CliRunner, Result
+
+from notbefore.cli import cli
+from notbefore.cli.connection import Control
+from notbefore.cli.credentials import Credentials
+from notbefore.cli.failures import RefusedError, UsageError
+from notbefore.cli.parameters import EVENT_TYPES
+from tests.cli.doors import TOKEN, Door, door
+from tests.cli.served import PLAIN, Served, invoke
+from tests.cli.test_documented import ALL
+
+EVENT = "0000000A-0000-4000-8000-000000000000"
+ASKING = [
+    "settings --running",
+    "fleet show",
+    "fleet apply FILE",
+    "events",
+    "events --watch",
+    f"explain {EVENT}",
+    "history",
+    *(f"schedule {type_} --vm web" for type_ in EVENT_TYPES),
+    "maintain --host rack1",
+    "fail rack1",
+    "predict rack1",
+    f"approve {EVENT}",
+    f"cancel {EVENT}",
+    f"complete {EVENT}",
+    "clock",
+    "clock show",
+    "clock pause",
+    "clock resume",
+    "clock speed 60x",
+    "clock step 1m",
+    "faults",
+    "faults list",
+    "faults add empty",
+    "faults clear",
+    "env az",
+]
+"""Each command that talks to a server, the streams among them."""
+
+
+@pytest.fixture
+def closed() -> Iterator[Door]:
+    with door() as found:
+        yield found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "fleet.toml"
+    path.write_text('[[vms]]\nname = "web"\naddress = "127.0.0.1"\n')
+    return path
+
+
+def run(at: str, words: str, file: Path | None = None, **variables: str) -> Result:
+    typed = [str(file) if word == "FILE" else word for word in words.split()]
+    return invoke(*typed, NOTBEFORE_CONTROL=at, **variables)
+
+
+def test_no_command_that_asks_a_server_is_missing_here() -> None:
+    taking = {
+        " ".join(path[1:])
+        for path, command in ALL.items()
+        if path[1:] and any("--token-file" in each.opts for each in command.params)
+    }
+
+    missing = {name for name in taking if not any(f"{a} ".startswith(f"{name} ") for a in ASKING)}
+
+    assert missing == set()
+    assert len(taking) > 20
+
+
+@pytest.mark.parametrize("words", ASKING)
+def test_every_command_shows_the_token_and_says_what_to_do_without(
+    closed: Door, file: Path, words: str
+) -> None:
+    """S12."""
+    without = run(closed.url, words, file)
+    wrong = run(closed.url, words, file, NOTBEFORE_TOKEN="nb_of_nobody")
+    known = run(closed.url, words, file, NOTBEFORE_TOKEN=TOKEN)
+
+    assert closed.shown == [None, "Bearer nb_of_nobody", f"Bearer {TOKEN}"]
+    for result, code in ((without, "missing"), (wrong, "invalid"), (known, "role_too_low")):
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert code in result.stderr.splitlines()[0]
+        assert "notbefore token create NAME --role ROLE" in result.stderr
+        assert "NOTBEFORE_TOKEN" in result.stderr
+    assert "nb_" not in wrong.output
+    assert TOKEN not in known.output
+
+
+def test_with_json_being_refused_has_the_shape_of_any_error(closed: Door) -> None:
+    result = run(closed.url, "events --json")
+
+    assert json.loads(result.stderr) == {
+        "error": {"code": "token_missing", "message": "said token_missing", "field": None}
+    }
+
+
+def test_a_token_can_be_in_a_file_which_goes_before_the_variable(
+    closed: Door, tmp_path: Path
+) -> None:
+    kept = tmp_path / "token"
+    kept.write_text(f"{TOKEN}\n")
+
+    after = run(closed.url, f"clock --token-file {kept}", NOTBEFORE_TOKEN="nb_other")
+    before = run(closed.url, f"--token-file {kept} clock", NOTBEFORE_TOKEN="nb_other")
+
+    assert closed.shown == [f"Bearer {TOKEN}"] * 2
+    assert (after.exit_code, before.exit_code) == (1, 1)
+
+
+def test_an_empty_variable_is_no_token(closed: Door) -> None:
+    run(closed.url, "clock", NOTBEFORE_TOKEN="")
+
+    assert closed.shown == [None]
+
+
+@pytest.mark.parametrize(
+    "words", ["--token hush clock", "clock --token hush", "clock --token=hush"]
+)
+def test_no_flag_takes_a_token_and_what_was_typed_is_not_repeated(closed: Door, words: str) -> None:
+    result = run(closed.url, words)
+
+    assert result.exit_code == 2
+    assert "--token-file" in result.stderr
+    assert "hush" not in result.output
+    assert closed.shown == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "hush hush", "hush\nhush", "Bearer hush", "hüsh", "hush\x00", "h" * 20_000]
+)
+def test_what_is_no_token_is_not_sent_and_not_shown(
+    closed: Door, tmp_path: Path, text: str
+) -> None:
+    kept = tmp_path / "token"
+    kept.write_text(text)
+
+    result = run(closed.url, f"clock --token-file {kept}")
+
+    assert result.exit_code == 2
+    assert f"the file {kept} holds no token" in result.stderr
+    assert "notbefore token create" in result.stderr
+    assert "hush" not in result.output
+    assert closed.shown == []
+
+
+def test_a_variable_that_holds_no_token_is_named(closed: Door) -> None:
+    result = run(closed.url, "clock", NOTBEFORE_TOKEN="hush hush")
+
+    assert result.exit_code == 2
+    assert "NOTBEFORE_TOKEN holds no token" in result.stderr
+    assert "hush" not in result.output
+    assert closed.shown == []
+
+
+def test_a_token_file_that_is_not_there_is_wrong_usage(closed: Door, tmp_path: Path) -> None:
+    result = run(closed.url, f"clock --json --token-file {tmp_path / 'none'}")
+
+    assert result.exit_code == 2
+    fault = json.loads(result.stderr)["error"]
+    assert (fault["code"], fault["field"]) == ("bad_token", "token_file")
+    assert "No such file" in fault["message"]
+    assert closed.shown == []
+
+
+def test_what_asks_no_server_reads_no_token(file: Path, tmp_path: Path) -> None:
+    result = invoke("--token-file", str(tmp_path / "none"), "fleet", "check", str(file))
+
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://192.0.2.1:8170",
+        "192.0.2.1:8170",
+        "http://control.example:8170",
+        "http://localhost.example:8170",
+        "http://127.0.0.1.example:8170",
+        "http://[2001:db8::1]:8170",
+        "http://0.0.0.0:8170",
+    ],
+)
+def test_a_token_never_goes_over_a_network_in_clear(address: str) -> None:
+    """S12: TLS off loopback."""
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(200)
+
+    runner = CliRunner(env={**PLAIN, "NOTBEFORE_CONTROL": address, "NOTBEFORE_TOKEN": TOKEN})
+    result = runner.invoke(cli, ["clock"], obj=httpx2.MockTransport(answer))
+
+    assert result.exit_code == 2
+    assert "https://HOST:PORT" in result.stderr
+    assert TOKEN not in result.output
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:1", "127.8.9.1:1", "LOCALHOST:1", "[::1]:1", "https://control.example:8170"],
+)
+def test_a_token_goes_to_this_machine_and_over_tls(address: str) -> None:
+    """S12."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        assert request.headers["Authorization"] == f"Bearer {TOKEN}"
+        return httpx2.Response(200, json={})
+
+    with Control(
+        address, credentials=Credentials(token=TOKEN), transport=httpx2.MockTransport(answer)
+    ) as control:
+        assert control.get("/v1/clock").body == b"{}"
+
+
+@pytest.mark.parametrize("words", ["clock", "events --watch", "fleet apply FILE", "fail rack1"])
+def test_no_redirect_is_given_the_token(closed: Door, file: Path, words: str) -> None:
+    with door(leads_to=closed.url) as leading:
+        result = run(leading.url, words, file, NOTBEFORE_TOKEN=TOKEN)
+
+    assert result.exit_code == 4
+    assert "it answered 307" in result.stderr
+    assert leading.shown == [f"Bearer {TOKEN}"]
+    assert closed.shown == []
+
+
+def test_credentials_do_not_show_their_token() -> None:
+    assert TOKEN not in repr(Credentials(token=TOKEN))
+
+
+def test_a_shell_completes_with_the_token_and_is_quiet_without(closed: Door) -> None:
+    completing = {
+        "_NOTBEFORE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "notbefore approve 0",
+        "COMP_CWORD": "2",
+    }
+
+    invoke(NOTBEFORE_CONTROL=closed.url, NOTBEFORE_TOKEN=TOKEN, **completing)
+    bad = invoke(NOTBEFORE_CONTROL=closed.url, NOTBEFORE_TOKEN="no token", **completing)
+
+    assert closed.shown == [f"Bearer {TOKEN}"]
+    assert (bad.stdout.strip(), bad.stderr) == ("", "")
+
+
+def test_a_server_that_asks_for_none_takes_no_offence(served: Served) -> None:
+    result = served.run("schedule", "reboot", "--vm", "web", NOTBEFORE_TOKEN=TOKEN)
+
+    assert result.exit_code == 0
+    assert TOKEN not in result.output
+
+
+def test_refusals_and_usage_are_told_apart() -> None:
+    with door() as closed, Control(closed.url) as control, pytest.raises(RefusedError) as caught:
+        control.get("/v1/clock")
+    with pytest.raises(UsageError):
+        Control("http://192.0.2.1:1", credentials=Credentials(token=TOKEN))
+
+    assert caught.value.code == "token_missing"
