@@ -36,7 +36,7 @@ def door(
             shown = self.headers.get("Authorization")
             found.shown.append(shown)
             status, code = _answer(shown)
-            body = json.dumps({"error": {"code": code, "message": f"said {code}", "field": None}})
+            body = json.dumps({"error": {"code": code, "message": f"said {code}"}})
             if leads_to:
                 self.send_response(307)
                 self.send_header("Location", f"{leads_to}{self.path}")

@@ -92,6 +92,8 @@ def test_every_command_shows_the_token_and_says_what_to_do_without(
     for result, code in ((without, "missing"), (wrong, "invalid"), (known, "role_too_low")):
         assert (result.exit_code, result.stdout) == (1, "")
         assert code in result.stderr.splitlines()[0]
+        assert "on the server's machine" in result.stderr.splitlines()[1]
+    for result in (without, wrong):
         assert "notbefore token create NAME --role ROLE" in result.stderr
         assert "NOTBEFORE_TOKEN" in result.stderr
     assert "nb_" not in wrong.output
@@ -102,7 +104,7 @@ def test_with_json_being_refused_has_the_shape_of_any_error(closed: Door) -> Non
     result = run(closed.url, "events --json")
 
     assert json.loads(result.stderr) == {
-        "error": {"code": "token_missing", "message": "said token_missing", "field": None}
+        "error": {"code": "token_missing", "message": "said token_missing"}
     }
 
 

@@ -27,7 +27,8 @@ from notbefore.service.identities import TENANT_ID, Principal, Role
 def token() -> None:
     """Admit people and programs, or shut them out again.
 
-    A token is for the ARM listener of a server in service mode; on an emulator nobody needs one.
+    A server in service mode wants a token of everybody but its VMs; an emulator wants none, unless
+    its setting 'control_access' says so.
     """
 
 

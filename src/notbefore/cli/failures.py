@@ -41,7 +41,8 @@ ADVICE = {
     "closed_event": "'notbefore events' lists the open events.",
     "not_spot": "'notbefore fleet show' shows the priority of each VM.",
     "notice_too_short": "On an emulator, --short-notice allows it.",
-    "role_too_low": f"For one of another role: {GET_ADMITTED}",
+    "role_too_low": "Do that on the server's machine, and put the token into NOTBEFORE_TOKEN"
+    " or into the file of --token-file.",
     "store_unavailable": "Nothing has changed. The server's log says more.",
     "token_invalid": GET_ADMITTED,
     "token_missing": GET_ADMITTED,
