@@ -1,7 +1,11 @@
-import msgspec
+"""What a watcher makes of the stream of changes."""
 
+import msgspec
+import pytest
+
+from notbefore.cli.failures import ExitCode, RefusedError
 from notbefore.cli.watching import Wanted, Watched, change_line, open_line, read_message
-from notbefore.cli.wire import Change, Farewell, Hello
+from notbefore.cli.wire import Change, Farewell, Hello, SignedOut
 from tests.cli.answers import MINUTE, NOON, A, B, an_event
 from tests.cli.printing import printed
 
@@ -82,6 +86,7 @@ def test_messages_are_known_by_their_shape() -> None:
     assert read_message("hello", msgspec.json.encode(HELLO).decode()) == HELLO
     assert read_message("started", msgspec.json.encode(started).decode()) == started
     assert read_message("closing", '{"message":"bye"}') == Farewell("bye")
+    assert read_message("signed_out", '{"message":"bye"}') == SignedOut("bye")
     assert read_message("new_in_some_later_version", '{"x":1}') is None
 
 
@@ -90,3 +95,12 @@ def test_the_servers_last_words_are_kept() -> None:
 
     assert not watched.take(Farewell("the server is stopping"))
     assert watched.farewell == "the server is stopping"
+
+
+def test_a_watcher_whose_token_is_revoked_is_refused_and_told_what_to_do() -> None:
+    """S12."""
+    with pytest.raises(RefusedError, match="holds no more") as caught:
+        Watched(Wanted()).take(SignedOut("your token holds no more"))
+
+    assert caught.value.exit_code == ExitCode.REFUSED
+    assert "NOTBEFORE_TOKEN" in caught.value.advice[0]

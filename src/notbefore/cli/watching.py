@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 
 from notbefore.cli import wire
-from notbefore.cli.failures import CommandError, UnreachableError
+from notbefore.cli.failures import GET_ADMITTED, CommandError, RefusedError, UnreachableError
 from notbefore.cli.session import Session
 from notbefore.cli.tables import event_table
 from notbefore.cli.wording import instant, listing, plain
@@ -24,7 +24,13 @@ _SHORT_ID: Final = 8
 _LOOK_AGAIN: Final = timedelta(seconds=5)
 _ENDS: Final = frozenset({"completed", "canceled"})
 
-Message = wire.Hello | wire.Change | wire.Farewell
+Message = wire.Hello | wire.Change | wire.Farewell | wire.SignedOut
+
+# What else there is by name is a change, or the last message.
+_NAMED: Final[Mapping[str, tuple[type[Message], ...]]] = {
+    "hello": (wire.Hello,),
+    "signed_out": (wire.SignedOut,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +71,7 @@ class Watched:
     farewell: str = "it has ended the stream of changes"
 
     def take(self, message: Message) -> bool:
-        """Whether it is of interest here."""
+        """Whether it is of interest here. Raises RefusedError for who may not watch any more."""
         match message:
             case wire.Hello(events=events):
                 self.events = {e.event_id: e for e in events if self.wanted.event(e)}
@@ -82,6 +88,8 @@ class Watched:
             case wire.Farewell(message=reason):
                 self.farewell = reason
                 return False
+            case wire.SignedOut(message=reason):
+                raise RefusedError(plain(reason), code="signed_out", advice=[GET_ADMITTED])
 
     def page(self, now: datetime) -> RenderableType:
         lines: list[RenderableType] = [f"{instant(now)} UTC"]
@@ -95,10 +103,7 @@ class Watched:
 
 def read_message(name: str, text: str) -> Message | None:
     """None for kinds of message this version does not know."""
-    kinds: tuple[type[Message], ...] = (
-        (wire.Hello,) if name == "hello" else (wire.Change, wire.Farewell)
-    )
-    for kind in kinds:
+    for kind in _NAMED.get(name, (wire.Change, wire.Farewell)):
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(text, type=kind)
     return None

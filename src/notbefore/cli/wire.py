@@ -217,6 +217,12 @@ class Farewell(msgspec.Struct, frozen=True):
     message: str
 
 
+class SignedOut(msgspec.Struct, frozen=True):
+    """The last one to a watcher whose token was good when it began."""
+
+    message: str
+
+
 class Fault(msgspec.Struct, frozen=True):
     code: str
     message: str
