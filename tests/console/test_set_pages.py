@@ -2,7 +2,7 @@
 
 import re
 
-from tests.console.looking import Looking, text_of
+from tests.console.looking import Looking, looking, text_of
 
 
 async def _create(console: Looking, **fields: str) -> str:
@@ -90,6 +90,20 @@ async def test_a_name_that_is_taken_is_refused(console: Looking) -> None:
     assert answer.status_code == 400
 
 
+async def test_creating_never_changes_a_set_that_exists(console: Looking) -> None:
+    where = await _create(console, capacity="3")
+
+    for step in ("preview", "send"):
+        answer = await console.send(
+            "/sets/new", name="SHOP", group="shop", capacity="0", notified="off", step=step
+        )
+
+        assert answer.status_code == 400
+        assert "exists already" in text_of(answer.text)
+        assert 'id="problem-name"' in answer.text
+    assert "3 instances" in text_of(await console.see(where))
+
+
 async def test_an_unknown_set_has_no_page(console: Looking) -> None:
     await console.see("/sets/edit?id=nothing", 400)
     path = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/n"
@@ -106,7 +120,7 @@ async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: L
     page = text_of(await console.see("/sets"))
 
     assert "api shop 2 Uniform all up to date" in page
-    assert "none shop 0" in page
+    assert "none shop 0 Flexible" in page
     assert "shop shop 1 and 1 leaving Uniform 2 to be brought to it" in page
 
 
@@ -119,6 +133,82 @@ async def test_scaling_in_tells_who_goes_and_when_before_it_is_saved(console: Lo
 
     assert "Terminate shop_2 in vmss/shop/0" in text_of(fewer.text)
     assert "(in 10m) if none does" in text_of(fewer.text)
-    assert "2 instances are made at once" in text_of(more.text)
+    assert "2 instances are made at once: shop_3, shop_4." in text_of(more.text)
     assert await console.events() == []
     assert "3 instances" in text_of(await console.see(where))
+
+
+async def test_creating_tells_what_is_made_before_anything_is(console: Looking) -> None:
+    """I7: what is told is what comes of the same use case, and a rehearsal keeps nothing."""
+    fields = {"name": "shop", "group": "shop", "capacity": "2", "mode": "Uniform"}
+    notified = {**fields, "notified": "on", "delay": "10"}
+
+    told = await console.send("/sets/new", **notified, step="preview")
+    quiet = await console.send("/sets/new", **fields, notified="off", step="preview")
+    empty = await console.send("/sets/new", **{**notified, "capacity": "0"}, step="preview")
+
+    assert "2 instances are made at once: shop_0, shop_1." in text_of(told.text)
+    assert "gets a Terminate event and 10m to prepare" in text_of(told.text)
+    assert "deleted later goes at once, without notice" in text_of(quiet.text)
+    assert "at once, without instances" in text_of(empty.text)
+    assert 'value="10"' in told.text
+    assert "shop_0" not in text_of(await console.see("/fleet"))
+    assert (await console.see("/sets")).count("/sets/edit") == 1
+
+
+async def test_saving_tells_who_keeps_an_older_model_and_what_stays_as_it_is(
+    console: Looking,
+) -> None:
+    where = re.sub(r"&done=.*", "", await _create(console))
+
+    changed = await console.send(where, capacity="2", notified="off", step="preview")
+    same = await console.send(where, capacity="2", notified="on", delay="10", step="preview")
+
+    assert "Instances keep theirs until you bring them to the latest" in text_of(changed.text)
+    assert "Nothing changes" in text_of(same.text)
+    assert "All are on the latest model" in text_of(await console.see(where))
+
+
+async def test_bringing_instances_to_the_latest_model_is_told_beforehand(console: Looking) -> None:
+    where = re.sub(r"&done=.*", "", await _create(console, notified="off"))
+    await console.send(where, capacity="2", notified="on", delay="7")
+
+    told = await console.send(where, step="preview-upgrade")
+
+    words = text_of(told.text)
+    assert told.status_code == 200
+    assert "2 instances are brought to the latest model at once: shop_0, shop_1." in words
+    assert "gets a Terminate event and 7m to prepare" in words
+    assert "2 on an older model" in text_of(await console.see(where))
+
+
+async def test_many_sets_are_listed_a_page_at_a_time_and_found_by_name() -> None:
+    sets = [{"name": f"set-{number:03}", "capacity": 1} for number in range(120)]
+    async with looking(fleet={"scale_sets": sets}) as console:
+        first = await console.see("/sets")
+        [after] = re.findall(r'href="(/sets\?find=&amp;after=[^"]*)"', first)
+        second = await console.see(after.replace("&amp;", "&"))
+        last = await console.see("/sets?after=set-099")
+        found = await console.see("/sets?find=SET-11")
+        none = await console.see("/sets?find=nothing")
+
+    assert first.count("/sets/edit") == second.count("/sets/edit") == 50
+    assert "set-049" in first
+    assert "set-050" in second
+    assert "First page" in second
+    assert last.count("/sets/edit") == 20
+    assert ">Next<" not in last
+    assert found.count("/sets/edit") == 10
+    assert "No scale set is named like that" in text_of(none)
+    assert all('id="sets" data-live' in page for page in (first, second, last, found))
+
+
+async def test_a_set_beyond_those_listed_can_still_be_scaled_by_its_address() -> None:
+    sets = [{"name": f"more-{number:03}", "capacity": 1} for number in range(210)]
+    sets += [{"name": "zebra", "capacity": 2}]
+    async with looking(fleet={"scale_sets": sets}) as console:
+        [path] = re.findall(r'/sets/edit\?id=([^"]*)"', await console.see("/sets?find=zebra"))
+        page = await console.see(f"/do/scale?set={path}")
+
+    assert "zebra, now 2" in page
+    assert "The first" in text_of(page)

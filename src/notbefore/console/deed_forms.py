@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from notbefore.console.deeds import Deeds
+from notbefore.console.deeds import Caused, Deeds, SetDeed
 from notbefore.console.forms import FieldError, Form
 from notbefore.core.ids import HostName, ResourceName, ScopeId
 from notbefore.core.model import Actor, EventSource, EventType
@@ -16,7 +16,7 @@ from notbefore.service.set_wishes import SetWish
 
 MOST_INSTANCES: Final = 1000
 
-Perform = Callable[[Deeds, Form, Actor], Awaitable[list[EventRecord]]]
+Perform = Callable[[Deeds, Form, Actor], Awaitable[Caused]]
 
 # What people do to their own VMs; the rest only ever happens to them.
 _BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
@@ -78,7 +78,7 @@ async def _predict_failure(deeds: Deeds, form: Form, by: Actor) -> list[EventRec
     return await deeds.predict_failure(_host(form), by=by)
 
 
-async def _scale(deeds: Deeds, form: Form, by: Actor) -> list[EventRecord]:
+async def _scale(deeds: Deeds, form: Form, by: Actor) -> SetDeed:
     wish = SetWish(capacity=form.whole("capacity", least=0, most=MOST_INSTANCES))
     return await deeds.change_set(read_set_id(form, "set"), wish, by=by)
 

@@ -9,13 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.console.deed_forms import BY_KEY, DEED_FORMS, MOST_INSTANCES, DeedForm
+from notbefore.console.deeds import SetDeed
 from notbefore.console.desk import REFUSED, Desk, mistakes, see
-from notbefore.console.foretelling import Foretold, foretell
+from notbefore.console.foretelling import Outlook, foretell
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
-from notbefore.console.set_listing import SetSummary, summaries
+from notbefore.console.set_listing import SetSummary, address_of, listed, summary
 from notbefore.core.model import EventSource, EventType, ScopeKind
+from notbefore.service import inventory
 from notbefore.service.fleet import ScopeView
+from notbefore.service.inventory import ScaleSetView
+from notbefore.service.ports import Snapshot
+from notbefore.service.resource_ids import InvalidResourceIdError, ResourceId, same
 
 TICKED: Final = 200
 """VMs up to which a form lists them to be ticked; beyond, their names are typed."""
@@ -27,12 +32,14 @@ _WORK_TYPES: Final = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 class Choices:
     """What there is to choose from."""
 
-    scopes: tuple[ScopeView, ...]
+    scopes: tuple[ScopeView, ...] = ()
     """Empty where there are too many VMs to list."""
-    sets: tuple[str, ...]
+    sets: tuple[str, ...] = ()
     """Scopes of more than one VM."""
-    hosts: tuple[str, ...]
-    scale_sets: tuple[SetSummary, ...]
+    hosts: tuple[str, ...] = ()
+    scale_sets: tuple[SetSummary, ...] = ()
+    has_more_sets: bool = False
+    """Whether there are too many to list."""
     types: tuple[EventType, ...] = tuple(EventType)
     work_types: tuple[EventType, ...] = _WORK_TYPES
     sources: tuple[EventSource, ...] = tuple(EventSource)
@@ -54,16 +61,19 @@ async def send_deed(desk: Desk, request: Request) -> Response:
     try:
         form = await read_form(request)
         if form.text("step") == "send":
-            records = await deed.perform(desk.services.deeds, form, actor(request))
+            caused = await deed.perform(desk.services.deeds, form, actor(request))
+            records = caused.events if isinstance(caused, SetDeed) else caused
             if len(records) == 1:
                 return see(f"/events/{records[0].event.id}?done=sent")
+            if isinstance(caused, SetDeed):
+                return see(address_of(caused.after.id, done="saved"))
             return see("/?done=sent" if records else "/?done=nothing")
-        records = await deed.perform(desk.services.rehearsed, form, actor(request))
+        caused = await deed.perform(desk.services.rehearsed, form, actor(request))
     except REFUSED as refusal:
         known = frozenset(deed.fields) | {"type"}
         return await _show(desk, request, form, errors=mistakes(refusal, known))
     now = desk.services.timekeeping.show().now
-    return await _show(desk, request, form, foretold=foretell(records, now=now))
+    return await _show(desk, request, form, outlook=foretell(caused, now=now))
 
 
 async def _show(
@@ -72,7 +82,7 @@ async def _show(
     form: Form,
     *,
     errors: dict[str, str] | None = None,
-    foretold: list[Foretold] | None = None,
+    outlook: Outlook | None = None,
 ) -> Response:
     deed = _deed(request)
     return desk.page(
@@ -82,8 +92,8 @@ async def _show(
         deed=deed,
         form=form,
         errors=errors or {},
-        foretold=foretold,
-        choices=await _choices(desk, deed),
+        outlook=outlook,
+        choices=await _choices(desk, deed, form),
     )
 
 
@@ -94,12 +104,10 @@ def _deed(request: Request) -> DeedForm:
     return deed
 
 
-async def _choices(desk: Desk, deed: DeedForm) -> Choices:
-    views = [] if deed.key == "scale" else await desk.services.fleet.show()
-    scale_sets: list[SetSummary] = []
-    if deed.key == "scale":
-        subscription = desk.services.subscription_id
-        scale_sets = await desk.services.decider.ask(lambda s: summaries(s, subscription))
+async def _choices(desk: Desk, deed: DeedForm, form: Form) -> Choices:
+    if "set" in deed.fields:
+        return await _choices_of_sets(desk, form)
+    views = await desk.services.fleet.show()
     hosts = {resource.host for view in views for resource in view.scope.resources.values()}
     sets = [view.scope.id for view in views if view.scope.kind is not ScopeKind.VIRTUAL_MACHINE]
     is_small = sum(len(view.bindings) for view in views) <= TICKED
@@ -107,5 +115,26 @@ async def _choices(desk: Desk, deed: DeedForm) -> Choices:
         scopes=tuple(views) if is_small else (),
         sets=tuple(sets[:_MOST_SUGGESTED]),
         hosts=tuple(sorted(hosts)[:_MOST_SUGGESTED]),
-        scale_sets=tuple(scale_sets),
     )
+
+
+async def _choices_of_sets(desk: Desk, form: Form) -> Choices:
+    services = desk.services
+
+    def question(snapshot: Snapshot) -> Choices:
+        page = listed(snapshot, services.subscription_id, services.deeds, limit=TICKED)
+        chosen = form.text("set")
+        if not page.has_more or any(same(each.id.path, chosen) for each in page.sets):
+            return Choices(scale_sets=page.sets)
+        more = _named(snapshot, chosen)
+        found = () if more is None else (summary(more, services.deeds),)
+        return Choices(scale_sets=found + page.sets, has_more_sets=True)
+
+    return await services.decider.ask(question)
+
+
+def _named(snapshot: Snapshot, path: str) -> ScaleSetView | None:
+    try:
+        return inventory.scale_set(snapshot, ResourceId.parse(path))
+    except InvalidResourceIdError:
+        return None

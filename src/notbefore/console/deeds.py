@@ -4,7 +4,8 @@ Made over a rehearsal, the same deeds tell what would happen.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from datetime import timedelta
+from typing import Final, NamedTuple
 
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import EventId, HostName, ResourceName, ScopeId
@@ -17,11 +18,26 @@ from notbefore.service.means import Means
 from notbefore.service.operating import Action
 from notbefore.service.ports import EventRecord, Profile, Transaction
 from notbefore.service.resource_ids import SCALE_SETS, ResourceId
-from notbefore.service.scale_sets import SetOutcome, Upgrade, WantedSet
+from notbefore.service.scale_sets import SetNameTakenError, SetOutcome, Upgrade, WantedSet
 from notbefore.service.scheduling import Request, Scheduling, WorkRequest
 from notbefore.service.set_wishes import SetWish, WishReader
 
 _USUAL_LOCATION: Final = "local"
+
+
+class SetDeed(NamedTuple):
+    """What was done to a scale set."""
+
+    before: ScaleSetView | None
+    """None where it has been made."""
+    after: ScaleSetView
+    terminate_notice: timedelta | None
+    """Of the set's latest model; None where instances are deleted without notice."""
+    events: list[EventRecord]
+
+
+Caused = list[EventRecord] | SetDeed
+"""The events that came of a deed, and what else did."""
 
 
 class Deeds:
@@ -80,35 +96,57 @@ class Deeds:
 
         return await self._decider.decide(work)
 
-    async def put_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> list[EventRecord]:
-        """Create a set, or change one. Raises BadWishError."""
+    async def create_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetDeed:
+        """Raises BadWishError, and SetNameTakenError for one that exists."""
 
-        def work(tx: Transaction) -> list[EventRecord]:
-            def revise(view: ScaleSetView | None) -> WantedSet:
-                return self._wishes.wanted(view, wish, name=id_.name, location=_location(tx, id_))
-
-            outcome = scale_sets.put(tx, id_, revise, means=self._means, by=by)
-            return _records(tx, outcome.event_ids)
+        def work(tx: Transaction) -> SetDeed:
+            found = inventory.scale_set(tx, id_)
+            if found is not None:
+                raise SetNameTakenError(id_.name, found.id.path)
+            return self._put_set(tx, id_, wish, by=by)
 
         return await self._decider.decide(work)
 
-    async def change_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> list[EventRecord]:
-        """As `put_set`, for one that exists. Raises UnknownSetError."""
-        await self._decider.ask(lambda snapshot: scale_sets.find(snapshot, id_))
-        return await self.put_set(id_, wish, by=by)
+    async def change_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetDeed:
+        """Raises BadWishError, and UnknownSetError for one that does not exist."""
+
+        def work(tx: Transaction) -> SetDeed:
+            scale_sets.find(tx, id_)
+            return self._put_set(tx, id_, wish, by=by)
+
+        return await self._decider.decide(work)
+
+    def _put_set(self, tx: Transaction, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetDeed:
+        def revise(view: ScaleSetView | None) -> WantedSet:
+            return self._wishes.wanted(view, wish, name=id_.name, location=_location(tx, id_))
+
+        before = inventory.scale_set(tx, id_)
+        outcome = scale_sets.put(tx, id_, revise, means=self._means, by=by)
+        return self._set_deed(tx, before, outcome)
+
+    def _set_deed(
+        self, tx: Transaction, before: ScaleSetView | None, outcome: SetOutcome
+    ) -> SetDeed:
+        notice = self.model(outcome.view).terminate_notice
+        return SetDeed(before, outcome.view, notice, _records(tx, outcome.event_ids))
 
     def model(self, view: ScaleSetView) -> Model:
         """What new instances of a set are made from."""
         return self._wishes.model(view)
 
-    async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetOutcome:
+    def is_flexible(self, view: ScaleSetView) -> bool:
+        return self._wishes.is_flexible(view)
+
+    async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetDeed:
         """Bring all instances to the latest model."""
 
-        def work(tx: Transaction) -> SetOutcome:
+        def work(tx: Transaction) -> SetDeed:
             def plan(view: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
                 return self._wishes.upgrade(tx, view, chosen)
 
-            return scale_sets.upgrade(tx, id_, None, plan, means=self._means, by=by)
+            before = scale_sets.find(tx, id_)
+            outcome = scale_sets.upgrade(tx, id_, None, plan, means=self._means, by=by)
+            return self._set_deed(tx, before, outcome)
 
         return await self._decider.decide(work)
 

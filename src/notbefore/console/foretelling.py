@@ -1,15 +1,17 @@
-"""What will happen, and when, in sentences. Pure: made from events that a rehearsal has brought."""
+"""What will happen, and when, in sentences. Pure: made from what a rehearsal has brought."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+from notbefore.console.deeds import Caused, SetDeed
 from notbefore.console.rendering import ahead, instant
 from notbefore.core.model import Event, EventStatus, EventType, StartCause
 from notbefore.durations import format_duration
-from notbefore.service.ports import EventRecord
+from notbefore.service.inventory import ScaleSetView
 
-_MOST_NAMES = 8
+_MOST_NAMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +22,32 @@ class Foretold:
     sentence: str
 
 
-def foretell(records: Iterable[EventRecord], *, now: datetime) -> list[Foretold]:
-    return [
-        Foretold(
-            type=record.event.type,
-            resources=_names(record.event),
-            scope=record.scope_id,
-            sentence=_sentence(record.event, now),
-        )
-        for record in records
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """All that is told before a form is sent."""
+
+    changes: tuple[str, ...]
+    """What is otherwise at once, without an event."""
+    events: tuple[Foretold, ...]
+
+
+def foretell(caused: Caused, *, now: datetime) -> Outlook:
+    records = caused.events if isinstance(caused, SetDeed) else caused
+    return Outlook(
+        changes=tuple(_changes(caused)) if isinstance(caused, SetDeed) else (),
+        events=tuple(
+            Foretold(
+                type=record.event.type,
+                resources=_names(record.event.resources),
+                scope=record.scope_id,
+                sentence=_sentence(record.event, now),
+            )
+            for record in records
+        ),
+    )
+
+
+# --- events --------------------------------------------------------------------------------------
 
 
 def _sentence(event: Event, now: datetime) -> str:
@@ -57,7 +75,52 @@ def _sentence(event: Event, now: datetime) -> str:
             return "It starts at once."
 
 
-def _names(event: Event) -> str:
-    shown = ", ".join(event.resources[:_MOST_NAMES])
-    more = len(event.resources) - _MOST_NAMES
+# --- scale sets ----------------------------------------------------------------------------------
+
+
+def _changes(deed: SetDeed) -> Iterator[str]:
+    before, after = deed.before, deed.after
+    known = {} if before is None else _latest_by_name(before)
+    now = _latest_by_name(after)
+    made = [name for name in now if name not in known]
+    brought = [name for name, is_latest in known.items() if now.get(name) and not is_latest]
+    is_new_model = before is None or before.revision != after.revision
+    if before is None:
+        yield f"The set is there at once{'' if made else ', without instances'}."
+    if made:
+        yield f"{_counted(made)} made at once: {_names(made)}."
+    if before is not None and is_new_model:
+        yield "The set's model changes. Instances keep theirs until you bring them to the latest."
+    if brought:
+        yield f"{_counted(brought)} brought to the latest model at once: {_names(brought)}."
+    if is_new_model or brought:
+        yield _of_termination(deed.terminate_notice)
+    elif not made and not deed.events:
+        yield "Nothing changes: it is so already."
+
+
+def _latest_by_name(view: ScaleSetView) -> dict[str, bool]:
+    """Its instances, and whether each is on the latest model."""
+    return {machine.name: view.is_latest(machine) for machine in view.machines}
+
+
+def _of_termination(notice: timedelta | None) -> str:
+    if notice is None:
+        return "An instance of this model that is deleted later goes at once, without notice."
+    return (
+        "An instance of this model that is deleted later gets a Terminate event and"
+        f" {format_duration(notice)} to prepare, if a VM of its scope reads the document by then."
+    )
+
+
+def _counted(names: Sequence[str]) -> str:
+    return "1 instance is" if len(names) == 1 else f"{len(names)} instances are"
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - _MOST_NAMES
     return shown if more <= 0 else f"{shown} and {more} more"

@@ -1,13 +1,18 @@
-"""All scale sets at a glance: one pass over the fleet, however many there are."""
+"""Scale sets at a glance, a page of them at a time: what is not shown is not looked at."""
 
-from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+from urllib.parse import urlencode
 
-from notbefore.console.deeds import set_id
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventType
-from notbefore.service.ports import Declaration, Snapshot
-from notbefore.service.resource_ids import SCALE_SETS, ResourceId, same, subscription_path
+from notbefore.console.deeds import Deeds
+from notbefore.service import inventory
+from notbefore.service.inventory import ScaleSetView
+from notbefore.service.ports import Snapshot
+from notbefore.service.resource_ids import ResourceId
+
+SETS_PER_PAGE: Final = 50
+"""A list is live: with many sets, each change of one would have the whole fleet looked through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,56 +27,48 @@ class SetSummary:
     is_going: bool
 
 
-def summaries(snapshot: Snapshot, subscription: str) -> list[SetSummary]:
-    """In order of their paths."""
-    declared = _declared(snapshot, subscription)
-    ids = {key: ResourceId.parse(each.path) for key, each in declared.items()}
-    leaving = _leaving(snapshot)
-    stay: Counter[str] = Counter()
-    leave: Counter[str] = Counter()
-    behind: Counter[str] = Counter()
-    flexible: set[str] = set()
-    for binding in snapshot.bindings():
-        profile = binding.profile
-        if not profile.scale_set or not same(profile.subscription_id, subscription):
-            continue
-        id_ = set_id(profile)
-        key = id_.path.casefold()
-        ids.setdefault(key, id_)
-        (leave if binding.name in leaving else stay)[key] += 1
-        latest = declared[key].revision if key in declared else 0
-        behind[key] += profile.model_revision != latest
-        if profile.is_flexible:
-            flexible.add(key)
-    return [
-        SetSummary(
-            id=id_,
-            staying=stay[key],
-            leaving=leave[key],
-            behind=behind[key],
-            is_flexible=key in flexible,
-            is_going=key in declared and declared[key].is_going,
-        )
-        for key, id_ in sorted(ids.items())
-        # One that is being deleted is gone with the last of its instances.
-        if stay[key] or leave[key] or not declared[key].is_going
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPage:
+    sets: tuple[SetSummary, ...]
+    has_more: bool
 
 
-def _declared(snapshot: Snapshot, subscription: str) -> dict[str, Declaration]:
-    depth = ResourceId(subscription="s", group="g", type=SCALE_SETS, name="n").path.count("/")
-    return {
-        each.path.casefold(): each
-        for each in snapshot.declarations(f"{subscription_path(subscription)}/")
-        if each.path.count("/") == depth and same(ResourceId.parse(each.path).type, SCALE_SETS)
-    }
-
-
-def _leaving(snapshot: Snapshot) -> frozenset[ResourceName]:
-    return frozenset(
-        name
-        for saved in snapshot.pages()
-        for event in saved.document.events
-        if event.type is EventType.TERMINATE
-        for name in event.resources
+def listed(
+    snapshot: Snapshot,
+    subscription: str,
+    deeds: Deeds,
+    *,
+    find: str = "",
+    after: str = "",
+    limit: int = SETS_PER_PAGE,
+) -> SetPage:
+    """In order of name: those with `find` in it, behind the name `after`."""
+    wanted, last = find.casefold(), after.casefold()
+    views = inventory.scale_sets(
+        snapshot, subscription, is_wanted=lambda name: name > last and wanted in name
     )
+    found = tuple(islice(views, limit + 1))
+    return SetPage(
+        sets=tuple(summary(view, deeds) for view in found[:limit]), has_more=len(found) > limit
+    )
+
+
+def summary(view: ScaleSetView, deeds: Deeds) -> SetSummary:
+    staying = len(view.staying)
+    return SetSummary(
+        id=view.id,
+        staying=staying,
+        leaving=len(view.machines) - staying,
+        behind=behind(view),
+        is_flexible=deeds.is_flexible(view),
+        is_going=view.is_going,
+    )
+
+
+def address_of(id_: ResourceId, **more: str) -> str:
+    """Of the page of a set."""
+    return f"/sets/edit?{urlencode({'id': id_.path, **more})}"
+
+
+def behind(view: ScaleSetView) -> int:
+    return sum(not view.is_latest(machine) for machine in view.machines)

@@ -3,17 +3,17 @@
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.console.deed_forms import MOST_INSTANCES, read_set_id
+from notbefore.console.deeds import SetDeed
 from notbefore.console.desk import REFUSED, Desk, mistakes, see
-from notbefore.console.foretelling import Foretold, foretell
+from notbefore.console.foretelling import Outlook, foretell
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
-from notbefore.console.set_listing import summaries
+from notbefore.console.set_listing import SetPage, address_of, behind, listed
 from notbefore.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
 from notbefore.service import resource_groups, scale_sets
 from notbefore.service.inventory import ScaleSetView
@@ -29,9 +29,15 @@ _DELAYS: Final = {"least": DEFAULT_TERMINATE // _MINUTE, "most": LONGEST_TERMINA
 
 
 async def list_sets(desk: Desk, request: Request) -> Response:
-    subscription = desk.services.subscription_id
-    sets = await desk.services.decider.ask(lambda snapshot: summaries(snapshot, subscription))
-    return desk.page(request, "sets.html", sets=sets)
+    services = desk.services
+    find = request.query_params.get("find", "").strip()
+    after = request.query_params.get("after", "")
+
+    def question(snapshot: Snapshot) -> SetPage:
+        return listed(snapshot, services.subscription_id, services.deeds, find=find, after=after)
+
+    page = await services.decider.ask(question)
+    return desk.page(request, "sets.html", page=page, find=find, after=after)
 
 
 # --- creating ------------------------------------------------------------------------------------
@@ -60,14 +66,22 @@ async def send_new(desk: Desk, request: Request) -> Response:
             is_notified=_is_notified(form),
             terminate_notice=_delay(form),
         )
-        await desk.services.deeds.put_set(id_, wish, by=actor(request))
+        if form.text("step") == "preview":
+            deed = await desk.services.rehearsed.create_set(id_, wish, by=actor(request))
+            return await _new(desk, request, form, outlook=_outlook(desk, deed))
+        await desk.services.deeds.create_set(id_, wish, by=actor(request))
     except REFUSED as refusal:
-        return await _new(desk, request, form, mistakes(refusal, _FIELDS))
-    return _saved(id_, "saved")
+        return await _new(desk, request, form, errors=mistakes(refusal, _FIELDS))
+    return see(address_of(id_, done="saved"))
 
 
 async def _new(
-    desk: Desk, request: Request, form: Form, errors: dict[str, str] | None = None
+    desk: Desk,
+    request: Request,
+    form: Form,
+    *,
+    errors: dict[str, str] | None = None,
+    outlook: Outlook | None = None,
 ) -> Response:
     subscription = desk.services.subscription_id
     groups = await desk.services.decider.ask(
@@ -79,6 +93,7 @@ async def _new(
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         form=form,
         errors=errors or {},
+        outlook=outlook,
         groups=[group.name for group in groups],
         delays=_DELAYS,
     )
@@ -95,6 +110,10 @@ async def show_edit(desk: Desk, request: Request) -> Response:
 async def send_edit(desk: Desk, request: Request) -> Response:
     view = await _find(desk, Form(request.query_params.multi_items()))
     form = await read_form(request)
+    by = actor(request)
+    if form.text("step") == "preview-upgrade":
+        deed = await desk.services.rehearsed.upgrade_set(view.id, by=by)
+        return _edit(desk, request, view, _as_it_is(desk, view), upgrade=_outlook(desk, deed))
     try:
         wish = SetWish(
             capacity=form.whole("capacity", least=0, most=MOST_INSTANCES),
@@ -102,20 +121,19 @@ async def send_edit(desk: Desk, request: Request) -> Response:
             terminate_notice=_delay(form),
         )
         if form.text("step") == "preview":
-            records = await desk.services.rehearsed.change_set(view.id, wish, by=actor(request))
-            now = desk.services.timekeeping.show().now
-            return _edit(desk, request, view, form, foretold=foretell(records, now=now))
-        await desk.services.deeds.change_set(view.id, wish, by=actor(request))
+            deed = await desk.services.rehearsed.change_set(view.id, wish, by=by)
+            return _edit(desk, request, view, form, outlook=_outlook(desk, deed))
+        await desk.services.deeds.change_set(view.id, wish, by=by)
     except REFUSED as refusal:
         return _edit(desk, request, view, form, errors=mistakes(refusal, _FIELDS))
-    return _saved(view.id, "saved")
+    return see(address_of(view.id, done="saved"))
 
 
 async def upgrade(desk: Desk, request: Request) -> Response:
     """Bring instances to the latest model."""
     view = await _find(desk, await read_form(request))
     await desk.services.deeds.upgrade_set(view.id, by=actor(request))
-    return _saved(view.id, "upgraded")
+    return see(address_of(view.id, done="upgraded"))
 
 
 def _edit(
@@ -125,18 +143,20 @@ def _edit(
     form: Form,
     *,
     errors: dict[str, str] | None = None,
-    foretold: list[Foretold] | None = None,
+    outlook: Outlook | None = None,
+    upgrade: Outlook | None = None,
 ) -> Response:
     return desk.page(
         request,
         "set_edit.html",
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         view=view,
-        behind=_behind(view),
+        behind=behind(view),
+        is_flexible=desk.services.deeds.is_flexible(view),
         form=form,
         errors=errors or {},
-        foretold=foretold,
-        more=_more(view, form),
+        outlook=outlook,
+        upgrade=upgrade,
         delays=_DELAYS,
     )
 
@@ -162,19 +182,8 @@ def _as_it_is(desk: Desk, view: ScaleSetView) -> Form:
     )
 
 
-def _more(view: ScaleSetView, form: Form) -> int:
-    """How many instances saving would make."""
-    wanted = form.text("capacity")
-    is_number = wanted.isascii() and wanted.isdecimal() and len(wanted) < len("10000")
-    return max(0, int(wanted) - len(view.staying)) if is_number else 0
-
-
-def _saved(id_: ResourceId, done: str) -> Response:
-    return see(f"/sets/edit?{urlencode({'id': id_.path, 'done': done})}")
-
-
-def _behind(view: ScaleSetView) -> int:
-    return sum(not view.is_latest(machine) for machine in view.machines)
+def _outlook(desk: Desk, deed: SetDeed) -> Outlook:
+    return foretell(deed, now=desk.services.timekeeping.show().now)
 
 
 def _is_notified(form: Form) -> bool:

@@ -4,8 +4,9 @@ VMs, scopes and open events are the truth. What is shown of a set follows from i
 can't disagree, and a fleet that came from a file is there without having been declared here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Event, EventType, Policy, Resource, Scope, ScopeKind
@@ -137,9 +138,7 @@ def own_bindings(
 
 
 def members(snapshot: Snapshot, scope_id: ScopeId) -> list[Machine]:
-    scope = snapshot.load(scope_id)
-    bindings = (snapshot.binding(name) for name in scope.resources)
-    return [_machine(scope, binding) for binding in bindings if binding is not None]
+    return _members(snapshot, snapshot.load(scope_id))
 
 
 def resource_id(machine: Machine | Binding) -> ResourceId:
@@ -178,7 +177,7 @@ def scale_set(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView | None:
     machines = tuple(
         each
         for scope in scopes
-        for each in members(snapshot, scope.id)
+        for each in _members(snapshot, scope)
         if _is_in(each.profile, id_.subscription, id_.group)
     )
     if not machines and (declaration is None or declaration.is_going):
@@ -196,17 +195,26 @@ def scale_set(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView | None:
 
 
 def scale_sets(
-    snapshot: Snapshot, subscription: str, group: str | None = None
+    snapshot: Snapshot,
+    subscription: str,
+    group: str | None = None,
+    *,
+    is_wanted: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[ScaleSetView]:
-    """In order of name."""
-    ids = {id_.path.casefold(): id_ for id_ in _declared(snapshot, SCALE_SETS, subscription, group)}
-    for name in dict.fromkeys(map(_name_in, snapshot.scope_ids("vmss/"))):
-        first = _first(snapshot, name)
-        if first is not None and _is_in(first.profile, subscription, group):
-            ids.setdefault(_set_id(first).path.casefold(), _set_id(first))
-    for _, id_ in sorted(ids.items()):
-        found = scale_set(snapshot, id_)
-        if found is not None:
+    """In order of name, each loaded when it is asked for: whoever wants few pays for few.
+
+    `is_wanted` is asked beforehand, with the name in lower case.
+    """
+    declared = list(_declared(snapshot, SCALE_SETS, subscription, group))
+    known = {id_.path.casefold() for id_ in declared}
+    names = {_name_in(scope_id).casefold() for scope_id in snapshot.scope_ids("vmss/")}
+    candidates: list[tuple[str, ResourceId | None]] = [(name, None) for name in names]
+    candidates += [(id_.name.casefold(), id_) for id_ in declared]
+    for name, id_ in sorted(candidates, key=itemgetter(0)):
+        if not is_wanted(name):
+            continue
+        found = scale_set(snapshot, id_) if id_ else _undeclared(snapshot, name, known)
+        if found is not None and _is_of(found.id, subscription, group):
             yield found
 
 
@@ -218,7 +226,7 @@ def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView
     machines = tuple(
         each
         for scope in scopes
-        for each in members(snapshot, scope.id)
+        for each in _members(snapshot, scope)
         if _is_in(each.profile, id_.subscription, id_.group)
     )
     if not machines and (
@@ -280,6 +288,11 @@ def _machine(scope: Scope, binding: Binding) -> Machine:
     )
 
 
+def _members(snapshot: Snapshot, scope: Scope) -> list[Machine]:
+    bindings = (snapshot.binding(name) for name in scope.resources)
+    return [_machine(scope, binding) for binding in bindings if binding is not None]
+
+
 def _is_in(profile: Profile, subscription: str, group: str | None) -> bool:
     return same(profile.subscription_id, subscription) and (
         group is None or same(profile.resource_group, group)
@@ -296,11 +309,25 @@ def _set_id(machine: Machine) -> ResourceId:
     )
 
 
-def _first(snapshot: Snapshot, name: str) -> Machine | None:
+def _undeclared(snapshot: Snapshot, name: str, known: Collection[str]) -> ScaleSetView | None:
+    """The set of this name that came with the fleet, unless its path is one of those known."""
+    id_ = _found_set(snapshot, name)
+    return None if id_ is None or id_.path.casefold() in known else scale_set(snapshot, id_)
+
+
+def _found_set(snapshot: Snapshot, name: str) -> ResourceId | None:
+    """Of a set that has VMs: any of them tells where it belongs."""
     for scope_id in placement_groups(snapshot, name):
-        for each in members(snapshot, scope_id)[:1]:
-            return each
+        scope = snapshot.load(scope_id)
+        for resource in scope.resources:
+            binding = snapshot.binding(resource)
+            if binding is not None:
+                return _set_id(_machine(scope, binding))
     return None
+
+
+def _is_of(id_: ResourceId, subscription: str, group: str | None) -> bool:
+    return same(id_.subscription, subscription) and (group is None or same(id_.group, group))
 
 
 def _name_in(scope_id: ScopeId) -> str:

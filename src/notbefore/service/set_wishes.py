@@ -39,6 +39,9 @@ class WishReader(Protocol):
     def model(self, view: ScaleSetView) -> Model:
         """What new instances are made from, and the others can be brought to."""
 
+    def is_flexible(self, view: ScaleSetView) -> bool:
+        """Its orchestration mode, also of a set that has no instances to tell by."""
+
     def wanted(
         self, view: ScaleSetView | None, wish: SetWish, *, name: str, location: str
     ) -> WantedSet:

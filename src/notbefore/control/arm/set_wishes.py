@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from notbefore.control.arm.errors import ArmError
+from notbefore.control.arm.machine_wire import is_flexible
 from notbefore.control.arm.profiles import show_duration
 from notbefore.control.arm.requests import Json
 from notbefore.control.arm.scale_set_views import Models
@@ -37,6 +38,9 @@ class ArmWishes:
 
     def model(self, view: ScaleSetView) -> Model:
         return read_model(document_of(view))
+
+    def is_flexible(self, view: ScaleSetView) -> bool:
+        return is_flexible(view)
 
     def wanted(
         self, view: ScaleSetView | None, wish: SetWish, *, name: str, location: str
