@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notbefore.console.bars import Bar, packed
+from notbefore.console.lanes import HIGH, LOW, MOST_ROWS, Sketches
 from notbefore.console.timeline import (
     CROWDED,
-    LOW_ROW,
-    MOST_ROWS,
     NOW_STANDS_AT,
-    ROW,
     SPANS,
     Timeline,
     View,
@@ -167,7 +165,7 @@ def test_five_hundred_events_are_grouped_by_scope_and_drawn_low() -> None:
     assert timeline.shown == 500
     assert len(timeline.lanes) == 200
     assert timeline.is_crowded
-    assert timeline.row_height == LOW_ROW
+    assert timeline.size is LOW
     assert timeline.height < 200 * 40
 
 
@@ -187,7 +185,7 @@ def test_a_few_events_of_one_scope_stay_apart() -> None:
     timeline = build([a_record(n) for n in range(MOST_ROWS)], now=NOW)
 
     assert len(bars(timeline)) == MOST_ROWS
-    assert timeline.row_height == ROW
+    assert timeline.size is HIGH
 
 
 def test_only_the_scope_asked_for_is_drawn() -> None:
@@ -294,3 +292,62 @@ def test_an_address_that_makes_no_sense_shows_the_usual_picture(at: str) -> None
 def test_every_zoom_has_a_span_and_they_grow() -> None:
     assert list(SPANS) == list(Zoom)
     assert list(SPANS.values()) == sorted(SPANS.values())
+
+
+# --- what stays the same -------------------------------------------------------------------------
+
+
+def test_a_change_of_one_scope_draws_its_lane_anew_and_no_other() -> None:
+    sketches = Sketches()
+    records = [a_record(n, scope=f"vmss/{n % 200:03}") for n in range(500)]
+    before = build(records, now=NOW, sketches=sketches)
+    records[7] = replace(records[7], event=replace(records[7].event, description="another"))
+
+    after = build(records, now=NOW + SECOND, sketches=sketches)
+
+    anew = [new.scope for old, new in zip(before.lanes, after.lanes, strict=True) if new is not old]
+    assert anew == ["vmss/007"]
+    assert after.now_x > before.now_x
+
+
+def test_a_lane_that_grows_moves_those_below_it_and_leaves_them_as_they_are() -> None:
+    sketches = Sketches()
+    records = [a_record(1, scope="vm/a"), a_record(2, scope="vm/b")]
+    [_, b] = build(records, now=NOW, sketches=sketches).lanes
+
+    after = build([*records, a_record(3, scope="vm/a")], now=NOW, sketches=sketches)
+
+    assert after.lanes[1] is b
+    assert after.tops == (0, HIGH.heading + 2 * HIGH.row + HIGH.gap)
+    assert after.height == after.tops[1] + b.height
+
+
+def test_kept_lanes_make_the_same_picture_as_new_ones() -> None:
+    """Whatever was looked at before: other times, zooms and scopes."""
+    sketches = Sketches()
+    records = [
+        a_record(1),
+        a_record(2, status=EventStatus.STARTED),
+        replace(a_record(3, status=EventStatus.COMPLETED), ended_at=NOON - 11 * MINUTE),
+        a_record(4, scope="vm/b"),
+    ]
+    views = [View(zoom=zoom, scope=scope) for zoom in Zoom for scope in (None, ScopeId("vm/b"))]
+    looks = [(view, NOW + step * MINUTE) for step in (0, 3, 12, 60, 3) for view in views]
+
+    for view, now in looks:
+        kept = build(records, now=now, view=view, sketches=sketches)
+        fresh = build(records, now=now, view=view)
+        assert [(lane.href, lane.bars) for lane in kept.lanes] == [
+            (lane.href, lane.bars) for lane in fresh.lanes
+        ]
+
+
+def test_no_more_lanes_are_kept_than_there_is_room_for() -> None:
+    sketches = Sketches(limit=1)
+    records = [a_record(1, scope="vm/a"), a_record(2, scope="vm/b")]
+    [a, b] = build(records, now=NOW, sketches=sketches).lanes
+
+    again = build(reversed(records), now=NOW, sketches=sketches)
+
+    assert again.lanes[0] is not a
+    assert [lane.bars for lane in again.lanes] == [a.bars, b.bars]

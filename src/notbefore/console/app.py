@@ -26,6 +26,7 @@ from notbefore.console import (
     set_pages,
 )
 from notbefore.console.desk import Answer, Desk
+from notbefore.console.lanes import Sketches
 from notbefore.console.rendering import HEADERS, Pages
 from notbefore.console.services import ConsoleServices
 
@@ -60,7 +61,7 @@ PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
 
 def create_console(services: ConsoleServices) -> Starlette:
     pages = Pages(services)
-    desk = Desk(services, pages)
+    desk = Desk(services, pages, Sketches())
     app = Starlette(
         routes=[
             *(_route(method, path, answer, desk) for method, path, answer in PAGES),

@@ -69,6 +69,8 @@ class Bar:
     not_before: float | None
     """Where NotBefore stands, if that is in the window."""
     approved_at: float | None
+    waits_until: datetime | None
+    """NotBefore, for as long as it waits for it."""
 
     @property
     def key(self) -> str:
@@ -121,7 +123,7 @@ def bar(record: EventRecord, *, window: Window, now: datetime) -> Bar | None:
         type=event.type,
         status=event.status,
         label=_label(event),
-        details=_details(record, now=now),
+        details=_details(record),
         notice=notice,
         impact=impact,
         left=parts[0].x,
@@ -130,7 +132,16 @@ def bar(record: EventRecord, *, window: Window, now: datetime) -> Bar | None:
         is_announced=event.announced,
         not_before=_seen(window, None if record.ended_at is not None else event.not_before),
         approved_at=_seen(window, None if event.approval is None else event.approval.at),
+        waits_until=event.not_before if event.status is EventStatus.SCHEDULED else None,
     )
+
+
+def moves(record: EventRecord, *, now: datetime) -> bool:
+    """Whether its bar reaches to now, and so is another with every second."""
+    event = record.event
+    if record.ended_at is not None:
+        return False
+    return event.started_at is not None or event.not_before is None or event.not_before <= now
 
 
 def merged(bars: Iterable[Bar]) -> list[Bar]:
@@ -212,15 +223,16 @@ def _label(event: Event) -> str:
     return (words if len(words) <= room else words[: room - 1] + "…") + more
 
 
-def _details(record: EventRecord, *, now: datetime) -> tuple[str, ...]:
+def _details(record: EventRecord) -> tuple[str, ...]:
+    """Instants, and not how far away they are: a bar that stands still says the same for good."""
     event = record.event
     lines = [f"{event.type} of {_names(event)}", f"{event.status}, by {event.source}"]
     if record.ended_at is not None:
         lines.append(f"Over since {_clock(record.ended_at)}")
     elif event.started_at is not None:
-        lines.append(f"Started {_clock(event.started_at)}, {_span(now - event.started_at)} ago")
+        lines.append(f"Started {_clock(event.started_at)}")
     elif event.not_before is not None:
-        lines.append(f"NotBefore {_clock(event.not_before)}, {_distance(event.not_before - now)}")
+        lines.append(f"NotBefore {_clock(event.not_before)}")
     if event.approval is not None:
         lines.append(f"Approved by {event.approval.by}, {_clock(event.approval.at)}")
     if event.duration is not None:
@@ -240,10 +252,6 @@ def _names(event: Event) -> str:
 
 def _clock(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _distance(lead: timedelta) -> str:
-    return f"in {_span(lead)}" if lead >= timedelta() else f"{_span(-lead)} ago"
 
 
 def _span(length: timedelta) -> str:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from notbefore.console.forms import FieldError
+from notbefore.console.lanes import Sketches
 from notbefore.console.rendering import Pages
 from notbefore.console.services import ConsoleServices
 from notbefore.core.errors import RefusalError
@@ -17,6 +18,7 @@ from notbefore.service.set_wishes import BadWishError
 class Desk(NamedTuple):
     services: ConsoleServices
     pages: Pages
+    sketches: Sketches
 
     def page(
         self,

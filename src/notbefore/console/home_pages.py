@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from notbefore.console.desk import Desk
 from notbefore.console.timeline import View, build
+from notbefore.core.ids import ResourceName
 from notbefore.core.model import EventStatus
 from notbefore.service.ports import Census, EventFilter, EventRecord, Snapshot
 
@@ -24,35 +25,45 @@ class _Seen(NamedTuple):
     open: list[EventRecord]
     over: list[EventRecord]
     now: datetime
+    first_vm: ResourceName | None
+    """To begin with; None where there is none, or where events are to be seen anyway."""
 
 
 async def show_home(desk: Desk, request: Request) -> Response:
     seen = await desk.services.decider.ask(_look)
-    first = await desk.services.decider.ask(
-        lambda snapshot: next((binding.name for binding in snapshot.bindings()), None)
-    )
     return desk.page(
         request,
         "home.html",
         census=seen.census,
         timeline=build(
-            [*seen.over, *seen.open], now=seen.now, view=View.read(request.query_params)
+            [*seen.over, *seen.open],
+            now=seen.now,
+            view=View.read(request.query_params),
+            sketches=desk.sketches,
         ),
         now=seen.now,
         events=sorted(seen.open, key=_by_urgency)[:_LISTED],
         open_count=sum(seen.census.events.values()),
         over=_lately(seen),
-        first_vm=first,
+        first_vm=seen.first_vm,
     )
 
 
 def _look(snapshot: Snapshot) -> _Seen:
+    opened = snapshot.events(EventFilter(statuses=OPEN, limit=_DRAWN))
     return _Seen(
         census=snapshot.census(),
-        open=snapshot.events(EventFilter(statuses=OPEN, limit=_DRAWN)),
+        open=opened,
         over=snapshot.events(EventFilter(statuses=OVER, limit=_DRAWN)),
         now=snapshot.now,
+        first_vm=None if opened else _first_vm(snapshot),
     )
+
+
+def _first_vm(snapshot: Snapshot) -> ResourceName | None:
+    """Scope by scope: one may have lost its VMs."""
+    scopes = map(snapshot.load, snapshot.scope_ids(""))
+    return next((name for scope in scopes for name in scope.resources), None)
 
 
 def _lately(seen: _Seen) -> list[EventRecord]:

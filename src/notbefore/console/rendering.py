@@ -9,12 +9,15 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from notbefore import __version__
+from notbefore.console.lanes import Lane
 from notbefore.console.services import ConsoleServices
 from notbefore.core.model import Actor
 from notbefore.durations import format_duration
@@ -62,7 +65,9 @@ class Pages:
             short=lambda text: text[:_SHORT_ID],
             segment=lambda text: quote(text, safe=""),
             path=lambda text: quote(text, safe="/"),
+            drawn=self._drawn,
         )
+        self._lanes: WeakKeyDictionary[Lane, Markup] = WeakKeyDictionary()
 
     def page(
         self,
@@ -85,6 +90,14 @@ class Pages:
             **{"now": reading.now, **shown},
         )
         return HTMLResponse(text, status_code=status)
+
+    def _drawn(self, lane: Lane) -> Markup:
+        """Made once for each lane: of hundreds, a change is in one."""
+        made = self._lanes.get(lane)
+        if made is None:
+            macros: Any = self._templates.get_template("_lane.html").module
+            made = self._lanes[lane] = Markup(macros.draw(lane))  # noqa: S704  # by a template
+        return made
 
 
 def clock_state(reading: ClockReading) -> str:

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from itertools import accumulate
+from typing import Final
 from urllib.parse import urlencode
 
-from notbefore.console.bars import Bar, Row, Window, bar, merged, packed
+from notbefore.console.bars import Window
+from notbefore.console.lanes import HIGH, LOW, Lane, Pen, Size, Sketches
 from notbefore.core.ids import ScopeId
 from notbefore.service.ports import EventRecord
 
@@ -19,16 +21,8 @@ NOW_STANDS_AT: Final = 0.3
 """Of the width, from the left: what is to come matters more than what has been."""
 FAR: Final = 0.65
 """Of a window's span: how far ahead an event may lie to count as shown well."""
-MOST_ROWS: Final = 4
-"""Of one scope, before bars that say the same are drawn as one."""
 CROWDED: Final = 60
 """Rows in all, above which they are drawn low and without words."""
-HEADING: Final = 20
-LOW_HEADING: Final = 13
-ROW: Final = 22
-LOW_ROW: Final = 9
-GAP: Final = 8
-LOW_GAP: Final = 3
 
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(9900, 1, 1, tzinfo=UTC)
@@ -111,25 +105,6 @@ class Tick:
     """May go without words where there is little room."""
 
 
-class Placed(NamedTuple):
-    """A bar in its row, and where it leads."""
-
-    y: int
-    href: str
-    bar: Bar
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """One scope's events, with its name above them."""
-
-    scope: ScopeId
-    href: str
-    y: int
-    height: int
-    bars: tuple[Placed, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     window: Window
@@ -138,10 +113,11 @@ class Timeline:
     follows: bool
     """Whether the window moves with the clock."""
     lanes: tuple[Lane, ...]
-    ticks: tuple[Tick, ...]
+    tops: tuple[int, ...]
+    """Of the lanes, in their order."""
     height: int
-    row_height: int
-    is_crowded: bool
+    size: Size
+    ticks: tuple[Tick, ...]
     shown: int
     """Events in the window."""
     zooms: tuple[Choice, ...]
@@ -151,38 +127,48 @@ class Timeline:
     scope: ScopeId | None
     all_scopes: Choice
 
+    @property
+    def is_crowded(self) -> bool:
+        return self.size is LOW
+
 
 def build(
-    records: Iterable[EventRecord], *, now: datetime, view: View | None = None, path: str = "/"
+    records: Iterable[EventRecord],
+    *,
+    now: datetime,
+    view: View | None = None,
+    path: str = "/",
+    sketches: Sketches | None = None,
 ) -> Timeline:
+    """What `sketches` have kept of an earlier picture is not drawn again."""
     view = view or View()
     wanted = [r for r in records if view.scope is None or r.scope_id == view.scope]
     zoom = view.zoom or fitting(wanted, now=now)
     window = _window(SPANS[zoom], now=now, at=view.at)
-    by_scope: dict[ScopeId, list[Bar]] = {}
-    for record in wanted:
-        drawn = bar(record, window=window, now=now)
-        if drawn is not None:
-            by_scope.setdefault(record.scope_id, []).append(drawn)
-    shown = sum(len(bars) for bars in by_scope.values())
-    # So many lanes are crowded whatever is in them: no need to look for room for words.
-    is_crowded = len(by_scope) > CROWDED
-    rows = _laid(by_scope, view, has_words=not is_crowded)
-    if not is_crowded and sum(map(len, rows.values())) > CROWDED:
-        is_crowded = True
-        rows = _laid(by_scope, view, has_words=False)
-    lanes = _lanes(rows, is_crowded=is_crowded, view=view, path=path)
+    lanes, size = _lanes(
+        wanted,
+        Pen(
+            window=window,
+            now=now,
+            size=HIGH,
+            # Whoever looks at one scope wants to see each of its events.
+            merges=view.scope is None,
+            leads_to=_leading_to_a_scope(view, path=path),
+        ),
+        sketches or Sketches(),
+    )
+    *tops, height = accumulate((lane.height for lane in lanes), initial=0)
     return Timeline(
         window=window,
         now=now,
         now_x=window.place(now),
         follows=view.at is None,
         lanes=lanes,
+        tops=tuple(tops),
+        height=height,
+        size=size,
         ticks=ticks(window),
-        height=lanes[-1].y + lanes[-1].height if lanes else 0,
-        row_height=LOW_ROW if is_crowded else ROW,
-        is_crowded=is_crowded,
-        shown=shown,
+        shown=sum(lane.shown for lane in lanes),
         zooms=tuple(
             Choice(words=one, href=path + replace(view, zoom=one).query(), is_current=one is zoom)
             for one in Zoom
@@ -234,50 +220,33 @@ def _window(span: timedelta, *, now: datetime, at: datetime | None) -> Window:
     return Window(start=start - (start - _EARLIEST) % step, span=span)
 
 
-def _laid(
-    by_scope: Mapping[ScopeId, list[Bar]], view: View, *, has_words: bool
-) -> dict[ScopeId, tuple[Row, ...]]:
-    laid = {}
-    for scope, bars in sorted(by_scope.items()):
-        rows = packed(bars, has_words=has_words)
-        # Whoever looks at one scope wants to see each of its events.
-        if len(rows) > MOST_ROWS and view.scope is None:
-            rows = packed(merged(bars), has_words=has_words)
-        laid[scope] = rows
-    return laid
-
-
 def _lanes(
-    rows: Mapping[ScopeId, tuple[Row, ...]], *, is_crowded: bool, view: View, path: str
-) -> tuple[Lane, ...]:
-    heading, row_height, gap = (
-        (LOW_HEADING, LOW_ROW, LOW_GAP) if is_crowded else (HEADING, ROW, GAP)
-    )
-    lanes: list[Lane] = []
-    y = 0
-    for scope, laid in rows.items():
-        href = path + replace(view, scope=scope).query()
-        height = heading + row_height * len(laid) + gap
-        lanes.append(
-            Lane(
-                scope=scope,
-                href=href,
-                y=y,
-                height=height,
-                bars=tuple(
-                    # Bars drawn as one lead to the scope, where each is drawn for itself.
-                    Placed(
-                        y + heading + number * row_height,
-                        f"/events/{one.events[0]}" if len(one.events) == 1 else href,
-                        one,
-                    )
-                    for number, row in enumerate(laid)
-                    for one in row
-                ),
-            )
-        )
-        y += height
-    return tuple(lanes)
+    records: Iterable[EventRecord], pen: Pen, sketches: Sketches
+) -> tuple[tuple[Lane, ...], Size]:
+    by_scope: dict[ScopeId, list[EventRecord]] = {}
+    for record in records:
+        by_scope.setdefault(record.scope_id, []).append(record)
+
+    def draw(size: Size) -> tuple[Lane, ...]:
+        sized = replace(pen, size=size)
+        drawn = (sketches.lane(sized, scope, found) for scope, found in sorted(by_scope.items()))
+        return tuple(lane for lane in drawn if lane is not None)
+
+    if len(by_scope) > CROWDED:
+        # So many lanes are crowded whatever is in them: no need to look for room for words.
+        lanes = draw(LOW)
+        if len(lanes) > CROWDED:
+            return lanes, LOW
+    lanes = draw(HIGH)
+    if sum(lane.rows for lane in lanes) > CROWDED:
+        return draw(LOW), LOW
+    return lanes, HIGH
+
+
+def _leading_to_a_scope(view: View, *, path: str) -> str:
+    """The address of a view of one scope, up to the scope's name."""
+    query = replace(view, scope=None).query()
+    return f"{path}{query}{'&' if query else '?'}scope="
 
 
 def _moved(view: View, zoom: Zoom, window: Window, direction: int, *, path: str) -> Choice:

@@ -205,12 +205,14 @@ function pointAt(bar) {
   if (bar === null) {
     return;
   }
-  details.textContent = bar.getAttribute("aria-label");
+  const at = bar.dataset.waitsUntil;
+  const lead = at === undefined ? "" : `.\nNotBefore ${distance(Date.parse(at) - now())}`;
+  details.textContent = bar.getAttribute("aria-label") + lead;
   const around = section.getBoundingClientRect();
   const box = bar.getBoundingClientRect();
-  const left = Math.max(0, box.left - around.left);
+  const beside = Math.max(0, box.left - around.left);
   const room = around.width - details.offsetWidth;
-  details.style.left = `${Math.max(0, Math.min(left, room))}px`;
+  details.style.left = `${Math.max(0, Math.min(beside, room))}px`;
   details.style.top = `${box.bottom - around.top + 8}px`;
 }
 
