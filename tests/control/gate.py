@@ -40,9 +40,14 @@ PEOPLE: Final = (
 @dataclass
 class Roster:
     people: Sequence[Principal] = PEOPLE
+    revokes: bool = False
+    """All of them, once somebody has been looked up."""
 
     def current(self) -> Sequence[Principal]:
-        return self.people
+        found = self.people
+        if self.revokes:
+            self.people = ()
+        return found
 
 
 @dataclass

@@ -120,10 +120,25 @@ async def test_answers_have_exactly_the_names_that_are_described(
     control: Steering, path: str
 ) -> None:
     schema = described()["GET", path]["responses"]["200"]["content"]["application/json"]["schema"]
-    shape = description()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    # Where strangers get less, what others get comes first.
+    [ref, *_] = refs(schema)
+    shape = description()["components"]["schemas"][ref.rpartition("/")[2]]
 
     assert list(await control.get(path)) == list(shape["properties"])
     assert shape["required"] == list(shape["properties"])
+
+
+def test_every_operation_says_the_role_it_needs() -> None:
+    """S12."""
+    schemes = description()["components"]["securitySchemes"]
+
+    for each in OPERATIONS:
+        shown = described()[each.method, each.template]
+        names = [name for way in shown["security"] for name in way]
+        assert set(names) <= set(schemes)
+        assert ({} in shown["security"]) is (each.needs is None)
+        assert ("session" in names) is each.takes_session
+        assert each.needs is None or f"the role {each.needs}" in shown["description"]
 
 
 def test_the_table_of_statuses_has_errors_only() -> None:

@@ -6,7 +6,7 @@ in its own queue; when that is full the watcher is dropped, and told so in its l
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Final
@@ -110,10 +110,17 @@ class ChangeStream(StreamingResponse):
     """The answer to a watcher. It owns the watcher's place, and gives it up however it ends."""
 
     def __init__(
-        self, hello: bytes, watcher: Watcher, *, beat: timedelta, place: ExitStack
+        self,
+        hello: bytes,
+        watcher: Watcher,
+        *,
+        beat: timedelta,
+        place: ExitStack,
+        may_go_on: Callable[[], Awaitable[bool]],
     ) -> None:
+        """`may_go_on` is asked before anything is told, at every beat at least."""
         super().__init__(
-            _stream(hello, watcher, beat),
+            _stream(hello, watcher.messages(beat), may_go_on),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store"},
         )
@@ -130,9 +137,17 @@ def message(name: str, shape: wire.Shape) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), wire.encode(shape))
 
 
-async def _stream(hello: bytes, watcher: Watcher, beat: timedelta) -> AsyncIterator[bytes]:
+async def _stream(
+    hello: bytes, pieces: AsyncIterator[bytes], may_go_on: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
     yield hello
-    async for piece in watcher.messages(beat):
+    async for piece in pieces:
+        if not await may_go_on():
+            farewell = wire.Farewell(
+                message="your token holds no more: connect again with one that does"
+            )
+            yield message("signed_out", farewell)
+            return
         yield piece
 
 

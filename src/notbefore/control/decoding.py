@@ -46,11 +46,14 @@ def query(request: Request, shape: type[T]) -> T:
         raise _invalid(error, shape) from None
 
 
+def address(request: Request) -> str:
+    return "" if request.client is None else request.client.host
+
+
 def actor(request: Request) -> Actor:
     """The header is a label that makes history easier to read. It proves nothing."""
-    address = "" if request.client is None else request.client.host
     label = request.headers.get(ACTOR_HEADER, "")
-    return Actor(name=label if _is_sane(label) else "control", address=address)
+    return Actor(name=label if _is_sane(label) else "control", address=address(request))
 
 
 def _decoded(raw: bytes, shape: type[T]) -> T:

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.control import decoding, views, wire
+from notbefore.control.admitting import Admitted
 from notbefore.control.changes import ChangeStream, message
 from notbefore.control.errors import RefusedAtError
 from notbefore.control.request_wire import (
@@ -100,7 +101,7 @@ async def list_history(services: Services, asked: Asked[Nothing, HistoryQuery]) 
     )
 
 
-async def watch_changes(services: Services, request: Request) -> Response:
+async def watch_changes(services: Services, request: Request, admitted: Admitted) -> Response:
     """The watcher has its place before the open events are read, so that it misses nothing.
 
     A change in between is in both: a watcher keeps what it heard last of each event.
@@ -112,7 +113,11 @@ async def watch_changes(services: Services, request: Request) -> Response:
         watcher = place.enter_context(services.changes.watch())
         hello = await services.decider.ask(_hello)
         return ChangeStream(
-            message("hello", hello), watcher, beat=services.changes.beat, place=place.pop_all()
+            message("hello", hello),
+            watcher,
+            beat=services.changes.beat,
+            place=place.pop_all(),
+            may_go_on=admitted.is_still_admitted,
         )
 
 

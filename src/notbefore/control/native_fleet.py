@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.control import decoding, fleet_wire, views, wire
+from notbefore.control.admitting import Admitted
 from notbefore.control.errors import RefusedAtError
 from notbefore.control.progress import is_asked_for, progress_response
 from notbefore.control.request_wire import FleetQuery, Nothing
@@ -34,7 +35,7 @@ async def list_scopes(services: Services, asked: Asked[Nothing, Nothing]) -> wir
     return await show_fleet(services, asked)
 
 
-async def apply_fleet(services: Services, request: Request) -> Response:
+async def apply_fleet(services: Services, request: Request, admitted: Admitted) -> Response:
     """An empty body is refused: with `prune` it would remove every VM."""
     query = decoding.query(request, FleetQuery)
     raw = await decoding.body(request, dict[str, Any], largest=LARGEST_FLEET)
@@ -43,10 +44,11 @@ async def apply_fleet(services: Services, request: Request) -> Response:
         plan = await asyncio.to_thread(fleet_wire.parse, raw)
     except InvalidFleetError as refusal:
         raise RefusedAtError(refusal, _first_place(refusal)) from refusal
-    by = decoding.actor(request)
 
     async def apply(*, progress: Progress) -> wire.FleetApplied:
-        applied = await services.fleet.apply(plan, by=by, prune=query.prune, progress=progress)
+        applied = await services.fleet.apply(
+            plan, by=admitted.by, prune=query.prune, progress=progress
+        )
         return views.fleet_applied(applied)
 
     if is_asked_for(request):

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from notbefore import __version__
 from notbefore.control import decoding, views, wire
+from notbefore.control.admitting import Admitted, is_shown_all
 from notbefore.control.errors import BadRequestError, RefusedAtError
 from notbefore.control.metrics import CONTENT_TYPE
 from notbefore.control.request_wire import Nothing, Speed, Step
@@ -16,17 +17,24 @@ from notbefore.service.errors import BadStepError
 from notbefore.service.ports import StoreUnavailableError
 
 
-async def show_health(services: Services, request: Request) -> Response:
-    """Asks the store something small: a server that can't read it is of no use to anybody."""
+async def show_health(services: Services, request: Request, _: Admitted) -> Response:
+    """Asks the store something small: a server that can't read it is of no use to anybody.
+
+    Probes have no token, so strangers are answered too, with no more than what a probe needs.
+    """
     decoding.query(request, Nothing)
+    shows_all = await is_shown_all(services, request)
+    word: wire.Wellbeing = "ok"
     try:
         await services.decider.ask(lambda snapshot: snapshot.next_wake())
     except StoreUnavailableError:
-        return json_response(_health(services, is_well=False), HTTPStatus.SERVICE_UNAVAILABLE)
-    return json_response(_health(services, is_well=True))
+        word = "store_unavailable"
+    status = HTTPStatus.OK if word == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
+    shape = _health(services, word) if shows_all else wire.Status(status=word)
+    return json_response(shape, status)
 
 
-async def show_metrics(services: Services, request: Request) -> Response:
+async def show_metrics(services: Services, request: Request, _: Admitted) -> Response:
     decoding.query(request, Nothing)
     census = await services.decider.ask(lambda snapshot: snapshot.census())
     services.metrics.add(services.take_counts())
@@ -80,9 +88,9 @@ async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Cl
         raise RefusedAtError(refusal, "to") from refusal
 
 
-def _health(services: Services, *, is_well: bool) -> wire.Health:
+def _health(services: Services, word: wire.Wellbeing) -> wire.Health:
     return wire.Health(
-        status="ok" if is_well else "store_unavailable",
+        status=word,
         mode=services.mode,
         version=__version__,
         metadata=services.metadata_url,

@@ -21,12 +21,29 @@ _ABOUT: Final = """\
 Steers NotBefore: the fleet, events, the emulator's clock and faults. Instants are RFC 3339 in UTC;
 spans are written `14m59s` and also read as `PT14M59S`; null is "unknown" or "none". Names of fields
 and parameters that are not listed here are refused. Every answer of 400 and above is a `Refusal`.
+Where the setting `control_access` is `token`, each operation says the role that its caller needs.
 """
+_BEARER: Final = "bearer"
+_SESSION: Final = "session"
+_SECURITY: Final[Json] = {
+    _BEARER: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "a token of `notbefore token create`, a service principal's or a VM's",
+    },
+    _SESSION: {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "notbefore-session",
+        "description": "being signed in at the console; over TLS with `__Host-` before the name",
+    },
+}
 
 _ACTOR: Final[Json] = {
     "name": ACTOR_HEADER,
     "in": "header",
-    "description": "who asks, as history shows it: a label of up to 64 characters, no identity",
+    "description": "who asks, as history shows it: a label of up to 64 characters, no identity."
+    " Where a token is asked for, history shows whose it was instead",
     "schema": {"type": "string", "maxLength": 64},
 }
 
@@ -43,6 +60,7 @@ def describe(operations: Sequence[Operation]) -> Json:
         "components": {
             "schemas": schemas.components,
             "responses": {"Refusal": _refusal(schemas)},
+            "securitySchemes": _SECURITY,
         },
     }
 
@@ -77,6 +95,8 @@ def _operation(operation: Operation, schemas: _Schemas) -> Json:
     shown: Json = {
         "operationId": operation.name,
         "summary": operation.summary,
+        "description": _role(operation),
+        "security": _security(operation),
         "parameters": [*_path_parameters(operation), *_query_parameters(operation, schemas)],
         "responses": dict(_responses(operation, schemas)),
     }
@@ -86,6 +106,20 @@ def _operation(operation: Operation, schemas: _Schemas) -> Json:
         schema = schemas.schema(operation.body)
         shown["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     return shown
+
+
+def _role(operation: Operation) -> str:
+    if operation.needs is None:
+        return "Needs no token; without one it says less, where one is asked for elsewhere."
+    return f"Needs the role {operation.needs}, where a token is asked for."
+
+
+def _security(operation: Operation) -> list[Json]:
+    """Any one of these will do. The empty one is nothing at all."""
+    ways: list[Json] = [{_BEARER: []}]
+    if operation.takes_session:
+        ways.append({_SESSION: []})
+    return [*ways, {}] if operation.needs is None else ways
 
 
 def _path_parameters(operation: Operation) -> Iterator[Json]:
@@ -111,17 +145,20 @@ def _without_null(schema: Json) -> Json:
 
 
 def _responses(operation: Operation, schemas: _Schemas) -> Iterator[tuple[str, Json]]:
-    shapes = [schemas.schema(reply) for reply in operation.replies]
-    schema = shapes[0] if len(shapes) == 1 else {"oneOf": shapes}
-    content = {operation.media_type: {"schema": schema}}
+    content = {operation.media_type: {"schema": _one_of(operation.replies, schemas)}}
     if operation.lines:
         lines = [schemas.schema(line) for line in operation.lines]
         content[progress.MEDIA_TYPE] = {"schema": {"oneOf": lines}}
     yield str(int(operation.status)), {"description": operation.status.phrase, "content": content}
-    if operation.down is not None:
-        content = {"application/json": {"schema": schemas.schema(operation.down)}}
+    if operation.down:
+        content = {"application/json": {"schema": _one_of(operation.down, schemas)}}
         yield "503", {"description": HTTPStatus.SERVICE_UNAVAILABLE.phrase, "content": content}
     yield "default", {"$ref": "#/components/responses/Refusal"}
+
+
+def _one_of(types: Sequence[object], schemas: _Schemas) -> Json:
+    shapes = [schemas.schema(type_) for type_ in types]
+    return shapes[0] if len(shapes) == 1 else {"oneOf": shapes}
 
 
 def _refusal(schemas: _Schemas) -> Json:

@@ -14,16 +14,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from notbefore.control import decoding, wire
+from notbefore.control.admitting import Admitted, admit, stranger
 from notbefore.control.request_wire import Ask, Nothing
 from notbefore.control.services import Services
 from notbefore.core.model import Actor
+from notbefore.service.identities import Role
 
 MIB: Final = 1 << 20
 
 Body = TypeVar("Body", bound=Ask)
 Query = TypeVar("Query", bound=Ask)
 Reply = TypeVar("Reply")
-Answer = Callable[[Services, Request], Awaitable[Response]]
+Answer = Callable[[Services, Request, Admitted], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,22 +40,38 @@ class Asked(Generic[Body, Query]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
+    """What it takes to be admitted has no default: it must be said of each."""
+
     method: str
     path: str
     """As the router has it: `{scope:path}` takes slashes too."""
     name: str
     summary: str
+    needs: Role | None
+    """None: nothing, for what strangers may ask too."""
     answer: Answer
+    takes_session: bool = False
+    """Whether being signed in at the console will do: for what its pages ask for by themselves."""
     body: type = Nothing
     query: type[Ask] = Nothing
     replies: tuple[object, ...]
-    """The shapes of a good answer; more than one for a stream."""
+    """The shapes of a good answer: several for a stream, or where strangers get less."""
     status: HTTPStatus = HTTPStatus.OK
-    down: object = None
-    """The shape of a 503 where it is no `Refusal`."""
+    down: tuple[object, ...] = ()
+    """The shapes of a 503 where it is no `Refusal`."""
     media_type: str = "application/json"
     lines: tuple[object, ...] = ()
     """The shapes of a good answer's lines, for those who ask for lines of JSON; empty for none."""
+
+    async def serve(self, services: Services, request: Request) -> Response:
+        # Who may not ask is not told what is wrong with the rest.
+        if self.needs is None:
+            admitted = stranger(request)
+        else:
+            admitted = await admit(
+                services, request, needs=self.needs, takes_session=self.takes_session
+            )
+        return await self.answer(services, request, admitted)
 
     @property
     def template(self) -> str:
@@ -67,19 +85,21 @@ def operation(
     call: Callable[[Services, Asked[Body, Query]], Awaitable[Reply]],
     summary: str,
     *,
+    needs: Role,
     body: type[Body],
     query: type[Query],
     reply: type[Reply],
     status: HTTPStatus = HTTPStatus.OK,
+    takes_session: bool = False,
 ) -> Operation:
     """An operation that reads its request whole and answers with JSON."""
 
-    async def answer(services: Services, request: Request) -> Response:
+    async def answer(services: Services, request: Request, admitted: Admitted) -> Response:
         asked = Asked(
             body=await decoding.optional_body(request, body, largest=MIB),
             query=decoding.query(request, query),
             path=request.path_params,
-            by=decoding.actor(request),
+            by=admitted.by,
         )
         return json_response(await call(services, asked), status)
 
@@ -88,7 +108,9 @@ def operation(
         path=path,
         name=call.__name__,
         summary=summary,
+        needs=needs,
         answer=answer,
+        takes_session=takes_session,
         body=body,
         query=query,
         replies=(reply,),
@@ -102,8 +124,19 @@ def read(
     summary: str,
     *,
     reply: type[Reply],
+    takes_session: bool = False,
 ) -> Operation:
-    return operation("GET", path, call, summary, body=Nothing, query=Nothing, reply=reply)
+    return operation(
+        "GET",
+        path,
+        call,
+        summary,
+        needs=Role.READER,
+        body=Nothing,
+        query=Nothing,
+        reply=reply,
+        takes_session=takes_session,
+    )
 
 
 def write(
@@ -111,12 +144,21 @@ def write(
     call: Callable[[Services, Asked[Body, Nothing]], Awaitable[Reply]],
     summary: str,
     *,
+    needs: Role,
     body: type[Body],
     reply: type[Reply],
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Operation:
     return operation(
-        "POST", path, call, summary, body=body, query=Nothing, reply=reply, status=status
+        "POST",
+        path,
+        call,
+        summary,
+        needs=needs,
+        body=body,
+        query=Nothing,
+        reply=reply,
+        status=status,
     )
 
 
@@ -125,10 +167,13 @@ def delete(
     call: Callable[[Services, Asked[Nothing, Nothing]], Awaitable[Reply]],
     summary: str,
     *,
+    needs: Role,
     reply: type[Reply],
 ) -> Operation:
     """Answers with what was removed."""
-    return operation("DELETE", path, call, summary, body=Nothing, query=Nothing, reply=reply)
+    return operation(
+        "DELETE", path, call, summary, needs=needs, body=Nothing, query=Nothing, reply=reply
+    )
 
 
 def json_response(shape: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -151,6 +196,6 @@ def routes(operations: Iterable[Operation], services: Services) -> list[Route]:
 def _route(path: str, by_method: Mapping[str, Operation], services: Services) -> Route:
     async def endpoint(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
-        return await by_method[method].answer(services, request)
+        return await by_method[method].serve(services, request)
 
     return Route(path, endpoint, methods=list(by_method))

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from starlette.requests import HTTPConnection
+
+from notbefore.control.access import Access
 from notbefore.control.changes import Changes
 from notbefore.control.metrics import Metrics
 from notbefore.core.rules import Rules
@@ -12,6 +15,7 @@ from notbefore.service.deciding import Decider
 from notbefore.service.explaining import Explaining
 from notbefore.service.faults import Faults
 from notbefore.service.fleet import Fleet
+from notbefore.service.identities import Principal
 from notbefore.service.scheduling import Scheduling
 from notbefore.service.timekeeping import Timekeeping
 
@@ -32,6 +36,10 @@ class Services:
     """Name, value and origin of each setting."""
     allowed_hosts: frozenset[str]
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
+    access: Access | None = None
+    """Who may do what; None where whoever reaches the listener may do everything."""
+    session_holder: Callable[[HTTPConnection], Principal | None] = lambda _: None
+    """Who is signed in at the console in the browser that asks; None for nobody."""
     arm_url: str | None = None
     """Where ARM is served; None where it is not."""
     ca_file: str | None = None

@@ -223,8 +223,17 @@ class Faults(Shape, frozen=True):
     faults: tuple[Fault, ...]
 
 
+Wellbeing = Literal["ok", "store_unavailable"]
+
+
+class Status(Shape, frozen=True):
+    """What strangers are told, where a token is asked for."""
+
+    status: Wellbeing
+
+
 class Health(Shape, frozen=True):
-    status: Literal["ok", "store_unavailable"]
+    status: Wellbeing
     mode: str
     version: str
     metadata: Annotated[str, msgspec.Meta(description="where VMs read their documents")]

@@ -48,7 +48,7 @@ def acknowledge(
     results: dict[EventId, RefusalError | None] = {}
     for event_id in event_ids:
         record = tx.event(event_id)
-        if record is None or not concerns(record) or not _may_know(tx, record, by):
+        if record is None or not concerns(record) or not approving.may_know(tx, record, by):
             results[event_id] = UnknownEventError(event_id)
             continue
         try:
@@ -87,11 +87,3 @@ def _of_machine(snapshot: Snapshot, id_: ResourceId) -> Concerns:
         record.scope_id == scope_id
         and any(same_name(name, other) for other in record.event.resources)
     )
-
-
-def _may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
-    """A VM knows of the events of its own scope alone."""
-    if by.resource is None:
-        return True
-    binding = snapshot.binding(by.resource)
-    return binding is not None and binding.scope_id == record.scope_id

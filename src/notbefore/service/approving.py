@@ -8,7 +8,7 @@ from notbefore.core.ids import EventId, ScopeId
 from notbefore.core.model import Actor
 from notbefore.core.rules import Rules
 from notbefore.service.deciding import Decider, save
-from notbefore.service.ports import Caller, Transaction
+from notbefore.service.ports import Caller, EventRecord, Snapshot, Transaction
 
 
 class Approving:
@@ -31,15 +31,23 @@ class Approving:
         await self._decider.decide(work)
 
     async def approve_from_outside(self, event_id: EventId, *, by: Actor) -> None:
-        """By somebody who need not be in the event's scope."""
+        """By somebody who need not be in the event's scope, unless it is a VM."""
 
         def work(tx: Transaction) -> None:
             record = tx.event(event_id)
-            if record is None:
+            if record is None or not may_know(tx, record, by):
                 raise UnknownEventError(event_id)
             approve(tx, record.scope_id, (event_id,), rules=self._rules, by=by)
 
         await self._decider.decide(work)
+
+
+def may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
+    """A VM knows of the events of its own scope alone."""
+    if by.resource is None:
+        return True
+    binding = snapshot.binding(by.resource)
+    return binding is not None and binding.scope_id == record.scope_id
 
 
 def approve(
