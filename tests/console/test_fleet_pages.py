@@ -1,5 +1,6 @@
 """The fleet as people look at it: domains as a grid, activation, one VM as it sees itself."""
 
+import re
 from time import process_time
 
 from notbefore.console.fleet_pages import grid
@@ -73,6 +74,28 @@ async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Loo
     assert "cheap" in by_host
     assert "avset/db" not in by_host
     assert "Nothing is named like that" in none
+
+
+async def test_what_is_found_is_listed_once_in_the_order_of_the_fleet(console: Looking) -> None:
+    """By scope, by VM in any letter case, and by host."""
+    page = await console.see("/fleet?find=D")
+    by_vm = text_of(await console.see("/fleet?find=DB-1"))
+
+    assert re.findall(r'<h2><a href="/scopes/([^"]+)"', page) == ["avset/db"]
+    assert "1 scope with a name like that" in by_vm
+    assert "older model" not in by_vm
+
+
+async def test_scopes_of_too_many_vms_are_counted_and_lead_to_a_page_that_draws_them() -> None:
+    sets = [{"name": f"set-{number}", "capacity": 80} for number in range(5)]
+    async with looking(fleet={"scale_sets": sets}) as console:
+        page = await console.see("/fleet")
+        last = await console.see("/scopes/vmss/set-4/0")
+
+    assert page.count('class="vm ') == 240
+    assert page.count("Show its VMs") == 2
+    assert text_of(page).count("80 VMs, 0 open events") == 5
+    assert last.count('class="vm ') == 80
 
 
 async def test_ten_thousand_vms_and_six_hundred_events_are_shown_within_a_second() -> None:

@@ -160,6 +160,7 @@ async def test_the_scopes_on_a_host_are_those_with_a_vm_there(store: Store) -> N
     )
 
     assert (one, two, none) == (["a", "b"], ["b"], [])
+    assert await store.read(lambda s: s.hosts()) == ["host1", "host2"]
 
 
 async def test_scopes_come_due_at_their_wake_and_the_longest_due_first(

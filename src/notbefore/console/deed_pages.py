@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -15,7 +16,7 @@ from notbefore.console.foretelling import Outlook, foretell
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
 from notbefore.console.set_listing import SetSummary, address_of, listed, summary
-from notbefore.core.model import EventSource, EventType, ScopeKind
+from notbefore.core.model import EventSource, EventType
 from notbefore.service import inventory
 from notbefore.service.fleet import ScopeView
 from notbefore.service.inventory import ScaleSetView
@@ -25,6 +26,8 @@ from notbefore.service.resource_ids import InvalidResourceIdError, ResourceId, s
 TICKED: Final = 200
 """VMs up to which a form lists them to be ticked; beyond, their names are typed."""
 _MOST_SUGGESTED: Final = 2000
+_ALONE: Final = "vm/"
+"""What ids of scopes of a single VM begin with."""
 _WORK_TYPES: Final = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 
 
@@ -107,15 +110,24 @@ def _deed(request: Request) -> DeedForm:
 async def _choices(desk: Desk, deed: DeedForm, form: Form) -> Choices:
     if "set" in deed.fields:
         return await _choices_of_sets(desk, form)
-    views = await desk.services.fleet.show()
-    hosts = {resource.host for view in views for resource in view.scope.resources.values()}
-    sets = [view.scope.id for view in views if view.scope.kind is not ScopeKind.VIRTUAL_MACHINE]
-    is_small = sum(len(view.bindings) for view in views) <= TICKED
-    return Choices(
-        scopes=tuple(views) if is_small else (),
-        sets=tuple(sets[:_MOST_SUGGESTED]),
-        hosts=tuple(sorted(hosts)[:_MOST_SUGGESTED]),
-    )
+    if "vms" in deed.fields:
+        return Choices(scopes=await _few_scopes(desk))
+    if "scope" in deed.fields:
+        ids = await desk.services.decider.ask(lambda snapshot: snapshot.scope_ids(""))
+        sets = (each for each in ids if not each.startswith(_ALONE))
+        return Choices(sets=tuple(islice(sets, _MOST_SUGGESTED)))
+    hosts = await desk.services.decider.ask(lambda snapshot: snapshot.hosts())
+    return Choices(hosts=tuple(hosts[:_MOST_SUGGESTED]))
+
+
+async def _few_scopes(desk: Desk) -> tuple[ScopeView, ...]:
+    """All of them, unless they have too many VMs to be ticked: then none is loaded."""
+
+    def count(snapshot: Snapshot) -> int:
+        return sum(1 for _ in islice(snapshot.places(), TICKED + 1))
+
+    is_small = await desk.services.decider.ask(count) <= TICKED
+    return tuple(await desk.services.fleet.show()) if is_small else ()
 
 
 async def _choices_of_sets(desk: Desk, form: Form) -> Choices:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from notbefore.console.deeds import set_id
 from notbefore.console.desk import Desk, see
+from notbefore.console.fleet_listing import FleetPage, listed
 from notbefore.console.home_pages import OPEN, OVER
 from notbefore.console.rendering import actor, indented
 from notbefore.core.errors import UnknownResourceError
@@ -29,9 +30,6 @@ from notbefore.service.ports import (
     Snapshot,
 )
 
-_SCOPES_PER_PAGE: Final = 50
-_DRAWN: Final = 300
-"""VMs that the list of scopes draws; the page of a scope draws all it has."""
 _PAST: Final = 50
 
 
@@ -79,25 +77,21 @@ def grid(resources: Iterable[Resource]) -> Grid:
 async def show_fleet(desk: Desk, request: Request) -> Response:
     wanted = request.query_params.get("find", "").strip()
     page = max(1, _number(request.query_params.get("page", "1")))
-    here = slice((page - 1) * _SCOPES_PER_PAGE, page * _SCOPES_PER_PAGE)
-    if wanted:
-        matching = [view for view in await desk.services.fleet.show() if _is_found(view, wanted)]
-        found, shown = len(matching), matching[here]
-    else:
-        ids = await desk.services.decider.ask(lambda snapshot: snapshot.scope_ids(""))
-        found = len(ids)
-        # One by one: of a large fleet, a page shows little.
-        shown = [await desk.services.fleet.show_scope(scope_id) for scope_id in ids[here]]
-    latest = await desk.services.decider.ask(lambda snapshot: _models(snapshot, shown))
+
+    def question(snapshot: Snapshot) -> tuple[FleetPage, dict[str, int]]:
+        found = listed(snapshot, wanted=wanted, page=page)
+        return found, _models(snapshot, found.views)
+
+    found, latest = await desk.services.decider.ask(question)
     return desk.page(
         request,
         "fleet.html",
-        scopes=[_scope(desk, view, latest) for view in shown],
-        drawn=_drawn(shown),
+        scopes=[_scope(desk, view, latest) for view in found.views],
+        drawn=found.drawn,
         find=wanted,
-        found=found,
+        found=found.found,
         page_number=page,
-        pages=-(-found // _SCOPES_PER_PAGE),
+        pages=found.pages,
     )
 
 
@@ -187,10 +181,10 @@ class _ShownScope:
 
 def _scope(desk: Desk, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
     seen = view.scope
-    last = seen.last_read_at
+    last = desk.services.reading.last_read(seen)
     is_on = seen.active and last is not None
     return _ShownScope(
-        view=view,
+        view=replace(view, scope=replace(seen, last_read_at=last)),
         grid=grid(seen.resources.values()),
         switches_off_at=last + desk.services.rules.silence if is_on and last else None,
         profiles={binding.name: binding.profile for binding in view.bindings},
@@ -207,26 +201,6 @@ def _models(snapshot: Snapshot, views: Sequence[ScopeView]) -> dict[str, int]:
 
 def _set_key(profile: Profile) -> str:
     return set_id(profile).path.casefold()
-
-
-def _drawn(views: Sequence[ScopeView]) -> frozenset[ScopeId]:
-    """The first scopes, as far as their VMs can be taken in at a glance."""
-    drawn: set[ScopeId] = set()
-    left = _DRAWN
-    for view in views:
-        left -= len(view.bindings)
-        if left < 0:
-            break
-        drawn.add(view.scope.id)
-    return frozenset(drawn)
-
-
-def _is_found(view: ScopeView, wanted: str) -> bool:
-    folded = wanted.casefold()
-    return folded in view.scope.id.casefold() or any(
-        folded in name.casefold() or folded in resource.host.casefold()
-        for name, resource in view.scope.resources.items()
-    )
 
 
 def _curl(desk: Desk, name: str, version: str) -> str:

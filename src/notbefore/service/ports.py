@@ -302,6 +302,9 @@ class Snapshot(Protocol):
     def scopes_of_work(self, work: MaintenanceId) -> list[ScopeId]:
         """The scopes with open events of one maintenance, in a fixed order."""
 
+    def hosts(self) -> list[HostName]:
+        """Those that VMs are on, each once, in order of name."""
+
     def scopes_on(self, host: HostName) -> list[ScopeId]: ...
     def due(self, limit: int) -> list[ScopeId]:
         """Scopes whose next wake has come, the longest due first."""

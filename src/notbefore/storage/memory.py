@@ -165,6 +165,10 @@ class MemorySnapshot:
             if any(event.maintenance == work for event in saved.scope.events.values())
         )
 
+    def hosts(self) -> list[HostName]:
+        vms = (vm for saved in self.scopes() for vm in saved.scope.resources.values())
+        return sorted({vm.host for vm in vms})
+
     def scopes_on(self, host: HostName) -> list[ScopeId]:
         return sorted(
             saved.scope.id

@@ -33,8 +33,13 @@ _NAMES_IT: Final = "EXISTS (SELECT 1 FROM json_each(resources) WHERE fold(value)
 
 class SqliteSnapshot:
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
-        self._connection = connection
+        self._opened = connection
         self._now = now
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """Whoever asks by this finds what has been written."""
+        return self._opened
 
     @property
     def now(self) -> datetime:
@@ -108,6 +113,10 @@ class SqliteSnapshot:
                WHERE ended_at IS NULL AND maintenance = ? ORDER BY scope_id""",
             work,
         )
+
+    def hosts(self) -> list[HostName]:
+        found = self._all("SELECT DISTINCT host FROM resources ORDER BY host")
+        return [HostName(row["host"]) for row in found]
 
     def scopes_on(self, host: HostName) -> list[ScopeId]:
         return self._ids(
