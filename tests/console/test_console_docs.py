@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from notbefore.console.app import PAGES
+from notbefore.console.app import PAGES, SIGN_IN_PAGES
 from notbefore.console.deed_forms import DEED_FORMS
 
 DOCS = Path(__file__).parents[2] / "docs" / "console.md"
@@ -11,7 +11,9 @@ DOCS = Path(__file__).parents[2] / "docs" / "console.md"
 
 def test_every_page_is_in_the_documentation() -> None:
     text = DOCS.read_text()
-    shown = {path.split("/")[1].partition(".")[0] for method, path, _ in PAGES if method == "GET"}
+    pages = [(method, path) for method, path, _, _ in PAGES]
+    pages += [(method, path) for method, path, _ in SIGN_IN_PAGES]
+    shown = {path.split("/")[1].partition(".")[0] for method, path in pages if method == "GET"}
 
     missing = {word for word in shown if f"`/{word}" not in text}
 

@@ -6,7 +6,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from notbefore.console.desk import REFUSED, Desk, see
+from notbefore.console.desk import REFUSED, Desk, own_path, see
 from notbefore.console.forms import FieldError, Form, read_form
 from notbefore.core.model import EventStatus
 from notbefore.service.ports import EventFilter, HistoryFilter, Snapshot
@@ -77,7 +77,5 @@ def _last_row(snapshot: Snapshot) -> int:
 
 
 def _back(form: Form) -> str:
-    """The page the bar was on. Only ever one of ours."""
-    path = form.text("back")
-    is_ours = path.startswith("/") and not path.startswith("//") and "\\" not in path
-    return path if is_ours and path.isprintable() else "/"
+    """The page the bar was on."""
+    return own_path(form.text("back"))

@@ -1,6 +1,6 @@
 """Every form that causes something, in one table: what it says beforehand, asks for, and calls."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +8,7 @@ from notbefore.console.deeds import Caused, Deeds, SetDeed
 from notbefore.console.forms import FieldError, Form
 from notbefore.core.ids import HostName, ResourceName, ScopeId
 from notbefore.core.model import Actor, EventSource, EventType
+from notbefore.service.identities import Role
 from notbefore.service.operating import Action
 from notbefore.service.ports import EventRecord
 from notbefore.service.resource_ids import InvalidResourceIdError, ResourceId
@@ -33,6 +34,8 @@ class DeedForm:
     """What its button says."""
     fields: tuple[str, ...]
     perform: Perform
+    needs: Role = Role.MAINTAINER
+    """As the same thing needs at the ARM listener."""
 
 
 async def _schedule(deeds: Deeds, form: Form, by: Actor) -> list[EventRecord]:
@@ -153,6 +156,7 @@ DEED_FORMS: Final[tuple[DeedForm, ...]] = (
         verb="Delete",
         fields=("vms",),
         perform=_delete,
+        needs=Role.ADMIN,
     ),
     DeedForm(
         key="scale",
@@ -162,6 +166,7 @@ DEED_FORMS: Final[tuple[DeedForm, ...]] = (
         verb="Scale",
         fields=("set", "capacity"),
         perform=_scale,
+        needs=Role.ADMIN,
     ),
     DeedForm(
         key="maintain-set",
@@ -200,3 +205,9 @@ DEED_FORMS: Final[tuple[DeedForm, ...]] = (
     ),
 )
 BY_KEY: Final = {each.key: each for each in DEED_FORMS}
+
+
+def role_for(path: Mapping[str, str]) -> Role:
+    """What the form at an address needs; what is no form shows nothing to anybody."""
+    deed = BY_KEY.get(path["deed"])
+    return Role.MAINTAINER if deed is None else deed.needs

@@ -9,15 +9,24 @@ from starlette.responses import RedirectResponse, Response
 
 from notbefore.console.forms import FieldError
 from notbefore.console.lanes import Sketches
-from notbefore.console.rendering import Pages
+from notbefore.console.rendering import Pages, address, visitor
 from notbefore.console.services import ConsoleServices
 from notbefore.core.errors import RefusalError
+from notbefore.service.identities import Role
 from notbefore.service.set_wishes import BadWishError
 
 
 class Desk(NamedTuple):
     services: ConsoleServices
     pages: Pages
+
+    async def admit(self, request: Request, needs: Role) -> None:
+        """Before anything of a page is done. Raises AccessError."""
+        if self.services.sessions is not None:
+            await self.services.sessions.require(
+                visitor(request), address=address(request), needs=needs
+            )
+
     sketches: Sketches
 
     def page(
@@ -43,6 +52,12 @@ _FIELDS = {"resources": "vms", "instanceIds": "vms", "resourceGroup": "group", "
 def see(path: str) -> Response:
     """After a form: the page to look at next, which a reload does not send again."""
     return RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
+
+
+def own_path(text: str) -> str:
+    """A page of ours to lead to: what might be anybody else's is the first page instead."""
+    is_ours = text.startswith("/") and not text.startswith("//") and "\\" not in text
+    return text if is_ours and text.isprintable() else "/"
 
 
 def mistakes(error: Exception, known: frozenset[str]) -> dict[str, str]:

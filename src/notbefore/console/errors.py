@@ -12,6 +12,7 @@ from starlette.types import ExceptionHandler
 from notbefore.console.forms import FieldError
 from notbefore.console.rendering import Pages
 from notbefore.core.errors import RefusalError
+from notbefore.service.identities import AccessError
 from notbefore.service.ports import StoreUnavailableError
 from notbefore.service.set_wishes import BadWishError
 
@@ -25,6 +26,9 @@ def answers(pages: Pages) -> Mapping[Any, ExceptionHandler]:
         is_unknown = type(error).__name__.startswith(_UNKNOWN)
         status = HTTPStatus.NOT_FOUND if is_unknown else HTTPStatus.BAD_REQUEST
         return _page(request, status, str(error))
+
+    def not_admitted(request: Request, error: Exception) -> Response:
+        return _page(request, HTTPStatus.FORBIDDEN, str(error))
 
     def no_page(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  # as the table below has it
@@ -61,6 +65,7 @@ def answers(pages: Pages) -> Mapping[Any, ExceptionHandler]:
         RefusalError: refused,
         BadWishError: refused,
         FieldError: refused,
+        AccessError: not_admitted,
         StoreUnavailableError: unavailable,
         HTTPException: no_page,
         ClientDisconnect: gone,

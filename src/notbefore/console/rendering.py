@@ -21,6 +21,7 @@ from notbefore.console.lanes import Lane
 from notbefore.console.services import ConsoleServices
 from notbefore.core.model import Actor
 from notbefore.durations import format_duration
+from notbefore.service.identities import Principal, Role
 from notbefore.service.timekeeping import ClockReading
 
 CSP: Final = (
@@ -78,6 +79,12 @@ class Pages:
         **shown: Any,  # whatever the template names
     ) -> HTMLResponse:
         reading = self._services.timekeeping.show()
+        somebody = visitor(request)
+        is_open = self._services.sessions is None
+
+        def may(role: str) -> bool:
+            return is_open or (somebody is not None and somebody.role.covers(Role(role)))
+
         text = self._templates.get_template(template).render(
             here=request.url.path,
             # Where a form of the bar leads back to: an address that has a page.
@@ -87,6 +94,10 @@ class Pages:
             clock_state=clock_state(reading),
             is_emulator=self._services.is_emulator,
             product_version=__version__,
+            visitor=somebody,
+            may=may,
+            # Whoever is not signed in sees nothing of the server, nor where to look for it.
+            is_inside=is_open or somebody is not None,
             **{"now": reading.now, **shown},
         )
         return HTMLResponse(text, status_code=status)
@@ -131,5 +142,16 @@ def indented(document: bytes) -> str:
     return json.dumps(json.loads(document), indent=2, ensure_ascii=False)
 
 
+def visitor(request: Request) -> Principal | None:
+    """Who is signed in; None for nobody, and where nobody has to."""
+    found: Principal | None = getattr(request.state, "visitor", None)
+    return found
+
+
+def address(request: Request) -> str:
+    return "" if request.client is None else request.client.host
+
+
 def actor(request: Request) -> Actor:
-    return Actor(name="console", address="" if request.client is None else request.client.host)
+    somebody = visitor(request)
+    return Actor(name="console" if somebody is None else somebody.name, address=address(request))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from notbefore.console.deeds import Deeds
+from notbefore.console.sessions import Sessions
 from notbefore.core.model import Document
 from notbefore.core.rules import Rules
 from notbefore.service.approving import Approving
@@ -41,5 +42,7 @@ class ConsoleServices:
     """The JSON that VMs get for a document in an api-version."""
     show_instance: Callable[[About, str], bytes]
     """The JSON that a VM gets about itself."""
+    sessions: Sessions | None = None
+    """None where nobody has to sign in: whoever reaches the console may do everything."""
     next_timer: Callable[[], datetime | None] = lambda: None
     """When the server's clock next calls somebody; None where nobody waits or time is real."""
