@@ -1,5 +1,7 @@
 """One event: every field, what it waits for, how each api-version shows it; approve and cancel."""
 
+from http import HTTPStatus
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,7 +15,7 @@ from notbefore.service.explaining import Explanation
 
 
 async def show_event(desk: Desk, request: Request) -> Response:
-    return await _show(desk, request, {})
+    return await _show(desk, request)
 
 
 async def approve(desk: Desk, request: Request) -> Response:
@@ -31,7 +33,8 @@ async def cancel(desk: Desk, request: Request) -> Response:
     try:
         await desk.services.deeds.cancel(event_id, reason=form.text("reason"), by=actor(request))
     except REFUSED as refusal:
-        return await _show(desk, request, mistakes(refusal, frozenset({"reason"})))
+        errors = mistakes(refusal, frozenset({"reason"}))
+        return await _show(desk, request, errors, reason=form.text("reason"))
     return see(f"/events/{event_id}")
 
 
@@ -44,20 +47,24 @@ async def complete(desk: Desk, request: Request) -> Response:
     return see(f"/events/{event_id}")
 
 
-async def _show(desk: Desk, request: Request, errors: dict[str, str]) -> Response:
+async def _show(
+    desk: Desk, request: Request, errors: dict[str, str] | None = None, *, reason: str = ""
+) -> Response:
     event_id = _event_id(request)
     explained = await desk.services.explaining.explain(event_id)
     scope = await desk.services.decider.ask(lambda s: s.load(explained.record.scope_id))
     return desk.page(
         request,
         "event.html",
+        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         explained=explained,
         record=explained.record,
         event=explained.record.event,
         scope=scope,
         approvers=_approvers(desk, explained, scope),
         shown=_shown(desk, explained, scope),
-        errors=errors,
+        errors=errors or {},
+        reason=reason,
         now=explained.now,
     )
 

@@ -1,0 +1,133 @@
+"""What somebody is busy with on a live page: it stays, whatever changes around it."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.conftest import OpenWindow
+from tests.end_to_end.serving import Server
+
+pytestmark = pytest.mark.xdist_group("browser typing")
+
+FLEET = {"vms": [{"name": "till", "host": "rack1"}, {"name": "shelf", "host": "rack1"}]}
+
+
+@pytest.fixture
+def flags() -> tuple[str, ...]:
+    return ("--workers", "0")
+
+
+def _maintained(server: Server) -> list[str]:
+    """Two events of one host, neither of which starts before both are approved."""
+    server.call("PUT", "/v1/fleet?prune=true", FLEET)
+    for name in ("till", "shelf"):
+        server.get(f"/vm/{name}/metadata/scheduledevents?api-version=2020-07-01")
+    made = server.call("POST", "/v1/hosts/rack1/maintain", {"type": "Freeze"})["events"]
+    return [event["event_id"] for event in made]
+
+
+async def test_a_reason_that_is_being_typed_survives_what_happens_to_its_event(
+    server: Server, window: OpenWindow
+) -> None:
+    mine, _ = _maintained(server)
+    ann = await window(f"/events/{mine}")
+    await ann.is_live()
+    await ann.page.focus("#reason")
+    await ann.page.keyboard.type("the customer is on")
+
+    server.call("POST", f"/v1/events/{mine}/approve")
+    await expect(ann.page.locator("#event")).to_contain_text("Held back by")
+    await ann.page.keyboard.type(" stage")
+
+    await expect(ann.page.locator("#reason")).to_have_value("the customer is on stage")
+    await expect(ann.page.locator("#reason")).to_be_focused()
+    await ann.page.get_by_role("button", name="Cancel the event").click()
+    await expect(ann.page.locator("#event")).to_contain_text(
+        "It was canceled: the customer is on stage"
+    )
+
+
+async def test_a_form_goes_when_there_is_nothing_left_to_cancel(
+    server: Server, window: OpenWindow
+) -> None:
+    mine, other = _maintained(server)
+    ann = await window(f"/events/{mine}")
+    await ann.is_live()
+    await ann.page.fill("#reason", "too late")
+
+    for event_id in (mine, other):
+        server.call("POST", f"/v1/events/{event_id}/approve")
+
+    await expect(ann.page.locator("#event")).to_contain_text("Started")
+    await expect(ann.page.locator("#reason")).to_have_count(0)
+
+
+CHANGES = {
+    "something before it goes": (
+        "<p>one</p> <div>two</div> <form><input></form>",
+        "<div>two</div> <form><input></form>",
+    ),
+    "something comes before it": (
+        "<form><input></form>",
+        "<p>one</p> <div>two</div> <form><input></form>",
+    ),
+    "it is named, and what is before it goes": (
+        "<p>one</p> <form id='f'><input></form>",
+        "<form id='f'><input></form>",
+    ),
+    "it is named, and changes places": (
+        "<p id='a'>one</p><p id='b'>two</p><form id='f'><input></form>",
+        "<form id='f'><input></form><p id='b'>two</p><p id='a'>1</p>",
+    ),
+    "all else is another": (
+        "<p>one</p><ul><li>two</li></ul><form><input></form><p>three</p>",
+        "<h2>one</h2><form><input></form><ul><li>2</li><li>3</li></ul>",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_text_and_focus_stay_where_they_are(window: OpenWindow, change: str) -> None:
+    """And the page is what the server has sent, all the same."""
+    before, after = CHANGES[change]
+    ann = await window("/do")
+
+    became = await ann.page.evaluate(
+        """async ([before, after]) => {
+            const { become } = await import("/static/become.js");
+            const [old, wanted] = [document.createElement("div"), document.createElement("div")];
+            [old.innerHTML, wanted.innerHTML] = [before, after];
+            document.body.append(old);
+            const input = old.querySelector("input");
+            input.focus();
+            input.value = "typed";
+            become(old, wanted);
+            return {
+                markup: old.innerHTML,
+                isWanted: old.isEqualNode(wanted),
+                isFocused: document.activeElement === input,
+                text: old.querySelector("input").value,
+            };
+        }""",
+        [before, after],
+    )
+
+    assert became["isWanted"], became["markup"]
+    assert became["isFocused"]
+    assert became["text"] == "typed"
+
+
+async def test_details_stay_as_open_as_whoever_reads_them_left_them(
+    server: Server, window: OpenWindow
+) -> None:
+    mine, _ = _maintained(server)
+    ann = await window(f"/events/{mine}")
+    await ann.is_live()
+    shown = ann.page.locator("#event-facts details")
+    await shown.nth(0).locator("summary").click()
+    await shown.nth(1).locator("summary").click()
+
+    server.call("POST", f"/v1/events/{mine}/approve")
+
+    await expect(ann.page.locator("#event")).to_contain_text("Held back by")
+    await expect(shown.nth(0)).not_to_have_attribute("open", "")
+    await expect(shown.nth(1)).to_have_attribute("open", "")
