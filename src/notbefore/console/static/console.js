@@ -6,6 +6,7 @@
 // Marks that it knows:
 //   [data-live][id]   brought up to date from the page's own address after every change
 //   [data-kept]       inside of those, left as it is
+//   [data-about]      a scope: the page shows nothing that changes but what changes in it
 //   a[data-swap]      followed without a reload
 //   #clock-now        data-now, data-speed: the server's clock, which goes on between changes
 //   [data-until]      an instant: how far away it is
@@ -16,6 +17,8 @@ import { become } from "./become.js";
 
 const SETTLE = 80; // ms: changes that come together are fetched together
 const BREATH = 250; // ms between two fetches, however many changes there are
+const REST = 4; // times as long as the last fetch took: many windows can't wear a server out
+const LONGEST_REST = 5_000;
 const TICK = 250;
 const STALE = 30_000; // ms: words like "in 5m" may be this old on a page where nothing happens
 const CLOCK_CHECK = 2_000;
@@ -114,16 +117,29 @@ function setText(element, words) {
 
 let refreshed = performance.now();
 let drawn = 0; // the server's time in the picture
+let took = 0; // ms: the last fetch, from asking until all of it was there
 let planned = null;
 let isFetching = false;
 let isWanted = false;
+let isHurried = false;
 
-function refreshSoon(settle = SETTLE) {
+function refreshSoon() {
   if (isFetching) {
     isWanted = true;
   } else if (planned === null) {
-    const breath = BREATH - (performance.now() - refreshed);
-    planned = setTimeout(refresh, Math.max(settle, breath));
+    const rest = Math.max(BREATH, Math.min(REST * took, LONGEST_REST));
+    const breath = rest - (performance.now() - refreshed);
+    planned = setTimeout(refresh, Math.max(SETTLE, breath));
+  }
+}
+
+// For somebody who has clicked, and waits for it.
+function refreshNow() {
+  if (isFetching) {
+    isHurried = true;
+  } else {
+    clearTimeout(planned);
+    planned = setTimeout(refresh, 0);
   }
 }
 
@@ -135,6 +151,7 @@ function showsEvents() {
 async function refresh() {
   planned = null;
   isFetching = true;
+  const asked = performance.now();
   try {
     const address = location.href;
     const response = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
@@ -142,7 +159,9 @@ async function refresh() {
     if (response.status === 404) {
       tellState("gone");
     } else if (response.ok && !response.redirected) {
-      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const text = await response.text();
+      took = performance.now() - asked;
+      const page = new DOMParser().parseFromString(text, "text/html");
       if (address === location.href) {
         show(page);
       }
@@ -152,10 +171,9 @@ async function refresh() {
   } finally {
     isFetching = false;
     refreshed = performance.now();
-    if (isWanted) {
-      isWanted = false;
-      refreshSoon();
-    }
+    const next = isHurried ? refreshNow : isWanted ? refreshSoon : null;
+    isHurried = isWanted = false;
+    next?.();
   }
 }
 
@@ -244,10 +262,10 @@ function listenToLinks() {
     if (address.origin === location.origin && address.pathname === location.pathname) {
       event.preventDefault();
       history.pushState(null, "", address);
-      refreshSoon(0);
+      refreshNow();
     }
   });
-  window.addEventListener("popstate", () => refreshSoon(0));
+  window.addEventListener("popstate", () => refreshNow());
 }
 
 // --- what happens, as it happens -----------------------------------------------------------------
@@ -315,9 +333,15 @@ function hear({ name, content }) {
   } else if (content?.event) {
     announce(`${content.event.type} of ${content.event.resources.join(", ")}: ${name}`);
   }
-  if (showsEvents()) {
+  if (showsEvents() && concerns(content)) {
     refreshSoon();
   }
+}
+
+// A greeting or a farewell has no scope: after it, anything may be new.
+function concerns(content) {
+  const about = document.querySelector("[data-about]")?.dataset.about;
+  return about === undefined || content?.scope === undefined || content.scope === about;
 }
 
 function announce(words) {
