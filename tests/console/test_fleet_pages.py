@@ -4,7 +4,7 @@ import re
 from time import process_time
 
 from notbefore.console.fleet_pages import grid
-from notbefore.core.ids import HostName, ResourceName
+from notbefore.core.ids import HostName, ResourceName, ScopeId
 from notbefore.core.model import Resource
 from tests.console.looking import Looking, looking, text_of
 
@@ -33,8 +33,24 @@ async def test_activation_tells_who_read_and_when_it_switches_off(console: Looki
 
     assert "no VM has read its document yet" in before
     assert "On last read" in after
+    assert "UTC by db-1 ; switches off" in after
     assert "switches off" in after
     assert "by vm:db-1" in after
+
+
+async def test_the_fleet_and_a_vm_tell_who_read_last_before_the_store_knows(
+    console: Looking,
+) -> None:
+    await console.switch_on("db-0")
+    console.application.reading.seen(ScopeId("avset/db"), ResourceName("db-1"))
+
+    fleet = text_of(await console.see("/fleet"))
+    reader = text_of(await console.see("/vms/db-1"))
+    other = text_of(await console.see("/vms/db-0"))
+
+    assert "UTC by db-1 ; switches off" in fleet
+    assert "on: this VM read last" in reader
+    assert "UTC by db-1" in other
 
 
 async def test_reading_as_a_vm_switches_its_scope_on(console: Looking) -> None:

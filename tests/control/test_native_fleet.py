@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from notbefore.core.ids import ResourceName
 from tests.builders import HOUR
 from tests.control.steering import FLEET, Steering, later
 
@@ -15,6 +16,7 @@ async def test_a_scope_is_shown_with_its_vms(control: Steering) -> None:
         "kind": "virtual_machine",
         "active": False,
         "last_read_at": None,
+        "last_read_by": None,
         "switches_off_at": None,
         "incarnation": 1,
         "policy": {
@@ -61,11 +63,12 @@ async def test_a_scope_that_is_read_tells_when_silence_switches_it_off(control: 
 async def test_a_read_that_is_in_memory_only_counts(control: Steering) -> None:
     await control.switch_on("web")
     await control.services.timekeeping.step(HOUR)
-    control.reading.seen((await control.get("/v1/vms/web"))["scope"])
+    control.reading.seen((await control.get("/v1/vms/web"))["scope"], ResourceName("web"))
 
     scope = await control.get("/v1/scopes/vm/web")
 
     assert scope["last_read_at"] == later(hours=1)
+    assert scope["last_read_by"] == "web"
 
 
 async def test_a_scope_id_has_slashes(control: Steering) -> None:

@@ -116,13 +116,23 @@ async def test_polls_count_as_read_from_before_the_clock_is_moved(
     """I28: 24 hours of silence, and not one less."""
     await activate(poller)
     for _ in range(3):
-        poller.reader.seen(poller.caller().scope_id)
+        poller.reader.seen(poller.caller().scope_id, poller.caller().name)
         await writer.engine.timekeeping.step(23 * HOUR)
     await writer.feed.sync()
 
     page = poller.board.page(poller.caller().scope_id)
     assert page is not None
     assert page.is_active
+
+
+async def test_the_writer_knows_which_vm_read_last(writer: Writer, poller: Poller) -> None:
+    await activate(poller)
+    poller.reader.seen(poller.caller().scope_id, poller.caller().name)
+
+    await writer.feed.sync()
+
+    view = await writer.engine.fleet.show_scope(poller.caller().scope_id)
+    assert view.last_read_by == poller.caller().name
 
 
 async def test_a_clock_that_is_moved_is_moved_for_pollers_too(

@@ -80,7 +80,7 @@ FROM_POLLER = [
     TakeFault(4, ResourceName("vm1"), FaultMethod.POST),
     ReportReadiness(5, A, Standing.REFUSES, CALLER),
     AskReadiness(6, A, CALLER),
-    Seen([ScopeId("scope1")]),
+    Seen({ScopeId("scope1"): ResourceName("vm1")}),
     Counted({"polls": 12}),
     Synced(3),
 ]

@@ -76,12 +76,14 @@ class FakeReader:
     def __init__(self, service: "FakeService") -> None:
         self._service = service
         self.seen_scopes: list[str] = []
+        self.readers: list[str] = []
         self.activated: list[tuple[Caller, str]] = []
         self.vms: dict[str, About] = {"vm1": a_vm()}
         self.error: Exception | None = None
 
-    def seen(self, scope_id: ScopeId) -> None:
+    def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
         self.seen_scopes.append(scope_id)
+        self.readers.append(reader)
 
     async def activate(self, caller: Caller, *, address: str) -> None:
         if self.error is not None:

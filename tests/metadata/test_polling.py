@@ -60,6 +60,7 @@ async def test_a_second_in_which_an_active_scope_is_polled_is_noted_and_nothing_
 
     assert at_first == ["scope1"]
     assert service.reader.seen_scopes == ["scope1", "scope1"]
+    assert set(service.reader.readers) == {"vm1"}
     assert service.reader.activated == []
 
 

@@ -58,7 +58,7 @@ async def read(anyio_backend: object) -> Read:
 
 async def test_a_poll_is_on_record_a_few_minutes_later(read: Read) -> None:
     await read.clock.step(HOUR)
-    read.reading.seen(SCOPE)
+    read.reading.seen(SCOPE, CALLER.name)
 
     await read.clock.step(FLUSH_EVERY)
 
@@ -67,7 +67,7 @@ async def test_a_poll_is_on_record_a_few_minutes_later(read: Read) -> None:
 
 async def test_polls_go_on_reaching_the_store(read: Read) -> None:
     for _ in range(3):
-        read.reading.seen(SCOPE)
+        read.reading.seen(SCOPE, CALLER.name)
         await read.clock.step(FLUSH_EVERY)
 
     assert await read.last_read_on_record() == NOON + 2 * FLUSH_EVERY
@@ -75,7 +75,7 @@ async def test_polls_go_on_reaching_the_store(read: Read) -> None:
 
 async def test_while_nobody_reads_there_is_nothing_to_do(read: Read) -> None:
     """Moving the clock by years takes no longer than what happens in them."""
-    read.reading.seen(SCOPE)
+    read.reading.seen(SCOPE, CALLER.name)
 
     await read.clock.step(1000 * HOUR)
 
@@ -87,3 +87,18 @@ async def test_a_vm_that_was_removed_meanwhile_switches_nothing_on(read: Read) -
 
     with pytest.raises(UnknownResourceError):
         await read.reading.activate(stranger, address="")
+
+
+async def test_who_read_last_is_known_after_it_is_on_record_and_until_a_restart(read: Read) -> None:
+    other = ResourceName("vm2")
+    scope = await read.decider.ask(lambda snapshot: snapshot.load(SCOPE))
+    first = read.reading.last_reader(scope)
+    await read.clock.step(HOUR)
+    read.reading.seen(SCOPE, other)
+
+    await read.clock.step(FLUSH_EVERY)
+
+    kept = await read.decider.ask(lambda snapshot: snapshot.load(SCOPE))
+    assert first == CALLER.name
+    assert read.reading.last_reader(kept) == other
+    assert Reading(read.decider, read.clock).last_reader(kept) is None

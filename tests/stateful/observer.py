@@ -233,7 +233,7 @@ class Observer:
         page = app.board.page(caller.scope_id)
         assert page is not None, "I24: no document"
         if page.is_active:
-            app.reading.seen(caller.scope_id)
+            app.reading.seen(caller.scope_id, caller.name)
         else:
             await app.reading.activate(caller, address="10.0.0.9")
 

@@ -86,7 +86,9 @@ async def show_fleet(desk: Desk, request: Request) -> Response:
     return desk.page(
         request,
         "fleet.html",
-        scopes=[_scope(desk, view, latest) for view in found.views],
+        scopes=[
+            _scope(desk, desk.services.fleet.with_last_read(view), latest) for view in found.views
+        ],
         drawn=found.drawn,
         find=wanted,
         found=found.found,
@@ -139,6 +141,7 @@ async def show_vm(desk: Desk, request: Request) -> Response:
         "vm.html",
         about=about,
         scope=view.scope,
+        last_read_by=view.last_read_by,
         version=version,
         versions=services.event_versions,
         document=indented(services.show_document(document(scope), version)),

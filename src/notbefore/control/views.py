@@ -91,6 +91,7 @@ def scope(view: ScopeView, rules: Rules) -> Scope:
         kind=seen.kind,
         active=seen.active,
         last_read_at=last,
+        last_read_by=view.last_read_by,
         switches_off_at=last + rules.silence if seen.active and last is not None else None,
         incarnation=seen.incarnation,
         policy=Policy(

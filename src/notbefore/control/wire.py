@@ -128,6 +128,13 @@ class Scope(Shape, frozen=True):
     kind: model.ScopeKind
     active: Annotated[bool, msgspec.Meta(description="whether one of its VMs reads its document")]
     last_read_at: datetime | None
+    last_read_by: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="the VM that did; of those in the same second, one."
+            " null where it was before the server started"
+        ),
+    ]
     switches_off_at: Annotated[
         datetime | None, msgspec.Meta(description="when silence switches it off; null if inactive")
     ]

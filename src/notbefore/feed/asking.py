@@ -131,10 +131,10 @@ class RemoteReader:
         """`take_counts` gives what was counted in this process since it was last called."""
         self._asking = asking
         self._take_counts = take_counts
-        self._seen: set[ScopeId] = set()
+        self._seen: dict[ScopeId, ResourceName] = {}
 
-    def seen(self, scope_id: ScopeId) -> None:
-        self._seen.add(scope_id)
+    def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
+        self._seen[scope_id] = reader
 
     async def activate(self, caller: Caller, *, address: str) -> None:
         await self._asking.ask(lambda number: Activate(number, caller, address), Granted)
@@ -144,9 +144,9 @@ class RemoteReader:
         return answer.about
 
     def report(self, send: Send) -> None:
-        seen, self._seen = list(self._seen), set()
+        seen, self._seen = list(self._seen.items()), {}
         for start in range(0, len(seen), _AT_ONCE):
-            send(Seen(seen[start : start + _AT_ONCE]))
+            send(Seen(dict(seen[start : start + _AT_ONCE])))
         if counted := dict(self._take_counts()):
             send(Counted(counted))
 

@@ -135,8 +135,8 @@ class Link(asyncio.Protocol):
     def _take(self, message: FromPoller) -> None:
         match message:
             case Seen():
-                for scope_id in message.scope_ids:
-                    self._reader.seen(scope_id)
+                for scope_id, reader in message.readers.items():
+                    self._reader.seen(scope_id, reader)
             case Counted():
                 self._counted(message.increments)
             case Synced():

@@ -20,7 +20,7 @@ from notbefore.service.faults import Fault, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place
 from notbefore.service.readiness import Report, Standing
 
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -174,7 +174,8 @@ class AskReadiness(Message, frozen=True):
 class Seen(Message, frozen=True):
     """VMs of these active scopes have read their documents since the last time this was said."""
 
-    scope_ids: list[ScopeId]
+    readers: dict[ScopeId, ResourceName]
+    """By scope, the VM that did so last."""
 
 
 class Counted(Message, frozen=True):

@@ -130,7 +130,7 @@ class Answers:
 
     def _note(self, page: Page[Rendered], caller: Caller) -> None:
         page.last_read = self._date_line.text
-        self._reader.seen(caller.scope_id)
+        self._reader.seen(caller.scope_id, caller.name)
 
     def wait_of(self, ask: Ask, peer: Peer, now: float) -> Wait:
         """What a held poll waits for, and how long."""

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from notbefore.core.ids import ScopeId
+from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope
 from notbefore.service.deciding import Decider
 from notbefore.service.fleet_comparison import Comparison, compare
@@ -45,6 +45,8 @@ class ScopeView:
 
     scope: Scope
     bindings: tuple[Binding, ...]
+    last_read_by: ResourceName | None = None
+    """None where nobody has read, or it was before this server started."""
 
 
 class Fleet:
@@ -93,11 +95,11 @@ class Fleet:
                 [saved.scope for saved in snapshot.scopes()], list(snapshot.bindings())
             )
         )
-        return [self._with_last_read(view) for view in views]
+        return [self.with_last_read(view) for view in views]
 
     async def show_scope(self, scope_id: ScopeId) -> ScopeView:
         """Raises UnknownScopeError."""
-        return self._with_last_read(await self._decider.ask(lambda s: _view(s, scope_id)))
+        return self.with_last_read(await self._decider.ask(lambda s: _view(s, scope_id)))
 
     async def _to_the_end(self, order: "_Order") -> Applied | None:
         under_way = asyncio.ensure_future(self._carry_out(order))
@@ -160,9 +162,14 @@ class Fleet:
     def _compare(self, order: "_Order", places: list[Place]) -> Comparison:
         return compare(order.plan, places, address_range=self._address_range, prune=order.prune)
 
-    def _with_last_read(self, view: ScopeView) -> ScopeView:
+    def with_last_read(self, view: ScopeView) -> ScopeView:
+        """A view out of the store, with the readings that the store has not heard of yet."""
         last = self._reading.last_read(view.scope)
-        return replace(view, scope=replace(view.scope, last_read_at=last))
+        return replace(
+            view,
+            scope=replace(view.scope, last_read_at=last),
+            last_read_by=self._reading.last_reader(view.scope),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

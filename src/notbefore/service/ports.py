@@ -438,8 +438,11 @@ class Directory(Protocol):
 class Reader(Protocol):
     """Takes note of who reads documents."""
 
-    def seen(self, scope_id: ScopeId) -> None:
-        """A VM of this active scope read its document. In memory: called on every poll."""
+    def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
+        """A VM of this active scope read its document. In memory: called by polls.
+
+        Of those that read in the same second, one or some.
+        """
 
     async def activate(self, caller: Caller, *, address: str) -> None:
         """Switch a scope on, durably, as its first read does. Raises StoreUnavailableError."""

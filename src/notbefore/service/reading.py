@@ -6,7 +6,7 @@ poll then switches the scope on again.
 """
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from notbefore.core import lifecycle
 from notbefore.core.errors import UnknownResourceError
@@ -19,30 +19,41 @@ FLUSH_EVERY: Final = timedelta(minutes=5)
 _READERS: Final = Actor(name="readers")
 
 
+class _LastRead(NamedTuple):
+    at: datetime
+    by: ResourceName
+
+
 class Reading:
     def __init__(self, decider: Decider, clock: Clock) -> None:
         self._decider = decider
         self._clock = clock
         self._seen: dict[ScopeId, datetime] = {}
+        """What the store has not heard of yet."""
+        self._readers: dict[ScopeId, _LastRead] = {}
+        """For people to look at, so a restart may forget them."""
         self._lacks_flush = False
         """Whether the next mark is to be followed by a flush that is not set yet."""
 
-    def seen(self, scope_id: ScopeId) -> None:
+    def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
         now = self._seen[scope_id] = self._clock.now()
+        self._readers[scope_id] = _LastRead(now, reader)
         if self._lacks_flush:
             self._set_flush(now)
 
     async def activate(self, caller: Caller, *, address: str) -> None:
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> datetime:
             scope = tx.load(caller.scope_id)
             # The VM may have been removed since its address was looked up.
             if caller.name not in scope.resources:
                 raise UnknownResourceError(caller.name)
             tx.save(lifecycle.read(scope, at=tx.now), by=by)
+            return tx.now
 
-        await self._decider.decide(work)
+        at = await self._decider.decide(work)
+        self._readers[caller.scope_id] = _LastRead(at, caller.name)
 
     async def about(self, name: ResourceName) -> About | None:
         return await self._decider.ask(lambda snapshot: about(snapshot, name))
@@ -53,6 +64,13 @@ class Reading:
         if seen is None or scope.last_read_at is None:
             return scope.last_read_at or seen
         return max(seen, scope.last_read_at)
+
+    def last_reader(self, scope: Scope) -> ResourceName | None:
+        """Which VM that was; None where it was before this process began."""
+        known = self._readers.get(scope.id)
+        if known is None or (scope.last_read_at is not None and known.at < scope.last_read_at):
+            return None
+        return known.by
 
     async def flush(self) -> None:
         """Write down who has read, so that a restart knows."""
