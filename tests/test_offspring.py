@@ -12,6 +12,7 @@ FLAGS: list[dict[str, object]] = [
     {"clock": "paused", "silence": "90m", "first_call_delay": "1500ms", "default_vm": "web"},
     {"clock": "0.5x", "fleet": "none.toml", "metadata": "[::1]:8169", "workers": "3"},
     {"mode": "service", "arm": "off"},
+    {"mode": "service", "control": "0.0.0.0:8170", "control_access": "token"},
     {"arm": "[::1]:0"},
     {"data": "none", "log_format": "json", "address_range": "10.1.0.0/16"},
 ]

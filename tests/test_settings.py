@@ -12,6 +12,7 @@ from notbefore.setting_values import Address, ClockSpeed, show
 from notbefore.settings import (
     SETTINGS,
     Approve,
+    ControlAccess,
     Mode,
     Resolved,
     Setting,
@@ -189,12 +190,36 @@ def test_an_emulator_listens_to_vms_on_loopback_only() -> None:
     assert service.metadata == Address("169.254.169.254", 80)
 
 
-@pytest.mark.parametrize("mode", ["emulator", "service"])
-def test_a_listener_that_asks_nobody_who_they_are_is_on_loopback_only(mode: str) -> None:
-    told = problems(flags={"mode": mode, "control": "10.0.0.1:9000"})
+def test_a_listener_that_asks_nobody_who_they_are_is_on_loopback_only() -> None:
+    """S12: and so is an emulator's, whatever it asks."""
+    off_loopback: dict[str, object] = {"control": "10.0.0.1:9000"}
+    for access in ("open", "token"):
+        told = problems(flags=off_loopback | {"control_access": access})
+        assert told.startswith("flag --control: control = 10.0.0.1:9000: an emulator is for")
+        assert "--mode service" in told
 
-    assert told.startswith("flag --control: control = 10.0.0.1:9000: ")
-    assert "no TLS" in told
+    told = problems(flags=off_loopback | {"mode": "service", "control_access": "open"})
+    assert told.startswith("flag --control-access: control_access = open: whoever reaches 10.0.0.1")
+    assert "take token" in told
+
+
+def test_control_is_served_off_loopback_over_tls_to_those_who_show_a_token() -> None:
+    """S12."""
+    settings = resolve(flags={"mode": "service", "control": "0.0.0.0:9000"}).settings
+
+    assert settings.control == Address("0.0.0.0", 9000)
+    assert settings.control_access is ControlAccess.TOKEN
+    assert settings.control_is_tls
+    assert not resolve(flags={"mode": "service"}).settings.control_is_tls
+
+
+def test_a_service_asks_for_a_token_unless_told_otherwise_and_an_emulator_if_told_to() -> None:
+    """S12."""
+    assert resolve().settings.control_access is ControlAccess.OPEN
+    assert resolve(NOTBEFORE_CONTROL_ACCESS="token").settings.control_access == "token"
+    assert resolve('mode = "service"').settings.control_access is ControlAccess.TOKEN
+    told = resolve('mode = "service"\ncontrol_access = "open"').settings
+    assert told.control_access is ControlAccess.OPEN
 
 
 def test_arm_is_served_off_loopback_only_where_people_have_to_sign_in() -> None:

@@ -15,6 +15,7 @@ from notbefore.listeners import (
     Addresses,
     arm_listener,
     control_listener,
+    control_url,
     metadata_listeners,
     metadata_options,
     url,
@@ -23,6 +24,7 @@ from notbefore.metadata.responses import render
 from notbefore.metadata.server import MetadataServer
 from notbefore.settings import Resolved
 from notbefore.writer import (
+    admit_by,
     configure_logs,
     console_services,
     control_server,
@@ -105,8 +107,15 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             arm = stack.enter_context(await arm_listener(settings.arm))
         addresses = Addresses(
             metadata_url=url(listener),
-            control_url=url(control),
+            control_url=control_url(control, settings),
             arm_url=None if arm is None else url(arm, scheme="https"),
+        )
+        admission = await admit_by(
+            application,
+            settings,
+            tokens,
+            arm_url=addresses.arm_url,
+            control_url=addresses.control_url,
         )
         services = make_services(
             application,
@@ -115,14 +124,21 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             arm_url=addresses.arm_url,
             metrics=metrics,
             take_counts=metadata.counts.take,
+            admission=admission,
         )
-        console = console_services(application, settings, metadata_url=addresses.metadata_url)
-        await stack.enter_async_context(control_server(services, console, control, None))
+        console = console_services(
+            application, settings, metadata_url=addresses.metadata_url, admission=admission
+        )
+        serving_control = control_server(
+            services, console, control, None, admission.control_certificate
+        )
+        await stack.enter_async_context(serving_control)
         if arm is not None and addresses.arm_url is not None:
             parts = ArmParts(
                 metadata_url=addresses.metadata_url,
                 arm_url=addresses.arm_url,
-                tokens=tokens,
+                access=admission.access,
+                certificate=admission.certificate,
                 new_event_id=new_event_id,
                 new_operation_id=new_operation_id,
                 feed=None,

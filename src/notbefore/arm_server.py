@@ -1,26 +1,21 @@
-"""The ARM listener put together: who is let in, what it calls, and its certificate."""
+"""The ARM listener put together: who is let in, and what it calls."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from notbefore import certificates
 from notbefore.application import Engine
 from notbefore.certificates import ServerCertificate
-from notbefore.clock import wall_clock
-from notbefore.control.access import Access, Identities, OpenOnLoopback, audiences_of
+from notbefore.control.access import Access, OpenOnLoopback
 from notbefore.control.arm.app import create_arm_app
 from notbefore.control.arm.services import ArmServices
 from notbefore.core.ids import EventId
 from notbefore.feed.sending import Feed
 from notbefore.feed.synced import synced_app
 from notbefore.http_serving import serving
-from notbefore.principals import PrincipalsFile
 from notbefore.service.fleet_kinds import NO_SUBSCRIPTION
 from notbefore.settings import Mode, Settings
-from notbefore.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +24,8 @@ class ArmParts:
 
     metadata_url: str
     arm_url: str
-    tokens: Tokens
+    access: Access
+    certificate: ServerCertificate | None
     new_event_id: Callable[[], EventId]
     new_operation_id: Callable[[], str]
     feed: Feed | None
@@ -40,24 +36,14 @@ class ArmParts:
 async def arm_server(
     engine: Engine, settings: Settings, listener: socket.socket, parts: ArmParts
 ) -> AsyncIterator[None]:
-    """Raises CertificateError, PrincipalsError."""
-    certificate = await _certificate(settings)
     app = create_arm_app(_services(engine, settings, parts))
     in_step = app if parts.feed is None else synced_app(app, parts.feed)
-    async with serving(in_step, listener, name="arm", certificate=certificate):
+    async with serving(in_step, listener, name="arm", certificate=parts.certificate):
         yield
 
 
-async def _certificate(settings: Settings) -> ServerCertificate:
-    """By the machine's own clock: clients have no other."""
-    return await asyncio.to_thread(
-        certificates.provide, settings.data, names=_names(settings), now=wall_clock()
-    )
-
-
 def _services(engine: Engine, settings: Settings, parts: ArmParts) -> ArmServices:
-    access = _access(engine, settings, parts)
-    door = OpenOnLoopback(access) if settings.mode is Mode.EMULATOR else access
+    door = OpenOnLoopback(parts.access) if settings.mode is Mode.EMULATOR else parts.access
     return ArmServices(
         decider=engine.decider,
         approving=engine.approving,
@@ -72,19 +58,6 @@ def _services(engine: Engine, settings: Settings, parts: ArmParts) -> ArmService
         arm_url=parts.arm_url,
         allowed_hosts=frozenset(name.lower() for name in _names(settings)),
     )
-
-
-def _access(engine: Engine, settings: Settings, parts: ArmParts) -> Access:
-    principals = PrincipalsFile(settings.data)
-    principals.check()
-    identities = Identities(
-        issuer=parts.tokens,
-        reader=parts.tokens,
-        principals=principals,
-        audiences=audiences_of(parts.arm_url, settings.hosts),
-        vm_role=settings.vm_role,
-    )
-    return Access(identities, engine.decider, monotonic=asyncio.get_running_loop().time)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

@@ -250,7 +250,7 @@ def _host_name(name: str) -> Name:
     except (ValueError, UnicodeError) as error:
         raise CertificateError(
             f"{name!r} is no host name that a certificate can be made for:"
-            " look at the settings `hosts` and `arm`"
+            " look at the settings `hosts`, `arm` and `control`"
         ) from error
 
 

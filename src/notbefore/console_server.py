@@ -12,6 +12,7 @@ from notbefore.clock import VirtualClock
 from notbefore.console.app import create_console
 from notbefore.console.deeds import Deeds
 from notbefore.console.services import ConsoleServices
+from notbefore.console.sessions import Sessions
 from notbefore.control.arm.set_wishes import ArmWishes
 from notbefore.control.guards import SameSite
 from notbefore.control.native import create_app
@@ -33,6 +34,7 @@ def make_console(
     settings: Settings,
     *,
     metadata_url: str,
+    sessions: Sessions | None,
     new_event_id: Callable[[], EventId],
     new_operation_id: Callable[[], str],
 ) -> ConsoleServices:
@@ -61,6 +63,7 @@ def make_console(
         instance_version=METADATA_VERSIONS[-1],
         show_document=show_document,
         show_instance=show_instance,
+        sessions=sessions,
         next_timer=lambda: _next_timer(engine),
     )
 

@@ -118,6 +118,10 @@ def url(listener: socket.socket, *, scheme: str = "http") -> str:
     return f"{scheme}://{Address(*listener.getsockname()[:2])}"
 
 
+def control_url(listener: socket.socket, settings: Settings) -> str:
+    return url(listener, scheme="https" if settings.control_is_tls else "http")
+
+
 def cannot_listen(which: str, address: Address, error: OSError) -> StartError:
     return StartError(
         f"can't listen at {address} ({error.strerror}): stop what listens there,"

@@ -59,6 +59,11 @@ class Approve(StrEnum):
     OWN_RESOURCE = "own-resource"
 
 
+class ControlAccess(StrEnum):
+    OPEN = "open"
+    TOKEN = "token"  # noqa: S105  # a word for all of them
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"
@@ -130,6 +135,13 @@ class Settings:
     control: Address = _setting(
         Address("127.0.0.1", 8170), Address.parse, "where browsers and the CLI reach the server"
     )
+    control_access: ControlAccess = _setting(
+        ControlAccess.OPEN,
+        one_of(ControlAccess),
+        "open: whoever reaches the control listener rules the fleet; token: they need one, and a"
+        " role",
+        in_service=ControlAccess.TOKEN,
+    )
     arm: Address | None = _setting(
         _ARM,
         or_off(Address.parse),
@@ -187,7 +199,7 @@ class Settings:
     vm_role: Role = _setting(
         Role.APPROVER,
         one_of(Role),
-        "what a VM's own token may do at the arm listener, in service mode",
+        "what a VM's own token may do at the arm and control listeners, where they ask for one",
     )
     strict_forwarding: bool = _setting(
         False,
@@ -243,6 +255,11 @@ class Settings:
     terminate_settle: timedelta = _setting(
         timedelta(seconds=10), _spans, "from the start of a Terminate until the VM is gone"
     )
+
+    @property
+    def control_is_tls(self) -> bool:
+        """Off this machine, tokens are not sent for anybody on the way to read."""
+        return not self.control.is_loopback
 
     def rules(self) -> Rules:
         return Rules(
@@ -411,11 +428,17 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             "in emulator mode any caller can be any VM, so it listens on loopback only:"
             " take 127.0.0.1, or --mode service",
         )
-    if not settings.control.is_loopback:
+    if not settings.control.is_loopback and settings.mode is not Mode.SERVICE:
         yield refuse(
             "control",
-            "whoever reaches this listener rules the fleet, and it has no TLS and no sign-in"
-            " yet, so it listens on loopback only: take 127.0.0.1, and a tunnel from afar",
+            "an emulator is for whoever is on its machine, so it listens on loopback only:"
+            " take 127.0.0.1, and a tunnel from afar, or --mode service",
+        )
+    elif not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
+        yield refuse(
+            "control_access",
+            f"whoever reaches {settings.control} would rule the fleet:"
+            " take token, or 127.0.0.1 for --control",
         )
     if settings.arm and not settings.arm.is_loopback and settings.mode is not Mode.SERVICE:
         yield refuse(

@@ -25,6 +25,7 @@ from notbefore.listeners import (
     StartError,
     arm_listener,
     control_listener,
+    control_url,
     metadata_listeners,
     url,
 )
@@ -66,7 +67,7 @@ async def _supervise(resolved: Resolved, welcome: Callable[[Addresses], None]) -
             arm = stack.enter_context(await arm_listener(settings.arm))
         addresses = Addresses(
             metadata_url=url(metadata[0]),
-            control_url=url(control),
+            control_url=control_url(control, settings),
             arm_url=None if arm is None else url(arm, scheme="https"),
         )
         crew = _crew(resolved, metadata, control, arm, addresses)

@@ -5,6 +5,7 @@ does everything.
 """
 
 import gc
+import secrets
 import socket
 import sys
 import uuid
@@ -17,9 +18,10 @@ from typing import Any, Final
 import uvloop
 
 from notbefore import logs, offspring
+from notbefore.admission import Admission, make_admission
 from notbefore.application import Engine, simulated_timings
 from notbefore.arm_server import ArmParts, arm_server
-from notbefore.certificates import CA_FILE, CertificateError
+from notbefore.certificates import CA_FILE, CertificateError, ServerCertificate
 from notbefore.clock import SystemClock, VirtualClock, wall_clock
 from notbefore.console.services import ConsoleServices
 from notbefore.console_server import control_app, make_console
@@ -34,7 +36,7 @@ from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer
 from notbefore.feed.synced import SyncedClock, synced_app
 from notbefore.http_serving import serving
-from notbefore.listeners import StartError, patiently
+from notbefore.listeners import StartError, control_url, patiently
 from notbefore.principals import PrincipalsError
 from notbefore.service.faults import Faults
 from notbefore.service.identities import TokensUnavailableError
@@ -118,6 +120,14 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
         )
         with _feed_errors(settings):
             await stack.enter_async_context(feeding)
+        listener = socket.socket(fileno=brief.listener)
+        admission = await admit_by(
+            engine,
+            settings,
+            tokens,
+            arm_url=brief.arm_url,
+            control_url=control_url(listener, settings),
+        )
         services = make_services(
             engine,
             resolved,
@@ -125,16 +135,22 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             arm_url=brief.arm_url,
             metrics=metrics,
             take_counts=feed.take_counts,
+            admission=admission,
         )
-        console = console_services(engine, settings, metadata_url=brief.metadata_url)
-        listener = socket.socket(fileno=brief.listener)
-        await stack.enter_async_context(control_server(services, console, listener, feed))
+        console = console_services(
+            engine, settings, metadata_url=brief.metadata_url, admission=admission
+        )
+        serving_control = control_server(
+            services, console, listener, feed, admission.control_certificate
+        )
+        await stack.enter_async_context(serving_control)
         if brief.arm_listener is not None and brief.arm_url is not None:
             arm = socket.socket(fileno=brief.arm_listener)
             parts = ArmParts(
                 metadata_url=brief.metadata_url,
                 arm_url=brief.arm_url,
-                tokens=tokens,
+                access=admission.access,
+                certificate=admission.certificate,
                 feed=feed,
                 new_event_id=new_event_id,
                 new_operation_id=new_operation_id,
@@ -219,6 +235,11 @@ def new_operation_id() -> str:
     return str(uuid.uuid4())
 
 
+def new_session_id() -> str:
+    """What nobody can guess, since whoever knows it is signed in."""
+    return secrets.token_urlsafe(32)
+
+
 async def prepared_tokens(settings: Settings) -> Tokens:
     """With the key that VMs' tokens are signed by, which pollers then find."""
     tokens = Tokens(settings.data)
@@ -259,25 +280,50 @@ async def _apply_fleet(engine: Engine, settings: Settings) -> None:
     await engine.fleet.apply_once(plan, by=Actor(name="fleet file"))
 
 
+async def admit_by(
+    engine: Engine, settings: Settings, tokens: Tokens, *, arm_url: str | None, control_url: str
+) -> Admission:
+    return await make_admission(
+        engine,
+        settings,
+        tokens,
+        urls=[control_url] if arm_url is None else [arm_url, control_url],
+        new_session_id=new_session_id,
+    )
+
+
 @asynccontextmanager
 async def control_server(
-    services: Services, console: ConsoleServices, listener: socket.socket, feed: Feed | None
+    services: Services,
+    console: ConsoleServices,
+    listener: socket.socket,
+    feed: Feed | None,
+    certificate: ServerCertificate | None,
 ) -> AsyncIterator[None]:
-    """Serves the control API and the console.
+    """Serves the control API and the console, over TLS where there is a certificate.
 
     `feed` leads to the pollers to be in step with; None for none.
     """
     app = control_app(services, console)
     in_step = app if feed is None else synced_app(app, feed)
-    async with serving(in_step, listener, name="control", parting=services.changes.close):
+    async with serving(
+        in_step,
+        listener,
+        name="control",
+        certificate=certificate,
+        parting=services.changes.close,
+    ):
         yield
 
 
-def console_services(engine: Engine, settings: Settings, *, metadata_url: str) -> ConsoleServices:
+def console_services(
+    engine: Engine, settings: Settings, *, metadata_url: str, admission: Admission
+) -> ConsoleServices:
     return make_console(
         engine,
         settings,
         metadata_url=metadata_url,
+        sessions=admission.sessions,
         new_event_id=new_event_id,
         new_operation_id=new_operation_id,
     )
@@ -291,9 +337,16 @@ def make_services(
     arm_url: str | None,
     metrics: Metrics,
     take_counts: Callable[[], Mapping[str, int]],
+    admission: Admission,
 ) -> Services:
-    folder = resolved.settings.data.absolute()
+    settings = resolved.settings
+    folder = settings.data.absolute()
+    sessions = admission.sessions
+    # With TLS, people use the name in the certificate.
+    names = (*settings.hosts, settings.control.host)
     return Services(
+        access=admission.control_access,
+        session_holder=(lambda _: None) if sessions is None else sessions.holder,
         metrics=metrics,
         take_counts=take_counts,
         decider=engine.decider,
@@ -305,17 +358,17 @@ def make_services(
         timekeeping=engine.timekeeping,
         faults=engine.faults,
         rules=engine.rules,
-        mode=resolved.settings.mode,
+        mode=settings.mode,
         metadata_url=metadata_url,
         arm_url=arm_url,
-        ca_file=None if arm_url is None else str(folder / CA_FILE),
+        ca_file=None if admission.certificate is None else str(folder / CA_FILE),
         data_folder=str(folder),
         settings_listing=[
-            (setting.name, show(getattr(resolved.settings, setting.name)), origin)
+            (setting.name, show(getattr(settings, setting.name)), origin)
             for setting in SETTINGS
             for origin in [resolved.origin[setting.name]]
         ],
-        allowed_hosts=frozenset(name.lower() for name in resolved.settings.hosts),
+        allowed_hosts=frozenset(name.lower() for name in names),
     )
 
 

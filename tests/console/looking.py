@@ -4,26 +4,41 @@ import html
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import httpx2
 from typing_extensions import override
 
+from notbefore.admission import Admission
 from notbefore.application import Application
 from notbefore.clock import SystemClock, VirtualClock
+from notbefore.console.sessions import Sessions
 from notbefore.console_server import control_app, make_console
+from notbefore.control.access import Access, Identities
 from notbefore.control.fleet_wire import parse
 from notbefore.control.metrics import Metrics
 from notbefore.core import lifecycle
 from notbefore.core.ids import ResourceName
 from notbefore.core.model import Actor
 from notbefore.metadata.responses import render
+from notbefore.service.deciding import Decider
+from notbefore.service.identities import Role
 from notbefore.service.ports import Caller
-from notbefore.settings import SETTINGS, Mode, Resolved, Settings
-from notbefore.writer import engine_parts, make_services, new_event_id, new_operation_id
+from notbefore.settings import SETTINGS, ControlAccess, Mode, Resolved, Settings
+from notbefore.tokens import Tokens
+from notbefore.writer import (
+    engine_parts,
+    make_services,
+    new_event_id,
+    new_operation_id,
+    new_session_id,
+)
 from tests.builders import NOON
+from tests.control.gate import Roster
 from tests.control.steering import FLEET, Breakable
 
 
@@ -31,11 +46,16 @@ class Looking:
     """A browser without eyes: pages as text, forms as fields."""
 
     def __init__(
-        self, application: Application, store: Breakable, http: httpx2.AsyncClient
+        self,
+        application: Application,
+        store: Breakable,
+        http: httpx2.AsyncClient,
+        door: "Door",
     ) -> None:
         self.application = application
         self.store = store
         self.http = http
+        self.door = door
 
     async def see(self, path: str, status: int = 200) -> str:
         """A page, with the headers that every page must have."""
@@ -81,6 +101,27 @@ def assert_guarded(answer: httpx2.Response) -> None:
     assert marks.inline == []
 
 
+@dataclass
+class Door:
+    """What stands before the pages, with parts of it that tests move by hand."""
+
+    roster: Roster = field(default_factory=Roster)
+    seconds: float = 0.0
+    sessions: Sessions | None = None
+
+    def admission(self, decider: Decider, settings: Settings) -> Admission:
+        tokens = Tokens(Path("nowhere"))
+        identities = Identities(
+            issuer=tokens, reader=tokens, principals=self.roster, audiences=(), vm_role=Role.READER
+        )
+        access = Access(identities, decider, monotonic=lambda: self.seconds)
+        if settings.control_access is ControlAccess.TOKEN:
+            self.sessions = Sessions(access, new_id=new_session_id, monotonic=lambda: self.seconds)
+        return Admission(
+            access=access, sessions=self.sessions, certificate=None, control_certificate=None
+        )
+
+
 class _Marks(HTMLParser):
     """Finds script and style that are in the page itself."""
 
@@ -107,9 +148,11 @@ async def looking(
     clock: VirtualClock | SystemClock | None = None,
     fleet: dict[str, Any] | None = None,
     mode: str = "emulator",
+    access: str = "open",
+    origin: str = "http://127.0.0.1:8170",
 ) -> AsyncIterator[Looking]:
     resolved = Resolved(
-        settings=Settings(mode=Mode(mode)),
+        settings=Settings(mode=Mode(mode), control_access=ControlAccess(access)),
         origin={setting.name: "default" for setting in SETTINGS},
         file=None,
     )
@@ -121,6 +164,8 @@ async def looking(
         plan = parse(FLEET if fleet is None else fleet)
         await application.fleet.apply(plan, by=Actor(name="test"))
         url = "http://127.0.0.1:8169"
+        door = Door()
+        admission = door.admission(application.decider, settings)
         app = control_app(
             make_services(
                 application,
@@ -129,17 +174,17 @@ async def looking(
                 arm_url=None,
                 metrics=Metrics(),
                 take_counts=dict,
+                admission=admission,
             ),
             make_console(
                 application,
                 settings,
                 metadata_url=url,
+                sessions=admission.sessions,
                 new_event_id=new_event_id,
                 new_operation_id=new_operation_id,
             ),
         )
         transport = httpx2.ASGITransport(app, client=("127.0.0.1", 40_000))
-        async with httpx2.AsyncClient(
-            transport=transport, base_url="http://127.0.0.1:8170"
-        ) as http:
-            yield Looking(application, store, http)
+        async with httpx2.AsyncClient(transport=transport, base_url=origin) as http:
+            yield Looking(application, store, http, door)

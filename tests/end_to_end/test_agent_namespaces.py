@@ -50,7 +50,7 @@ def server(vms: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         f'[[availability_sets]]\nname = "db"\nupdate_domains = 1\nvms = [{names}]\n'
     )
     flags = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml")
-    with serving_in(vms.host, folder, *flags) as running:
+    with serving_in(vms.host, folder, *flags, "--control-access", "open") as running:
         yield running
 
 

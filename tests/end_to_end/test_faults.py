@@ -57,8 +57,9 @@ def test_a_restart_ends_faults(tmp_path: Path) -> None:
 
 
 def test_a_server_in_service_mode_refuses_them(tmp_path: Path) -> None:
+    flags = ("--mode", "service", "--clock", "real", "--control-access", "open")
     with (
-        serving(tmp_path, "--mode", "service", "--clock", "real") as server,
+        serving(tmp_path, *flags) as server,
         pytest.raises(AssertionError, match="faults_forbidden"),
     ):
         server.call("POST", "/v1/faults", {"kind": "reset"})

@@ -14,6 +14,7 @@ from notbefore.console.desk import Desk, see
 from notbefore.console.fleet_listing import FleetPage, listed
 from notbefore.console.home_pages import OPEN, OVER
 from notbefore.console.rendering import actor, indented
+from notbefore.console.set_listing import address_of
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Resource, Scope, document
@@ -136,12 +137,16 @@ async def show_vm(desk: Desk, request: Request) -> Response:
 
     about, scope, events, past = await services.decider.ask(question)
     view = await services.fleet.show_scope(scope.id)
+    profile = about.binding.profile
+    latest = await services.decider.ask(lambda snapshot: _models(snapshot, [view]))
     return desk.page(
         request,
         "vm.html",
         about=about,
         scope=view.scope,
         last_read_by=view.last_read_by,
+        set_address=address_of(set_id(profile)) if profile.scale_set else "",
+        is_behind=_scope(desk, view, latest).is_behind(about.binding.name),
         version=version,
         versions=services.event_versions,
         document=indented(services.show_document(document(scope), version)),

@@ -183,7 +183,7 @@ class Access:
         if _folded(claims.audience) not in self._audiences:
             raise InvalidTokenError(
                 f"the token is for {claims.audience[:200]!r}, not for this server:"
-                f" ask for one with the resource {min(self._audiences)!r}"
+                f" ask for one with the resource {next(iter(self._identities.audiences))!r}"
             )
 
     async def _vm(self, bearer: Bearer, address: str) -> Known:

@@ -11,6 +11,7 @@
 //   #clock-now        data-now, data-speed: the server's clock, which goes on between changes
 //   [data-until]      an instant: how far away it is
 //   #timeline         data-start, data-span: where the now-line stands
+//   #sign-in-again    shown to whoever is signed in no more
 //   #live-state       told whether the page is live;  #announcer: what happened, for screen readers
 
 import { become } from "./become.js";
@@ -46,7 +47,7 @@ function now() {
 
 // The clock can be moved in another window without anything happening to an event.
 async function checkClock() {
-  if (clock.isReal || document.hidden) {
+  if (clock.isReal || document.hidden || watching === null) {
     return;
   }
   const response = await fetch("/v1/clock", { cache: "no-store" });
@@ -158,6 +159,8 @@ async function refresh() {
     // An address that only takes forms has no page of its own: what is there stays.
     if (response.status === 404) {
       tellState("gone");
+    } else if (response.redirected && new URL(response.url).pathname === "/sign-in") {
+      leaveOff();
     } else if (response.ok && !response.redirected) {
       const text = await response.text();
       took = performance.now() - asked;
@@ -279,6 +282,10 @@ async function watch() {
   while (watching === ours) {
     try {
       const response = await fetch("/v1/changes", { signal: ours.signal, cache: "no-store" });
+      if (response.status === 401) {
+        leaveOff();
+        return;
+      }
       if (!response.ok) {
         throw new Error(`no changes to watch: ${response.status}`);
       }
@@ -300,6 +307,12 @@ async function watch() {
 function stopWatching() {
   watching?.abort();
   watching = null;
+}
+
+// Whoever is signed in no more hears of nothing, and asking again would change nothing.
+function leaveOff() {
+  stopWatching();
+  tellState("signed-out");
 }
 
 // Server-sent events of any name: an EventSource would have to know all names beforehand.
@@ -330,6 +343,9 @@ function split(line) {
 function hear({ name, content }) {
   if (name === "hello") {
     tellState("live");
+  } else if (name === "signed_out") {
+    leaveOff();
+    return;
   } else if (content?.event) {
     announce(`${content.event.type} of ${content.event.resources.join(", ")}: ${name}`);
   }
@@ -355,6 +371,7 @@ const STATES = {
   live: "Live",
   lost: "Reconnecting…",
   gone: "What this page shows is no longer there",
+  "signed-out": "Signed out",
 };
 
 function tellState(state) {
@@ -362,6 +379,11 @@ function tellState(state) {
   if (shown !== null) {
     shown.dataset.state = state;
     setText(shown, STATES[state]);
+  }
+  const again = document.getElementById("sign-in-again");
+  if (again !== null) {
+    again.hidden = state !== "signed-out";
+    again.href = `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
   }
 }
 

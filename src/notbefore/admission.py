@@ -1,0 +1,80 @@
+"""Who is let in at a server's listeners, and the certificate it shows: one for all of them."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from notbefore import certificates
+from notbefore.application import Engine
+from notbefore.certificates import ServerCertificate
+from notbefore.clock import wall_clock
+from notbefore.console.sessions import Sessions
+from notbefore.control.access import Access, Identities, audiences_of
+from notbefore.principals import PrincipalsFile
+from notbefore.settings import ControlAccess, Settings
+from notbefore.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    access: Access
+    sessions: Sessions | None
+    """Who is signed in at the console; None where the control listener asks nobody who they are."""
+    certificate: ServerCertificate | None
+    """None where no listener needs one."""
+    control_certificate: ServerCertificate | None
+    """The same, where the control listener is one of those that do."""
+
+    @property
+    def control_access(self) -> Access | None:
+        """None where whoever reaches the control listener may do everything."""
+        return None if self.sessions is None else self.access
+
+
+async def make_admission(
+    engine: Engine,
+    settings: Settings,
+    tokens: Tokens,
+    *,
+    urls: Collection[str],
+    new_session_id: Callable[[], str],
+) -> Admission:
+    """`urls` are those of the listeners that take tokens, the first one to be told to people first.
+
+    Raises CertificateError, PrincipalsError.
+    """
+    principals = PrincipalsFile(settings.data)
+    principals.check()
+    audiences = [each for url in urls for each in audiences_of(url, settings.hosts)]
+    identities = Identities(
+        issuer=tokens,
+        reader=tokens,
+        principals=principals,
+        audiences=tuple(dict.fromkeys(audiences)),
+        vm_role=settings.vm_role,
+    )
+    monotonic = asyncio.get_running_loop().time
+    access = Access(identities, engine.decider, monotonic=monotonic)
+    sessions = None
+    if settings.control_access is ControlAccess.TOKEN:
+        sessions = Sessions(access, new_id=new_session_id, monotonic=monotonic)
+    certificate = await _certificate(settings)
+    return Admission(
+        access=access,
+        sessions=sessions,
+        certificate=certificate,
+        control_certificate=certificate if settings.control_is_tls else None,
+    )
+
+
+async def _certificate(settings: Settings) -> ServerCertificate | None:
+    """By the machine's own clock: clients have no other."""
+    at = [] if settings.arm is None else [settings.arm]
+    if settings.control_is_tls:
+        at.append(settings.control)
+    if not at:
+        return None
+    names = (*(each.host for each in at), *settings.hosts)
+    return await asyncio.to_thread(
+        certificates.provide, settings.data, names=names, now=wall_clock()
+    )
