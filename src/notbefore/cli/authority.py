@@ -1,4 +1,4 @@
-"""The certificate that clients of the ARM listener have to trust.
+"""The certificate that clients have to trust where the server speaks HTTPS.
 
 It is read from beside the store, and needs no server: only one that was started before.
 """
@@ -29,7 +29,7 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
 
     az and the Azure SDKs talk HTTPS alone, and must be told to trust it: give its path to az and
     Python in REQUESTS_CA_BUNDLE, to Node in NODE_EXTRA_CA_CERTS, to curl with --cacert.
-    'notbefore env' does that. The server makes it on its first start, and keeps it.
+    'notbefore env' does that. This CLI takes it with --ca, or in NOTBEFORE_CA. The server makes it on its first start, and keeps it.
     """
     path = data_folder(config, data).absolute() / FILE
     pem = _read(path)
@@ -46,7 +46,7 @@ def _read(path: Path) -> str:
         pem = path.read_text(encoding="ascii")
     except FileNotFoundError:
         raise RefusedError(
-            f"there is no {path}: no server with an ARM listener was ever started there",
+            f"there is no {path}: no server with HTTPS was ever started there",
             code="no_authority",
             advice=["Start one with 'notbefore serve', or name its directory with --data."],
         ) from None

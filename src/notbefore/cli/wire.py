@@ -140,7 +140,7 @@ class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authority(msgspec.Struct, frozen=True, kw_only=True):
-    """The certificate that clients of the ARM listener have to trust."""
+    """The certificate that HTTPS clients have to trust."""
 
     path: str
     pem: str
