@@ -6,7 +6,7 @@ from typing import Final
 
 from notbefore.core.copying import replace
 from notbefore.core.ids import EventId
-from notbefore.core.model import Event, Scope, visible
+from notbefore.core.model import Event, Scope
 from notbefore.core.transitions import Transition
 
 _HIDDEN: Final = frozenset({"approval", "maintenance", "started_at", "start_cause"})
@@ -46,4 +46,4 @@ def without_event(scope: Scope, event_id: EventId) -> Scope:
 
 
 def _shown(scope: Scope) -> list[object]:
-    return [_face(event) for event in visible(scope.events)]
+    return [_face(event) for event in scope.events.values() if event.announced]

@@ -6,6 +6,7 @@ constructor, which for a frozen class sets each field by a call of its own. This
 
 from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["replace"]
@@ -18,12 +19,14 @@ else:
     def replace(value, /, **changes):
         """Only for slotted dataclasses that do nothing when they are made but take their fields."""
         kind = type(value)
-        slots = _slots(kind)
+        take_all, put_all, put = _slots(kind)
         copy = _new(kind)
-        for name, (take, put) in slots.items():
-            put(copy, changes.pop(name) if name in changes else take(value))
-        if changes:
-            raise TypeError(f"{kind.__name__} has no field {next(iter(changes))!r}")
+        for put_one, held in zip(put_all, take_all(value), strict=False):
+            put_one(copy, held)
+        for name, changed in changes.items():
+            if name not in put:
+                raise TypeError(f"{kind.__name__} has no field {name!r}")
+            put[name](copy, changed)
         return copy
 
 
@@ -31,7 +34,9 @@ _new = object.__new__
 
 
 @cache
-def _slots(kind: type) -> dict[str, tuple[Any, Any]]:
-    """How to read and how to set each field."""
-    slots = ((field.name, getattr(kind, field.name)) for field in fields(kind))
-    return {name: (slot.__get__, slot.__set__) for name, slot in slots}
+def _slots(kind: type) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """How to read all fields at once, how to set each in the same order, and how by its name."""
+    names = [field.name for field in fields(kind)]
+    put = {name: getattr(kind, name).__set__ for name in names}
+    # The first once more, and in vain: of a single field it would give the bare value.
+    return attrgetter(*names, names[0]), tuple(put.values()), put

@@ -45,10 +45,11 @@ def settle(
         due = _may_start(scope, now=now, agreed=agreed)
         if not due:
             break
+        events = dict(scope.events)
         for event, cause in due:
-            started = _start(event, cause, now)
-            scope = with_event(scope, started)
+            started = events[event.id] = _start(event, cause, now)
             facts.append(Started(scope_id=scope.id, at=now, event=started, cause=cause))
+        scope = replace(scope, events=events)
     facts += [
         Scheduled(scope_id=scope.id, at=now, event=event)
         for event in scope.events.values()

@@ -108,8 +108,7 @@ class EventRecord:
     end_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRow:
+class HistoryRow(NamedTuple):
     """One change: who, from where, what, when, why."""
 
     id: int

@@ -39,6 +39,8 @@ from notbefore.service.ports import (
 from notbefore.storage.delta import fold
 
 Value = str | int | None
+Row = tuple[Value, ...]
+"""Values in the order in which a statement names them."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _policy: Final = msgspec.json.Decoder(Policy)
@@ -81,19 +83,28 @@ def to_span(number: int) -> timedelta:
 # --- scopes --------------------------------------------------------------------------------------
 
 
-def from_saved(saved: Saved, *, next_wake: datetime | None) -> dict[str, Value]:
+def scope_state(saved: Saved, *, next_wake: datetime | None) -> Row:
+    """What moves in nearly every change of a scope."""
     scope = saved.scope
-    return {
-        "id": scope.id,
-        "kind": scope.kind.value,
-        "revision": saved.revision,
-        "incarnation": scope.incarnation,
-        "active": scope.active,
-        "last_read_at": micros(scope.last_read_at),
-        "next_wake": micros(next_wake),
-        "policy": to_json(scope.policy),
-        "rounds": None if scope.rounds is None else to_json(scope.rounds),
-    }
+    return (
+        saved.revision,
+        scope.incarnation,
+        scope.active,
+        micros(scope.last_read_at),
+        micros(next_wake),
+        scope.id,
+    )
+
+
+def scope_plan(scope: Scope) -> Row:
+    """What hardly ever changes."""
+    rounds = None if scope.rounds is None else to_json(scope.rounds)
+    return str(scope.kind), to_json(scope.policy), rounds, scope.id
+
+
+def new_scope(saved: Saved, *, next_wake: datetime | None) -> Row:
+    *plan, _ = scope_plan(saved.scope)
+    return fold(saved.scope.id), *plan, *scope_state(saved, next_wake=next_wake)
 
 
 def to_saved(
@@ -128,19 +139,25 @@ def to_page(row: sqlite3.Row, *, events: Iterable[sqlite3.Row]) -> PageContent:
 # --- resources -----------------------------------------------------------------------------------
 
 
-def from_resource(resource: Resource, scope_id: ScopeId) -> dict[str, Value]:
-    return {
-        "folded": fold(resource.name),
-        "name": resource.name,
-        "scope_id": scope_id,
-        "update_domain": resource.update_domain,
-        "fault_domain": resource.fault_domain,
-        "host": resource.host,
-        "state": resource.state.value,
-        "priority": resource.priority.value,
-        "eviction_policy": resource.eviction_policy.value,
-        "terminate_notice": micros(resource.terminate_notice),
-    }
+def resource_state(resource: Resource) -> Row:
+    return str(resource.state), fold(resource.name)
+
+
+def resource_model(resource: Resource) -> Row:
+    """All that changes but for its state."""
+    return (
+        resource.update_domain,
+        resource.fault_domain,
+        resource.host,
+        str(resource.priority),
+        str(resource.eviction_policy),
+        micros(resource.terminate_notice),
+        fold(resource.name),
+    )
+
+
+def new_resource(resource: Resource, scope_id: ScopeId) -> Row:
+    return scope_id, resource.name, str(resource.state), *resource_model(resource)
 
 
 RESOURCE_COLUMNS: Final = (
@@ -185,30 +202,48 @@ def to_binding(row: sqlite3.Row) -> Binding:
 # --- events --------------------------------------------------------------------------------------
 
 
-def from_record(record: EventRecord) -> dict[str, Value]:
-    event = record.event
+def event_state(event: Event) -> Row:
+    """What approving, starting and ending an event change."""
     approval = event.approval
-    return {
-        "id": event.id,
-        "scope_id": record.scope_id,
-        "type": event.type.value,
-        "status": event.status.value,
-        "source": event.source.value,
-        "resources": to_json(event.resources),
-        "created_at": micros(event.created_at),
-        "not_before": micros(event.not_before),
-        "description": event.description,
-        "duration": micros(event.duration),
-        "announced": event.announced,
-        "approved_by": None if approval is None else approval.by,
-        "approved_at": None if approval is None else micros(approval.at),
-        "approved_by_policy": None if approval is None else approval.by_policy,
-        "maintenance": event.maintenance,
-        "started_at": micros(event.started_at),
-        "start_cause": None if event.start_cause is None else event.start_cause.value,
-        "ended_at": micros(record.ended_at),
-        "end_reason": record.end_reason,
-    }
+    return (
+        str(event.status),
+        micros(event.not_before),
+        None if approval is None else approval.by,
+        None if approval is None else micros(approval.at),
+        None if approval is None else approval.by_policy,
+        micros(event.started_at),
+        None if event.start_cause is None else str(event.start_cause),
+        event.id,
+    )
+
+
+def event_words(event: Event) -> Row:
+    """What else may change."""
+    return (
+        to_json(event.resources),
+        event.description,
+        micros(event.duration),
+        event.announced,
+        event.id,
+    )
+
+
+def event_end(record: EventRecord) -> Row:
+    return micros(record.ended_at), record.end_reason, *event_state(record.event)
+
+
+def new_event(record: EventRecord) -> Row:
+    event = record.event
+    *words, _ = event_words(event)
+    return (
+        record.scope_id,
+        str(event.type),
+        str(event.source),
+        micros(event.created_at),
+        event.maintenance,
+        *words,
+        *event_end(record),
+    )
 
 
 def to_record(row: sqlite3.Row) -> EventRecord:
@@ -259,19 +294,18 @@ def _to_approval(row: sqlite3.Row) -> Approval | None:
 # --- history -------------------------------------------------------------------------------------
 
 
-def from_history(row: HistoryRow) -> dict[str, Value]:
-    return {
-        "id": row.id,
-        "at": micros(row.at),
-        "actor": row.actor,
-        "address": row.address,
-        "action": row.action,
-        "scope_id": row.scope_id,
-        "event_id": row.event_id,
-        "event_type": None if row.event_type is None else row.event_type.value,
-        "resources": to_json(row.resources),
-        "cause": row.cause,
-    }
+def from_history(row: HistoryRow) -> Row:
+    return (
+        micros(row.at),
+        row.actor,
+        row.address,
+        row.action,
+        row.scope_id,
+        row.event_id,
+        None if row.event_type is None else str(row.event_type),
+        to_json(row.resources),
+        row.cause,
+    )
 
 
 def to_history(row: sqlite3.Row) -> HistoryRow:

@@ -1,14 +1,14 @@
 """Everything the service writes to SQLite."""
 
 import sqlite3
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from typing_extensions import override
 
 from notbefore.core.change import Change
+from notbefore.core.copying import replace
 from notbefore.core.errors import DuplicateEventError, UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope, ScopeKind
@@ -17,11 +17,29 @@ from notbefore.service.ports import Binding, Commit, Declaration, OperationRecor
 from notbefore.storage import declared, delta, rows
 from notbefore.storage.delta import Delta, fold
 from notbefore.storage.kept import Kept
-from notbefore.storage.rows import micros
+from notbefore.storage.pending import Pending
+from notbefore.storage.rows import Row, micros
 from notbefore.storage.sqlite_snapshot import SqliteSnapshot
+from notbefore.storage.statements import (
+    ADD_EVENT,
+    ADD_HISTORY,
+    ADD_RESOURCE,
+    ADD_SCOPE,
+    END_EVENT,
+    MODEL_RESOURCE,
+    MOVE_EVENT,
+    MOVE_RESOURCE,
+    MOVE_SCOPE,
+    PLACE_RESOURCE,
+    PLAN_SCOPE,
+    REMOVE_RESOURCE,
+    WORD_EVENT,
+)
 from notbefore.storage.tally import Tally
 
 NextWake = Callable[[Scope], datetime | None]
+Written = tuple[str, Row]
+"""A statement, and a row for it."""
 
 
 _RECKONED: Final = "wakes reckoned with"
@@ -32,79 +50,31 @@ _READ_LONG_AGO: Final = Scope(
     last_read_at=datetime(1970, 1, 1, tzinfo=UTC),
 )
 
-# What is never changed is not named where a row is changed: SQLite would write every index on it
-# anew, and look for rows that refer to it.
-_ADD_SCOPE: Final = """
-    INSERT INTO scopes (id, folded, kind, revision, incarnation, active, last_read_at, next_wake,
-                        policy, rounds)
-    VALUES (:id, fold(:id), :kind, :revision, :incarnation, :active, :last_read_at, :next_wake,
-            :policy, :rounds)
-"""
-_CHANGE_SCOPE: Final = """
-    UPDATE scopes SET kind = :kind, revision = :revision, incarnation = :incarnation,
-           active = :active, last_read_at = :last_read_at, next_wake = :next_wake,
-           policy = :policy, rounds = :rounds
-    WHERE id = :id
-"""
-_ADD_RESOURCE: Final = """
-    INSERT INTO resources (folded, name, scope_id, position, update_domain, fault_domain, host,
-                           state, priority, eviction_policy, terminate_notice)
-    VALUES (:folded, :name, :scope_id,
-            (SELECT coalesce(max(position) + 1, 0) FROM resources WHERE scope_id = :scope_id),
-            :update_domain, :fault_domain, :host,
-            :state, :priority, :eviction_policy, :terminate_notice)
-"""
-_CHANGE_RESOURCE: Final = """
-    UPDATE resources SET update_domain = :update_domain, fault_domain = :fault_domain, host = :host,
-           state = :state, priority = :priority, eviction_policy = :eviction_policy,
-           terminate_notice = :terminate_notice
-    WHERE folded = :folded
-"""
-_ADD_EVENT: Final = """
-    INSERT INTO events (id, scope_id, type, status, source, resources, created_at, not_before,
-                        description, duration, announced, approved_by, approved_at,
-                        approved_by_policy, maintenance, started_at, start_cause, ended_at,
-                        end_reason)
-    VALUES (:id, :scope_id, :type, :status, :source, :resources, :created_at, :not_before,
-            :description, :duration, :announced, :approved_by, :approved_at,
-            :approved_by_policy, :maintenance, :started_at, :start_cause, :ended_at,
-            :end_reason)
-"""
-_CHANGE_EVENT: Final = """
-    UPDATE events SET status = :status, resources = :resources, not_before = :not_before,
-           description = :description, duration = :duration, announced = :announced,
-           approved_by = :approved_by, approved_at = :approved_at,
-           approved_by_policy = :approved_by_policy, started_at = :started_at,
-           start_cause = :start_cause
-    WHERE id = :id
-"""
-_END_EVENT: Final = """
-    UPDATE events SET status = :status, resources = :resources, not_before = :not_before,
-           description = :description, duration = :duration, announced = :announced,
-           approved_by = :approved_by, approved_at = :approved_at,
-           approved_by_policy = :approved_by_policy, started_at = :started_at,
-           start_cause = :start_cause, ended_at = :ended_at, end_reason = :end_reason
-    WHERE id = :id
-"""
-_ADD_HISTORY: Final = """
-    INSERT INTO history (at, actor, address, action, scope_id, event_id, event_type, resources,
-                         cause)
-    VALUES (:at, :actor, :address, :action, :scope_id, :event_id, :event_type, :resources, :cause)
-"""
-
 
 class SqliteTransaction(SqliteSnapshot):
     @override
     def __init__(
-        self, connection: sqlite3.Connection, now: datetime, *, next_wake: NextWake, kept: Kept
+        self,
+        connection: sqlite3.Connection,
+        now: datetime,
+        *,
+        next_wake: NextWake,
+        kept: Kept,
+        pending: Pending,
     ) -> None:
         super().__init__(connection, now)
+        self._pending = pending
         self._wake_of = next_wake
         self._kept = kept
         self._tally = Tally()
         self._next_wake: datetime | None = None
         self.written: dict[ScopeId, Saved] = {}
         """Scopes as this work leaves them, for others to know once it has come to its end."""
+
+    @property
+    @override
+    def _connection(self) -> sqlite3.Connection:
+        return self._pending.to_ask()
 
     def exists(self, scope_id: ScopeId) -> bool:
         if scope_id in self.written or self._kept.find(scope_id) is not None:
@@ -115,7 +85,10 @@ class SqliteTransaction(SqliteSnapshot):
         delta.refuse_inhabited(scope)
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
-        self._put(_ADD_SCOPE, self._tally.created(scope))
+        saved = self._tally.created(scope)
+        row = rows.new_scope(saved, next_wake=self._wake_of(scope))
+        self._pending.to_write().execute(ADD_SCOPE, row)
+        self.written[scope.id] = saved
 
     def save(self, change: Change, *, by: Actor) -> None:
         before = self._saved(change.scope.id)
@@ -125,11 +98,17 @@ class SqliteTransaction(SqliteSnapshot):
         self._refuse_taken(difference)
         if change.scope.resources is not before.scope.resources:
             self._move_resources(difference)
-        self._write_events(difference)
-        if change.transitions:
-            facts = delta.history(change.transitions, by=by, after=0)
-            self._connection.executemany(_ADD_HISTORY, map(rows.from_history, facts))
-        self._put(_CHANGE_SCOPE, self._tally.changed(before, difference))
+        saved = self._tally.changed(before, difference)
+        self._pending.add(
+            change.scope.id,
+            [
+                *_of_resources(before.scope, difference),
+                *_of_events(before.scope, difference),
+                *_of_history(change, by),
+                *_of_scope(before.scope, saved, next_wake=self._wake_of(change.scope)),
+            ],
+        )
+        self.written[change.scope.id] = saved
 
     def bind(self, binding: Binding) -> None:
         folded = fold(binding.name)
@@ -146,30 +125,30 @@ class SqliteTransaction(SqliteSnapshot):
         binding = replace(binding, name=ResourceName(vm["name"]))
         if self.binding(binding.name) == binding:
             return
-        self._connection.execute(
+        self._pending.to_write().execute(
             "UPDATE resources SET address = :address, profile = :profile WHERE folded = :folded",
             rows.from_binding(binding),
         )
         self._tally.bound(binding)
 
     def put_note(self, key: str, value: str) -> None:
-        self._connection.execute(
+        self._pending.to_write().execute(
             "INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
             (key, value),
         )
 
     def declare(self, declaration: Declaration) -> None:
-        declared.declare(self._connection, declaration)
+        declared.declare(self._pending.to_write(), declaration)
 
     def withdraw(self, path: str) -> None:
-        declared.withdraw(self._connection, path)
+        declared.withdraw(self._pending.to_write(), path)
 
     def open_operation(self, operation: OperationRecord) -> None:
-        declared.open_operation(self._connection, operation, now=self.now)
+        declared.open_operation(self._pending.to_write(), operation, now=self.now)
 
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         row = delta.remark(action, at=self.now, by=by, cause=cause, after=0)
-        self._connection.execute(_ADD_HISTORY, rows.from_history(row))
+        self._pending.to_write().execute(ADD_HISTORY, rows.from_history(row))
 
     def correct_wakes(self) -> None:
         """Reckon every scope's wake anew, if the rules differ from those of the last run.
@@ -181,7 +160,7 @@ class SqliteTransaction(SqliteSnapshot):
         if self.note(_RECKONED) == rule:
             return
         for saved in self.scopes():
-            self._connection.execute(
+            self._pending.to_write().execute(
                 "UPDATE scopes SET next_wake = :wake WHERE id = :id AND next_wake IS NOT :wake",
                 {"wake": micros(self._wake_of(saved.scope)), "id": saved.scope.id},
             )
@@ -202,11 +181,6 @@ class SqliteTransaction(SqliteSnapshot):
             self._kept.loaded(saved)
         return saved
 
-    def _put(self, statement: str, saved: Saved) -> None:
-        next_wake = self._wake_of(saved.scope)
-        self._connection.execute(statement, rows.from_saved(saved, next_wake=next_wake))
-        self.written[saved.scope.id] = saved
-
     def _refuse_taken(self, difference: Delta) -> None:
         here = difference.scope.id
         for vm in difference.added:
@@ -222,32 +196,72 @@ class SqliteTransaction(SqliteSnapshot):
                 raise DuplicateEventError(event_id)
 
     def _move_resources(self, difference: Delta) -> None:
-        scope_id = difference.scope.id
-        execute_many = self._connection.executemany
-        # Looked at first: a statement with nothing to do takes nearly as long as one for one VM.
+        """Who comes, goes or changes places: at once, for who comes next finds their place taken.
+
+        Looked at first: a statement with nothing to do takes nearly as long as one for one VM.
+        """
         if difference.removed:
-            execute_many(
-                "DELETE FROM resources WHERE folded = ?",
-                ((fold(name),) for name in difference.removed),
+            self._pending.to_write().executemany(
+                REMOVE_RESOURCE, [(fold(name),) for name in difference.removed]
             )
         if difference.added:
-            execute_many(
-                _ADD_RESOURCE, (rows.from_resource(vm, scope_id) for vm in difference.added)
-            )
-        if difference.changed:
-            execute_many(
-                _CHANGE_RESOURCE, (rows.from_resource(vm, scope_id) for vm in difference.changed)
+            self._pending.to_write().executemany(
+                ADD_RESOURCE,
+                [rows.new_resource(vm, difference.scope.id) for vm in difference.added],
             )
         if difference.order:
-            execute_many(
-                "UPDATE resources SET position = ? WHERE folded = ?",
-                ((place, fold(name)) for place, name in enumerate(difference.order)),
+            self._pending.to_write().executemany(
+                PLACE_RESOURCE,
+                [(place, fold(name)) for place, name in enumerate(difference.order)],
             )
 
-    def _write_events(self, difference: Delta) -> None:
-        new = frozenset(difference.opened)
-        for record in difference.records:
-            statement = _CHANGE_EVENT if record.ended_at is None else _END_EVENT
-            if record.event.id in new:
-                statement = _ADD_EVENT
-            self._connection.execute(statement, rows.from_record(record))
+
+# --- what one save writes ------------------------------------------------------------------------
+
+# A copy shares with what it was copied from whatever it does not change. So what is not the very
+# same is taken for changed: it may be written in vain, and is never left out.
+
+
+def _of_scope(before: Scope, saved: Saved, *, next_wake: datetime | None) -> Iterator[Written]:
+    scope = saved.scope
+    if (
+        scope.policy is not before.policy
+        or scope.rounds is not before.rounds
+        or scope.kind is not before.kind
+    ):
+        yield PLAN_SCOPE, rows.scope_plan(scope)
+    yield MOVE_SCOPE, rows.scope_state(saved, next_wake=next_wake)
+
+
+def _of_resources(before: Scope, difference: Delta) -> Iterator[Written]:
+    for vm in difference.changed:
+        former = before.resources[vm.name]
+        if former.state is not vm.state:
+            yield MOVE_RESOURCE, rows.resource_state(vm)
+        if replace(former, state=vm.state) != vm:
+            yield MODEL_RESOURCE, rows.resource_model(vm)
+
+
+def _of_events(before: Scope, difference: Delta) -> Iterator[Written]:
+    for record in difference.records:
+        event = record.event
+        former = before.events.get(event.id)
+        if former is None:
+            yield ADD_EVENT, rows.new_event(record)
+            continue
+        if (
+            event.resources is not former.resources
+            or event.description is not former.description
+            or event.duration is not former.duration
+            or event.announced is not former.announced
+        ):
+            yield WORD_EVENT, rows.event_words(event)
+        if record.ended_at is None:
+            yield MOVE_EVENT, rows.event_state(event)
+        else:
+            yield END_EVENT, rows.event_end(record)
+
+
+def _of_history(change: Change, by: Actor) -> Iterator[Written]:
+    for row in delta.history(change.transitions, by=by, after=0):
+        yield ADD_HISTORY, rows.from_history(row)

@@ -13,6 +13,8 @@ from typing import Final
 from notbefore.service.ports import Clock
 from notbefore.storage.kept import Kept
 from notbefore.storage.lane import Turn, Turns, roll_back
+from notbefore.storage.pending import Pending
+from notbefore.storage.sqlite_snapshot import SqliteSnapshot
 from notbefore.storage.sqlite_transaction import NextWake, SqliteTransaction
 
 MOST: Final = 256
@@ -53,33 +55,39 @@ class Writer:
         """Adds to the group what it takes of the turns."""
         roll_back(connection)
         connection.execute("BEGIN IMMEDIATE")
-        transactions = [self._run(connection, turn) for turn in group]
+        pending = Pending(connection)
+        transactions = [self._run(connection, turn, pending) for turn in group]
         for turn in _few(turns, room=MOST - len(group)):
             group.append(turn)
-            transactions.append(self._run(connection, turn))
-        next_wake = transactions[-1].next_wake()
+            transactions.append(self._run(connection, turn, pending))
+        pending.write()
+        next_wake = SqliteSnapshot(connection, self._clock.now()).next_wake()
         for transaction in transactions:
             transaction.end(next_wake=next_wake)
         connection.execute("COMMIT")
 
     def _run(
-        self, connection: sqlite3.Connection, turn: Turn[SqliteTransaction]
+        self, connection: sqlite3.Connection, turn: Turn[SqliteTransaction], pending: Pending
     ) -> SqliteTransaction:
         transaction = SqliteTransaction(
-            connection, self._clock.now(), next_wake=self._next_wake, kept=self._kept
+            connection,
+            self._clock.now(),
+            next_wake=self._next_wake,
+            kept=self._kept,
+            pending=pending,
         )
-        connection.execute("SAVEPOINT work")
+        pending.begin()
         try:
             turn.run(transaction)
+            pending.keep()
         except BaseException as error:  # told to whoever waits for the turn
             # A full disk makes SQLite roll back more than this work: then the group has failed.
             if not connection.in_transaction:
                 raise
-            connection.execute("ROLLBACK TO work")
+            pending.undo()
             turn.fail(error)
         else:
             self._kept.written(transaction.written)
-        connection.execute("RELEASE work")
         return transaction
 
 
