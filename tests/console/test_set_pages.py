@@ -147,7 +147,7 @@ async def test_creating_tells_what_is_made_before_anything_is(console: Looking) 
     quiet = await console.send("/sets/new", **fields, notified="off", step="preview")
     empty = await console.send("/sets/new", **{**notified, "capacity": "0"}, step="preview")
 
-    assert "2 instances are made at once: shop_0, shop_1." in text_of(told.text)
+    assert "made at once, with 2 instances: shop_0, shop_1." in text_of(told.text)
     assert "gets a Terminate event and 10m to prepare" in text_of(told.text)
     assert "deleted later goes at once, without notice" in text_of(quiet.text)
     assert "at once, without instances" in text_of(empty.text)
@@ -164,7 +164,9 @@ async def test_saving_tells_who_keeps_an_older_model_and_what_stays_as_it_is(
     changed = await console.send(where, capacity="2", notified="off", step="preview")
     same = await console.send(where, capacity="2", notified="on", delay="10", step="preview")
 
-    assert "Instances keep theirs until you bring them to the latest" in text_of(changed.text)
+    assert "Instances that exist keep theirs until you bring them to the latest" in text_of(
+        changed.text
+    )
     assert "Nothing changes" in text_of(same.text)
     assert "All are on the latest model" in text_of(await console.see(where))
 

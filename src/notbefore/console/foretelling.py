@@ -86,11 +86,13 @@ def _changes(deed: SetDeed) -> Iterator[str]:
     brought = [name for name, is_latest in known.items() if now.get(name) and not is_latest]
     is_new_model = before is None or before.revision != after.revision
     if before is None:
-        yield f"The set is there at once{'' if made else ', without instances'}."
-    if made:
+        yield f"The set is made at once, {_with(made)}."
+    elif made:
         yield f"{_counted(made)} made at once: {_names(made)}."
     if before is not None and is_new_model:
-        yield "The set's model changes. Instances keep theirs until you bring them to the latest."
+        yield "The set's model changes at once."
+    if is_new_model and not all(now.values()):
+        yield "Instances that exist keep theirs until you bring them to the latest."
     if brought:
         yield f"{_counted(brought)} brought to the latest model at once: {_names(brought)}."
     if is_new_model or brought:
@@ -113,8 +115,14 @@ def _of_termination(notice: timedelta | None) -> str:
     )
 
 
+def _with(names: Sequence[str]) -> str:
+    if not names:
+        return "without instances"
+    return f"with {len(names)} instance{'s' if len(names) != 1 else ''}: {_names(names)}"
+
+
 def _counted(names: Sequence[str]) -> str:
-    return "1 instance is" if len(names) == 1 else f"{len(names)} instances are"
+    return f"{len(names)} instance{' is' if len(names) == 1 else 's are'}"
 
 
 # --- words ---------------------------------------------------------------------------------------
