@@ -51,6 +51,9 @@ async function checkClock() {
     return;
   }
   const response = await fetch("/v1/clock", { cache: "no-store" });
+  if (response.status === 401) {
+    leaveOff();
+  }
   if (!response.ok) {
     return;
   }
