@@ -116,7 +116,7 @@ async def test_a_scale_set_with_a_ten_minute_delay_gives_its_instances_ten_minut
     await ann.open("/")
     await expect(ann.page.locator("#timeline .bar.type-Terminate")).to_have_count(1)
     await ann.page.hover("#timeline .bar.type-Terminate")
-    await expect(ann.page.locator("#timeline-details")).to_contain_text("NotBefore in 10m")
+    await expect(ann.page.locator("#timeline-details")).to_contain_text("UTC, in 10m")
 
 
 # --- time ----------------------------------------------------------------------------------------

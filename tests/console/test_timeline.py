@@ -256,6 +256,7 @@ def test_the_window_stands_still_for_a_while() -> None:
     [
         ([], Zoom.HOUR),
         ([15 * MINUTE], Zoom.HOUR),
+        ([HOUR], Zoom.THREE_HOURS),
         ([2 * HOUR], Zoom.SIX_HOURS),
         ([3 * DAY], Zoom.WEEK),
         ([10 * MINUTE] * 5 + [7 * DAY], Zoom.HOUR),

@@ -240,7 +240,8 @@ def _details(record: EventRecord) -> tuple[str, ...]:
     if not event.announced:
         lines.append("Not announced: nobody reads this scope's document")
     if event.description:
-        lines.append(event.description)
+        # Each line gets a full stop, and most descriptions have their own.
+        lines.append(event.description.removesuffix("."))
     return tuple(lines)
 
 

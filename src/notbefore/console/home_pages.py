@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from notbefore.console.desk import Desk
 from notbefore.console.timeline import View, build
-from notbefore.core.ids import ResourceName
+from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import EventStatus
 from notbefore.service.ports import Census, EventFilter, EventRecord, Snapshot
 
@@ -30,7 +30,8 @@ class _Seen(NamedTuple):
 
 
 async def show_home(desk: Desk, request: Request) -> Response:
-    seen = await desk.services.decider.ask(_look)
+    view = View.read(request.query_params)
+    seen = await desk.services.decider.ask(lambda snapshot: _look(snapshot, view.scope))
     return desk.page(
         request,
         "home.html",
@@ -38,23 +39,24 @@ async def show_home(desk: Desk, request: Request) -> Response:
         timeline=build(
             [*seen.over, *seen.open],
             now=seen.now,
-            view=View.read(request.query_params),
+            view=view,
             sketches=desk.sketches,
         ),
         now=seen.now,
         events=sorted(seen.open, key=_by_urgency)[:_LISTED],
-        open_count=sum(seen.census.events.values()),
+        open_count=sum(seen.census.events.values()) if view.scope is None else len(seen.open),
         over=_lately(seen),
         first_vm=seen.first_vm,
     )
 
 
-def _look(snapshot: Snapshot) -> _Seen:
-    opened = snapshot.events(EventFilter(statuses=OPEN, limit=_DRAWN))
+def _look(snapshot: Snapshot, scope_id: ScopeId | None) -> _Seen:
+    """Of one scope, if one is given."""
+    opened = snapshot.events(EventFilter(statuses=OPEN, scope_id=scope_id, limit=_DRAWN))
     return _Seen(
         census=snapshot.census(),
         open=opened,
-        over=snapshot.events(EventFilter(statuses=OVER, limit=_DRAWN)),
+        over=snapshot.events(EventFilter(statuses=OVER, scope_id=scope_id, limit=_DRAWN)),
         now=snapshot.now,
         first_vm=None if opened else _first_vm(snapshot),
     )

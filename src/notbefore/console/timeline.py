@@ -40,6 +40,7 @@ class Zoom(StrEnum):
 
     QUARTER = "15m"
     HOUR = "1h"
+    THREE_HOURS = "3h"
     SIX_HOURS = "6h"
     DAY = "1d"
     WEEK = "7d"
@@ -49,6 +50,7 @@ class Zoom(StrEnum):
 SPANS: Final[Mapping[Zoom, timedelta]] = {
     Zoom.QUARTER: timedelta(minutes=15),
     Zoom.HOUR: timedelta(hours=1),
+    Zoom.THREE_HOURS: timedelta(hours=3),
     Zoom.SIX_HOURS: timedelta(hours=6),
     Zoom.DAY: timedelta(days=1),
     Zoom.WEEK: timedelta(days=7),

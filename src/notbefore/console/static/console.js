@@ -22,7 +22,7 @@ const REST = 4; // times as long as the last fetch took: many windows can't wear
 const LONGEST_REST = 5_000;
 const TICK = 250;
 const STALE = 30_000; // ms: words like "in 5m" may be this old on a page where nothing happens
-const CLOCK_CHECK = 2_000;
+const CLOCK_CHECK = 800; // ms: what the clock does is to be seen within a second
 const LONGEST_PAUSE = 5_000;
 const DRIFT = 0.025; // of the timeline's span, before it is drawn anew
 
@@ -61,6 +61,7 @@ async function checkClock() {
   const off = Math.abs(Date.parse(found.now) - now());
   if (found.speed !== clock.speed || off > 1_000 * Math.max(1, clock.speed)) {
     setClock(Date.parse(found.now), found.speed, found.state);
+    tick();
     refreshSoon();
   }
 }
@@ -230,8 +231,8 @@ function pointAt(bar) {
     return;
   }
   const at = bar.dataset.waitsUntil;
-  const lead = at === undefined ? "" : `.\nNotBefore ${distance(Date.parse(at) - now())}`;
-  details.textContent = bar.getAttribute("aria-label") + lead;
+  const lead = at === undefined ? "" : `, ${distance(Date.parse(at) - now())}`;
+  details.textContent = bar.getAttribute("aria-label").replace(/^NotBefore .* UTC/m, `$&${lead}`);
   const around = section.getBoundingClientRect();
   const box = bar.getBoundingClientRect();
   const beside = Math.max(0, box.left - around.left);
