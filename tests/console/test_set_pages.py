@@ -214,3 +214,33 @@ async def test_a_set_beyond_those_listed_can_still_be_scaled_by_its_address() ->
 
     assert "zebra, now 2" in page
     assert "The first" in text_of(page)
+
+
+async def test_a_set_can_be_the_first_thing_there_is() -> None:
+    fields = {"name": "shop", "capacity": "1", "notified": "off", "new_group": "main"}
+    async with looking(fleet={}) as console:
+        form = text_of(await console.see("/sets/new"))
+
+        told = await console.send("/sets/new", **fields, step="preview")
+        before = await console.ask("/v1/fleet")
+        made = await console.send("/sets/new", **fields, step="send")
+        page = text_of(await console.see(made.headers["Location"]))
+        again = await console.send("/sets/new", **{**fields, "name": "other"}, step="send")
+
+        assert "There is none yet: one of this name is made" in form
+        assert "The resource group main is made at once" in text_of(told.text)
+        assert before["scopes"] == []
+        assert "Uniform, 1 instance in main" in page
+        assert again.status_code == 400
+        assert 'id="problem-new_group"' in again.text
+        assert 'value="main"' in again.text
+
+
+async def test_a_resource_group_needs_a_name_that_can_be_one(console: Looking) -> None:
+    fields = {"name": "shop", "capacity": "1", "notified": "off", "new_group": "no/such."}
+
+    answer = await console.send("/sets/new", **fields, step="send")
+
+    assert answer.status_code == 400
+    assert 'id="problem-new_group"' in answer.text
+    assert (await console.see("/sets")).count("/sets/edit") == 1

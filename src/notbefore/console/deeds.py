@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import EventId, HostName, ResourceName, ScopeId
 from notbefore.core.model import Actor
-from notbefore.service import inventory, operating, scale_sets
+from notbefore.service import groups, inventory, operating, resource_groups, scale_sets
 from notbefore.service.deciding import Decider
 from notbefore.service.fleet_kinds import Model
 from notbefore.service.inventory import Machine, ScaleSetView
@@ -20,7 +20,7 @@ from notbefore.service.ports import EventRecord, Profile, Transaction
 from notbefore.service.resource_ids import SCALE_SETS, ResourceId
 from notbefore.service.scale_sets import SetNameTakenError, SetOutcome, Upgrade, WantedSet
 from notbefore.service.scheduling import Request, Scheduling, WorkRequest
-from notbefore.service.set_wishes import SetWish, WishReader
+from notbefore.service.set_wishes import BadWishError, SetWish, WishReader
 
 _USUAL_LOCATION: Final = "local"
 
@@ -31,6 +31,8 @@ class SetDeed(NamedTuple):
     before: ScaleSetView | None
     """None where it has been made."""
     after: ScaleSetView
+    made_group: str
+    """The resource group that was made for it; empty where none was."""
     terminate_notice: timedelta | None
     """Of the set's latest model; None where instances are deleted without notice."""
     events: list[EventRecord]
@@ -107,6 +109,21 @@ class Deeds:
 
         return await self._decider.decide(work)
 
+    async def create_set_and_group(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetDeed:
+        """As `create_set`, in a resource group that is made for it. Raises BadWishError."""
+
+        def work(tx: Transaction) -> SetDeed:
+            known = resource_groups.find(tx, id_.subscription, id_.group)
+            if known is not None:
+                message = f"there is a resource group {known.name!r} already: choose that one"
+                raise BadWishError(message, field="new_group")
+            document = self._wishes.new_group(id_.group, _location(tx, id_))
+            groups.put(tx, id_.subscription, id_.group, document, by=by)
+            deed = self._put_set(tx, id_, wish, by=by)
+            return deed._replace(made_group=id_.group)
+
+        return await self._decider.decide(work)
+
     async def change_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetDeed:
         """Raises BadWishError, and UnknownSetError for one that does not exist."""
 
@@ -128,7 +145,8 @@ class Deeds:
         self, tx: Transaction, before: ScaleSetView | None, outcome: SetOutcome
     ) -> SetDeed:
         notice = self.model(outcome.view).terminate_notice
-        return SetDeed(before, outcome.view, notice, _records(tx, outcome.event_ids))
+        records = _records(tx, outcome.event_ids)
+        return SetDeed(before, outcome.view, "", notice, records)
 
     def model(self, view: ScaleSetView) -> Model:
         """What new instances of a set are made from."""

@@ -85,6 +85,8 @@ def _changes(deed: SetDeed) -> Iterator[str]:
     made = [name for name in now if name not in known]
     brought = [name for name, is_latest in known.items() if now.get(name) and not is_latest]
     is_new_model = before is None or before.revision != after.revision
+    if deed.made_group:
+        yield f"The resource group {deed.made_group} is made at once."
     if before is None:
         yield f"The set is made at once, {_with(made)}."
     elif made:

@@ -22,7 +22,7 @@ from notbefore.service.resource_ids import SCALE_SETS, ResourceId
 from notbefore.service.set_wishes import SetWish
 
 _FIELDS: Final = frozenset(
-    {"name", "group", "capacity", "size", "mode", "spot", "notified", "delay"}
+    {"name", "group", "new_group", "capacity", "size", "mode", "spot", "notified", "delay"}
 )
 _MINUTE: Final = timedelta(minutes=1)
 _DELAYS: Final = {"least": DEFAULT_TERMINATE // _MINUTE, "most": LONGEST_TERMINATE // _MINUTE}
@@ -54,7 +54,7 @@ async def send_new(desk: Desk, request: Request) -> Response:
         form = await read_form(request)
         id_ = ResourceId(
             subscription=desk.services.subscription_id,
-            group=form.required("group", "a resource group"),
+            group=form.text("new_group") or form.required("group", "a resource group"),
             type=SCALE_SETS,
             name=form.required("name", "a name"),
         )
@@ -66,10 +66,12 @@ async def send_new(desk: Desk, request: Request) -> Response:
             is_notified=_is_notified(form),
             terminate_notice=_delay(form),
         )
-        if form.text("step") == "preview":
-            deed = await desk.services.rehearsed.create_set(id_, wish, by=actor(request))
+        is_trial = form.text("step") == "preview"
+        deeds = desk.services.rehearsed if is_trial else desk.services.deeds
+        create = deeds.create_set_and_group if form.text("new_group") else deeds.create_set
+        deed = await create(id_, wish, by=actor(request))
+        if is_trial:
             return await _new(desk, request, form, outlook=_outlook(desk, deed))
-        await desk.services.deeds.create_set(id_, wish, by=actor(request))
     except REFUSED as refusal:
         return await _new(desk, request, form, errors=mistakes(refusal, _FIELDS))
     return see(address_of(id_, done="saved"))

@@ -39,6 +39,9 @@ class WishReader(Protocol):
     def model(self, view: ScaleSetView) -> Model:
         """What new instances are made from, and the others can be brought to."""
 
+    def new_group(self, name: str, location: str) -> str:
+        """The document of a resource group to put a set into. Raises BadWishError."""
+
     def is_flexible(self, view: ScaleSetView) -> bool:
         """Its orchestration mode, also of a set that has no instances to tell by."""
 

@@ -100,6 +100,13 @@ class _Wanted:
         return msgspec.json.encode(document).decode()
 
 
+def new_group(name: str, location: str) -> str:
+    """The document of a group that is nothing special. Raises ArmError."""
+    refuse_name(name)
+    wanted = _Wanted(location=location, tags=None, managed_by=None)
+    return wanted.document(None, keeps_tags=False)
+
+
 def refuse_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise invalid_parameter(

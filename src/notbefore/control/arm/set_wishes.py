@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from notbefore.control.arm.errors import ArmError
+from notbefore.control.arm.groups import new_group
 from notbefore.control.arm.machine_wire import is_flexible
 from notbefore.control.arm.profiles import show_duration
 from notbefore.control.arm.requests import Json
@@ -24,6 +25,7 @@ from notbefore.service.set_wishes import BadWishError, SetWish
 
 _FIELDS: Final = {
     "vmScaleSetName": "name",
+    "resourceGroupName": "new_group",
     "sku.capacity": "capacity",
     "sku.name": "size",
     "notBeforeTimeout": "delay",
@@ -38,6 +40,12 @@ class ArmWishes:
 
     def model(self, view: ScaleSetView) -> Model:
         return read_model(document_of(view))
+
+    def new_group(self, name: str, location: str) -> str:
+        try:
+            return new_group(name, location)
+        except ArmError as error:
+            raise BadWishError(error.message, field=_field(error.target or "")) from error
 
     def is_flexible(self, view: ScaleSetView) -> bool:
         return is_flexible(view)
