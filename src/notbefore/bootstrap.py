@@ -4,7 +4,7 @@ import sys
 
 from notbefore import __version__, supervisor
 from notbefore.listeners import Addresses, StartError
-from notbefore.settings import Resolved, Settings
+from notbefore.settings import ControlAccess, Resolved, Settings
 
 __all__ = ["StartError", "run"]
 
@@ -28,6 +28,9 @@ def run(resolved: Resolved) -> None:
 def _welcome(addresses: Addresses, settings: Settings) -> str:
     document = f"{addresses.metadata_url}/metadata/scheduledevents?api-version=2020-07-01"
     arm = "" if addresses.arm_url is None else f"  arm       {addresses.arm_url}\n"
+    sign_in = ""
+    if settings.control_access is ControlAccess.TOKEN:
+        sign_in = "Sign in:    with a token of `notbefore token create NAME --role ROLE`\n"
     return f"""\
 NotBefore {__version__}: {settings.mode}, clock {settings.clock}, state in {settings.data}
 
@@ -35,6 +38,6 @@ NotBefore {__version__}: {settings.mode}, clock {settings.clock}, state in {sett
   control   {addresses.control_url}
 {arm}
 Look:       open {addresses.control_url}/ in a browser
-Be a VM:    curl -H Metadata:true "{document}"
+{sign_in}Be a VM:    curl -H Metadata:true "{document}"
 Stop with Ctrl-C.
 """
