@@ -44,7 +44,7 @@ def test_where_no_server_was_ever_started_it_says_so(tmp_path: Path) -> None:
     result = invoke("ca", "--data", str(tmp_path))
 
     assert result.exit_code == 1
-    assert "no server with an ARM listener was ever started there" in result.stderr
+    assert "no server with HTTPS was ever started there" in result.stderr
     assert "notbefore serve" in result.stderr
     assert result.stdout == ""
 

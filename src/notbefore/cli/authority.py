@@ -29,7 +29,8 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
 
     az and the Azure SDKs talk HTTPS alone, and must be told to trust it: give its path to az and
     Python in REQUESTS_CA_BUNDLE, to Node in NODE_EXTRA_CA_CERTS, to curl with --cacert.
-    'notbefore env' does that. This CLI takes it with --ca, or in NOTBEFORE_CA. The server makes it on its first start, and keeps it.
+    'notbefore env' does that. This CLI takes it with --ca, or in NOTBEFORE_CA. The server makes it
+    on its first start, and keeps it.
     """
     path = data_folder(config, data).absolute() / FILE
     pem = _read(path)
