@@ -31,7 +31,7 @@ from tests.builders import (
     an_event,
     event_id,
 )
-from tests.storage.keeping import keep, kept, save
+from tests.storage.keeping import keep, kept, load, save
 
 SCOPE1 = ScopeId("scope1")
 SCOPE2 = ScopeId("scope2")
@@ -101,6 +101,24 @@ async def test_closed_names_events_of_that_scope_which_are_over(store: Store) ->
 
     assert here == {A}
     assert elsewhere == none == frozenset()
+
+
+async def test_history_tells_which_events_something_has_happened_to(store: Store) -> None:
+    await keep_three_events(store)
+    await save(store, await load(store, "scope2"), Activated(scope_id=SCOPE2, at=NOON))
+    asked = [A, C, event_id(9)]
+
+    over, active, nothing, none = await store.read(
+        lambda s: (
+            s.recorded("canceled", asked),
+            s.recorded("activated", asked),
+            s.recorded("canceled", [B, C]),
+            s.recorded("canceled", []),
+        )
+    )
+
+    assert over == {A}
+    assert active == nothing == none == frozenset()
 
 
 async def test_a_census_counts_scopes_and_what_is_open(store: Store) -> None:

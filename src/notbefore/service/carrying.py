@@ -3,7 +3,7 @@
 Reports may come late and more than once; one that comes after the event is over changes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import count
 from typing import assert_never
 
@@ -18,7 +18,6 @@ from notbefore.service.ports import (
     Actuator,
     Commit,
     EventRecord,
-    HistoryFilter,
     Report,
     Stage,
     Transaction,
@@ -35,11 +34,17 @@ class Carrying:
 
     async def report(self, *reports: Report) -> None:
         def work(tx: Transaction) -> None:
+            begun = _begun_before(reports, tx)
             for report in reports:
                 scope = tx.load(report.scope_id)
                 event = scope.events.get(report.event_id)
-                if event is not None and event.status is EventStatus.STARTED:
-                    save(tx, _decide(report.stage, scope, event, tx), by=_ACTUATOR)
+                if event is None or event.status is not EventStatus.STARTED:
+                    continue
+                if report.stage is Stage.INTERRUPTED:
+                    if event.id in begun:
+                        continue
+                    begun.add(event.id)
+                save(tx, _decide(report.stage, scope, event, tx), by=_ACTUATOR)
 
         await self._decider.decide(work)
 
@@ -70,24 +75,25 @@ def hand_over(commit: Commit, actuator: Actuator) -> None:
             actuator.begin(fact.scope_id, fact.event)
 
 
+def _begun_before(reports: Collection[Report], tx: Transaction) -> set[EventId]:
+    """Those of the events whose impact has begun: VMs must not go through it a second time.
+
+    After a restart an actuator takes a Started event up from its beginning.
+    """
+    impacts = [report.event_id for report in reports if report.stage is Stage.INTERRUPTED]
+    return set(tx.recorded(_INTERRUPTED, impacts)) if impacts else set()
+
+
 def _decide(stage: Stage, scope: Scope, event: Event, tx: Transaction) -> Change:
     match stage:
         case Stage.INTERRUPTED:
-            return _interrupt(scope, event.id, tx)
+            return lifecycle.interrupt(scope, event.id, now=tx.now)
         case Stage.RESTORED:
             return lifecycle.restore(scope, event.id, now=tx.now)
         case Stage.COMPLETED:
             return _complete(scope, event.id, tx)
         case other:
             assert_never(other)
-
-
-def _interrupt(scope: Scope, event_id: EventId, tx: Transaction) -> Change:
-    # After a restart an actuator takes a Started event up from its beginning; VMs that have been
-    # through its impact by then must not go through it again.
-    if tx.history(HistoryFilter(event_id=event_id, action=_INTERRUPTED, limit=1)):
-        return Change(scope=scope)
-    return lifecycle.interrupt(scope, event_id, now=tx.now)
 
 
 def _complete(scope: Scope, event_id: EventId, tx: Transaction) -> Change:

@@ -311,6 +311,9 @@ class Snapshot(Protocol):
     def next_wake(self) -> datetime | None: ...
     def census(self) -> Census: ...
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
+    def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        """Those of the events that history tells this of."""
+
     def note(self, key: str) -> str | None:
         """A remark that `put_note` left."""
 

@@ -4,7 +4,6 @@ The rule that must stay true: an event leaves a scope only with the record of ho
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -18,8 +17,7 @@ from notbefore.service.ports import EventRecord, HistoryRow
 from notbefore.storage.errors import VanishedEventError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class Delta(NamedTuple):
     """The difference between a scope as it is kept and as it is to be kept."""
 
     scope: Scope
@@ -57,14 +55,14 @@ def between(before: Scope, change: Change) -> Delta | None:
     # In this order: comparing two scopes takes as long as all the rest.
     if not change.transitions and not vms.order and before == after:
         return None
-    records = tuple(_records(before, change))
+    records = () if after.events is before.events else _records(before, change)
     return Delta(
         scope=after,
         removed=vms.removed,
         added=vms.added,
         changed=vms.changed,
         order=vms.order,
-        opened=tuple(r.event.id for r in records if r.event.id not in before.events),
+        opened=tuple([r.event.id for r in records if r.event.id not in before.events]),
         records=records,
         transitions=change.transitions,
     )
@@ -134,10 +132,8 @@ def _between_vms(before: Scope, after: Scope) -> _Vms:
     )
 
 
-def _records(before: Scope, change: Change) -> Iterator[EventRecord]:
+def _records(before: Scope, change: Change) -> tuple[EventRecord, ...]:
     after = change.scope
-    if after.events is before.events:
-        return
     ended = {
         fact.event.id: fact
         for fact in change.transitions
@@ -146,14 +142,17 @@ def _records(before: Scope, change: Change) -> Iterator[EventRecord]:
     for event_id in before.events:
         if event_id not in after.events and event_id not in ended:
             raise VanishedEventError(event_id)
-    for fact in ended.values():
-        yield EventRecord(
+    records = [
+        EventRecord(
             scope_id=after.id, event=fact.event, ended_at=fact.at, end_reason=facts.cause(fact)
         )
-    for event in after.events.values():
-        former = before.events.get(event.id)
+        for fact in ended.values()
+    ]
+    for event_id, event in after.events.items():
+        former = before.events.get(event_id)
         if former is not event and former != event:
-            yield EventRecord(scope_id=after.id, event=event)
+            records.append(EventRecord(scope_id=after.id, event=event))
+    return tuple(records)
 
 
 def _new_order(before: Scope, after: Scope) -> tuple[ResourceName, ...]:

@@ -196,6 +196,10 @@ class MemorySnapshot:
             islice((row for row in newest_first if _is_wanted_row(row, wanted)), wanted.limit)
         )
 
+    def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        told = {row.event_id for row in self._contents.history if row.action == action}
+        return frozenset(event_id for event_id in event_ids if event_id in told)
+
     def note(self, key: str) -> str | None:
         return self._contents.notes.get(key)
 

@@ -175,6 +175,15 @@ class SqliteSnapshot:
         )
         return [rows.to_history(row) for row in found]
 
+    def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        found = self._all(
+            """SELECT DISTINCT event_id FROM history
+               WHERE event_id IN (SELECT value FROM json_each(?)) AND action = ?""",
+            to_json(list(event_ids)),
+            action,
+        )
+        return frozenset(EventId(row["event_id"]) for row in found)
+
     def note(self, key: str) -> str | None:
         row = self._one("SELECT value FROM notes WHERE key = ?", key)
         return None if row is None else str(row["value"])
