@@ -39,6 +39,15 @@ def test_a_token_is_printed_once_and_kept_as_a_digest(tmp_path: Path) -> None:
     assert secret not in token(tmp_path, "list").stdout
 
 
+def test_where_clients_find_a_server_far_away_is_no_matter_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTBEFORE_CONTROL", "https://events.example:8170")
+
+    assert token(tmp_path, "create", "alice", "--role", "reader").exit_code == 0
+    assert "alice" in token(tmp_path, "list").stdout
+
+
 def test_a_service_principal_gets_what_az_login_takes(tmp_path: Path) -> None:
     made = told(
         token(tmp_path, "create", "ci", "--role", "reader", "--service-principal", "--json")
