@@ -144,3 +144,22 @@ async def test_short_notice_is_not_offered_in_service() -> None:
         page = await console.see("/do/schedule")
 
         assert "short_notice" not in page
+
+
+async def test_where_nothing_is_yet_a_form_says_what_to_do_first() -> None:
+    async with looking(fleet={}) as console:
+        for key, lacks in (
+            ("restart", "There are no VMs yet"),
+            ("fail-host", "There are no VMs yet"),
+            ("maintain-set", "There are no sets of VMs yet"),
+            ("scale", "There are no scale sets yet"),
+        ):
+            page = await console.see(f"/do/{key}")
+
+            assert lacks in text_of(page)
+            assert 'href="/sets/new"' in page
+        for path in ("/", "/fleet", "/do/restart"):
+            page = text_of(await console.see(path))
+
+            assert "notbefore fleet apply fleet.toml" in page
+            assert '[[vms]] name = "web"' in page

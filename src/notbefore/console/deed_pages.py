@@ -41,6 +41,8 @@ class Choices:
     """Scopes of more than one VM."""
     hosts: tuple[str, ...] = ()
     scale_sets: tuple[SetSummary, ...] = ()
+    lacks: str = ""
+    """What must be there first, if it is not."""
     has_more_sets: bool = False
     """Whether there are too many to list."""
     types: tuple[EventType, ...] = tuple(EventType)
@@ -111,23 +113,25 @@ async def _choices(desk: Desk, deed: DeedForm, form: Form) -> Choices:
     if "set" in deed.fields:
         return await _choices_of_sets(desk, form)
     if "vms" in deed.fields:
-        return Choices(scopes=await _few_scopes(desk))
+        return await _choices_of_vms(desk)
     if "scope" in deed.fields:
         ids = await desk.services.decider.ask(lambda snapshot: snapshot.scope_ids(""))
-        sets = (each for each in ids if not each.startswith(_ALONE))
-        return Choices(sets=tuple(islice(sets, _MOST_SUGGESTED)))
+        sets = tuple(each for each in ids if not each.startswith(_ALONE))
+        return Choices(sets=sets[:_MOST_SUGGESTED], lacks="" if sets else "sets of VMs")
     hosts = await desk.services.decider.ask(lambda snapshot: snapshot.hosts())
-    return Choices(hosts=tuple(hosts[:_MOST_SUGGESTED]))
+    return Choices(hosts=tuple(hosts[:_MOST_SUGGESTED]), lacks="" if hosts else "VMs")
 
 
-async def _few_scopes(desk: Desk) -> tuple[ScopeView, ...]:
-    """All of them, unless they have too many VMs to be ticked: then none is loaded."""
+async def _choices_of_vms(desk: Desk) -> Choices:
+    """All scopes, unless they have too many VMs to be ticked: then none is loaded."""
 
     def count(snapshot: Snapshot) -> int:
         return sum(1 for _ in islice(snapshot.places(), TICKED + 1))
 
-    is_small = await desk.services.decider.ask(count) <= TICKED
-    return tuple(await desk.services.fleet.show()) if is_small else ()
+    found = await desk.services.decider.ask(count)
+    is_small = 0 < found <= TICKED
+    scopes = tuple(await desk.services.fleet.show()) if is_small else ()
+    return Choices(scopes=scopes, lacks="" if found else "VMs")
 
 
 async def _choices_of_sets(desk: Desk, form: Form) -> Choices:
@@ -136,11 +140,14 @@ async def _choices_of_sets(desk: Desk, form: Form) -> Choices:
     def question(snapshot: Snapshot) -> Choices:
         page = listed(snapshot, services.subscription_id, services.deeds, limit=TICKED)
         chosen = form.text("set")
-        if not page.has_more or any(same(each.id.path, chosen) for each in page.sets):
-            return Choices(scale_sets=page.sets)
-        more = _named(snapshot, chosen)
+        is_there = any(same(each.id.path, chosen) for each in page.sets)
+        more = None if is_there or not page.has_more else _named(snapshot, chosen)
         found = () if more is None else (summary(more, services.deeds),)
-        return Choices(scale_sets=found + page.sets, has_more_sets=True)
+        return Choices(
+            scale_sets=found + page.sets,
+            lacks="" if page.sets else "scale sets",
+            has_more_sets=page.has_more,
+        )
 
     return await services.decider.ask(question)
 
