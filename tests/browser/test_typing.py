@@ -1,9 +1,12 @@
 """What somebody is busy with on a live page: it stays, whatever changes around it."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
+from tests.browser.windows import Window
 from tests.end_to_end.serving import Server
 
 pytestmark = pytest.mark.xdist_group("browser typing")
@@ -131,3 +134,62 @@ async def test_details_stay_as_open_as_whoever_reads_them_left_them(
     await expect(ann.page.locator("#event")).to_contain_text("Held back by")
     await expect(shown.nth(0)).not_to_have_attribute("open", "")
     await expect(shown.nth(1)).to_have_attribute("open", "")
+
+
+# --- by keyboard alone ---------------------------------------------------------------------------
+
+
+async def test_an_event_is_scheduled_and_approved_without_a_mouse(
+    server: Server, window: OpenWindow
+) -> None:
+    server.get("/vm/web/metadata/scheduledevents?api-version=2020-07-01")
+    ann = await window("/")
+
+    await _tab_to(ann, "Schedule an event")
+    await ann.page.keyboard.press("Enter")
+    await expect(ann.page).to_have_url(re.compile("/do/schedule$"))
+    await _tab_to(ann, "type")
+    await ann.page.keyboard.type("Reb")
+    await _tab_to(ann, "vm=web")
+    await ann.page.keyboard.press("Space")
+    await _tab_to(ann, "Show what will happen")
+    await ann.page.keyboard.press("Enter")
+    await expect(ann.page.locator(".foretold")).to_be_focused()
+    await expect(ann.page.locator(".foretold")).to_contain_text("Reboot web")
+    await _tab_to(ann, "Schedule")
+    await ann.page.keyboard.press("Enter")
+    await expect(ann.page.locator("#event")).to_contain_text("Nobody has approved it yet")
+    await _tab_to(ann, "Approve")
+    await ann.page.keyboard.press("Enter")
+
+    await expect(ann.page.locator("#event")).to_contain_text("console approved it")
+
+
+async def test_a_field_that_is_wrong_has_the_focus(window: OpenWindow) -> None:
+    """Of a long form, what is to be put right would be out of sight otherwise."""
+    ann = await window("/do/schedule?vm=web")
+    await ann.page.fill("#notice", "soon")
+    # A refused form is answered with 400, which browsers write down as an error.
+    ann.expected.append("400 (Bad Request)")
+
+    await ann.page.get_by_role("button", name="Show what will happen").click()
+
+    await expect(ann.page.locator("#notice")).to_be_focused()
+    await expect(ann.page.locator("#notice")).to_have_value("soon")
+    await expect(ann.page.locator("#problem-notice")).to_be_in_viewport()
+
+
+async def _tab_to(window: Window, wanted: str) -> None:
+    """Press Tab until the focus is on what says this, or is named so."""
+    for _ in range(60):
+        await window.page.keyboard.press("Tab")
+        here = await window.page.evaluate(
+            """() => {
+                const { name, value, textContent, localName } = document.activeElement;
+                if (localName === "button" || localName === "a") return textContent.trim();
+                return name === "vm" ? `vm=${value}` : name ?? "";
+            }"""
+        )
+        if here == wanted:
+            return
+    raise AssertionError(f"the keyboard does not get to {wanted!r}")
