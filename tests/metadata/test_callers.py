@@ -219,15 +219,17 @@ def test_a_rate_below_one_a_second_still_lets_one_through() -> None:
     assert limit.take(name, 2) == 0
 
 
-def test_full_buckets_are_forgotten() -> None:
+@pytest.mark.parametrize(("now", "kept"), [(59, 5001), (100, 1)])
+def test_buckets_are_forgotten_that_have_long_been_full(now: float, kept: int) -> None:
     limit = RateLimit(5)
     for number in range(5000):
         limit.take(ResourceName(f"vm{number}"), 0)
-    limit.take(ResourceName("late"), 10)
+    limit.take(ResourceName("late"), 50)
 
-    limit.prune(10)
+    limit.prune(now)
 
-    assert list(limit._full_at) == ["late"]
+    assert len(limit._full_at) == kept
+    assert "late" in limit._full_at
 
 
 @pytest.mark.parametrize("rate", [0, -1])

@@ -11,6 +11,8 @@ from notbefore.metadata.refusals import Reason, Refusal
 T = TypeVar("T")
 
 _FEW: Final = 1024
+_LONG: Final = 60.0
+"""Seconds."""
 
 
 class RateLimit:
@@ -37,10 +39,14 @@ class RateLimit:
         return 0
 
     def prune(self, now: float) -> None:
-        """Forget full buckets, now and then: they are as good as none."""
+        """Forget buckets that have long been full, now and then: they are as good as none.
+
+        Not those of VMs that poll: making theirs anew every second costs more than the limit does.
+        """
         if len(self._full_at) < self._prune_at:
             return
-        self._full_at = {name: at for name, at in self._full_at.items() if at > now}
+        since = now - _LONG
+        self._full_at = {name: at for name, at in self._full_at.items() if at > since}
         self._prune_at = max(_FEW, 2 * len(self._full_at))
 
 

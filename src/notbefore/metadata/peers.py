@@ -60,10 +60,12 @@ class Identity:
 
     def key(self, peer: Peer) -> str | None:
         """Whose connection this is; None for one that may turn out to be anybody's."""
-        if self._may_choose(peer) and self._directory.by_address(peer.address) is None:
-            return None
-        caller = self.caller(peer, None)
-        return peer.address if caller is None else caller.name
+        caller = self._directory.by_address(peer.address)
+        if caller is None:
+            return None if self._may_choose(peer) else peer.address
+        peer.caller = caller
+        peer.generation = self._directory.generation
+        return caller.name
 
     def refusal(self, peer: Peer, vm: str | None) -> Refusal:
         """Why there is no caller, and what to do about it."""

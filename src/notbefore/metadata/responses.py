@@ -63,7 +63,17 @@ _HEADS: Final = {status.value: _heads(status.value, status.phrase) for status in
 
 
 class Response:
-    __slots__ = ("_date", "_heads", "_tail", "_whole", "is_cut", "is_document", "reason", "status")
+    __slots__ = (
+        "_date",
+        "_heads",
+        "_persistence",
+        "_tail",
+        "_whole",
+        "is_cut",
+        "is_document",
+        "reason",
+        "status",
+    )
 
     def __init__(
         self, status: int, body: bytes | None, headers: Mapping[str, str] | None = None
@@ -83,15 +93,14 @@ class Response:
         self._date = b""
         self._heads = _HEADS.get(status) or _heads(status, "Unknown")
         self._tail = f"{lines}\r\n\r\n".encode("latin-1") + (body or b"")
+        self._persistence = Persistence.KEPT
         self._whole = b""
 
     def spliced(self, date: bytes, persistence: Persistence) -> bytes:
-        if persistence is not Persistence.KEPT:
-            return b"".join((self._heads[persistence], date, self._tail))
-        # The usual case, put together once for each second.
-        if date is not self._date:
-            self._whole = b"".join((self._heads[Persistence.KEPT], date, self._tail))
-            self._date = date
+        # As a rule all who ask do so in the same way: put together once for each second.
+        if date is not self._date or persistence is not self._persistence:
+            self._whole = b"".join((self._heads[persistence], date, self._tail))
+            self._date, self._persistence = date, persistence
         return self._whole
 
     def emptied(self) -> "Response":

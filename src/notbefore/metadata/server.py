@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Final, Self
 
+from notbefore.metadata import sockets
 from notbefore.metadata.answering import Answers
 from notbefore.metadata.conversation import Conversation
 from notbefore.metadata.counts import Counts
@@ -155,17 +156,20 @@ class MetadataServer:
         """Called by the event loop. The first request is there already, as a rule."""
         if self._listener is None or self._around is None:
             return
+        # What `accept` does, less an object for each connection that nobody needs.
+        accept = self._listener._accept  # type: ignore[attr-defined]  # noqa: SLF001
         for _ in range(_ACCEPTS_AT_ONCE):
             try:
-                # What `accept` does, less an object for each connection that nobody needs.
-                fd, peername = self._listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001
+                fd, (address, *_) = accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
                 self._rest_from_accepting()
                 return
             os.set_blocking(fd, False)
-            Stream(self._around, fd, Peer(_plain(peername[0]))).begin()
+            if ":" in address:
+                address = plain_address(address)
+            Stream(self._around, fd, Peer(address)).begin()
 
     def _rest_from_accepting(self) -> None:
         """There are no more sockets to be had: let some go before the next is taken."""
@@ -240,11 +244,8 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
     )
     # Accepted sockets inherit this, which spares each a call.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sockets.hold_back(listener)
     if sys.platform == "linux":
         # A connection is handed over once its first request is there, or after a while.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_SECONDS)
     return listener
-
-
-def _plain(address: str) -> str:
-    return plain_address(address) if ":" in address else address

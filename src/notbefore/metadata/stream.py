@@ -9,18 +9,15 @@ the other would not.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
-import socket
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from notbefore.core.ids import ResourceName
-from notbefore.metadata import errors
+from notbefore.metadata import errors, sockets
 from notbefore.metadata.answering import HELD, Answers
 from notbefore.metadata.asks import Ask
 from notbefore.metadata.counts import Counts
@@ -41,6 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 4096
+_CLOSED: Final = Persistence.CLOSED  # looking up a member of an enum takes longer than a call does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +85,7 @@ class Stream:
         "_conversation",
         "_fd",
         "_is_closing",
+        "_is_holding_back",
         "_is_paused",
         "_is_registered",
         "_last",
@@ -104,8 +103,9 @@ class Stream:
         self._conversation: Conversation | None = None
         self._last: _Last | None = None
         """The last poll, while the same bytes would mean the same again."""
-        self._last_date = b""
-        self._unsent = b""
+        self._last_date = self._unsent = b""
+        self._is_holding_back = True
+        """Whether what is written may leave with the connection's end only."""
         self._is_registered = False
         """Whether the event loop tells of what arrives."""
         self._is_paused = False
@@ -180,32 +180,34 @@ class Stream:
         elif response is HELD:
             self.hold(ask)
         else:
-            self._remember(chunk, ask, response)
+            # Those who poll once a second never need it a second time.
+            if self._last_date is around.date_line.text:
+                self._remember(chunk, ask, response)
+            else:
+                self._last, self._last_date = None, around.date_line.text
             self.answer(response, ask.persistence)
 
     def _remember(self, chunk: bytes, ask: Ask, response: Response) -> None:
-        """Keep an answer that may be given again; not from those who poll once a second."""
+        """Keep an answer that may be given again."""
         around = self._around
-        date = around.date_line.text
-        is_first, self._last_date = self._last_date is not date, date
         self._last = None
-        if is_first or not response.is_document or ask.persistence is not Persistence.KEPT:
+        if not response.is_document or ask.persistence is not Persistence.KEPT:
             return
         caller = around.identity.caller(self.peer, ask.vm)
         if caller is not None:
             self._last = _Last(
                 chunk=chunk,
-                date=date,
+                date=around.date_line.text,
                 board=around.board.generation,
                 fleet=around.directory.generation,
                 caller=caller.name,
-                answer=response.spliced(date, ask.persistence),
+                answer=response.spliced(around.date_line.text, ask.persistence),
                 is_news=response.status is HTTPStatus.OK,
             )
 
     def answer(self, response: Response, persistence: Persistence) -> None:
         self.send(response, persistence)
-        if persistence is Persistence.CLOSED:
+        if persistence is _CLOSED:
             self.close()
 
     def send(self, response: Response, persistence: Persistence) -> None:
@@ -241,8 +243,7 @@ class Stream:
         ask, self.held = self.held, None
         if ask is None or self._is_closing:
             return
-        now = self._around.monotonic()
-        self.deadline = now + self._around.idle_timeout
+        self.deadline = self._around.monotonic() + self._around.idle_timeout
         self.answer(self._around.answers.after_wait(ask, self.peer), ask.persistence)
         if self._conversation is not None:
             self._conversation.go_on()
@@ -251,6 +252,7 @@ class Stream:
         if self._conversation is None:
             self._conversation = self._around.converse(self)
             self._last = None
+            self._let_go()
         return self._conversation
 
     def leave_conversation(self) -> None:
@@ -280,14 +282,22 @@ class Stream:
         key = around.identity.key(self.peer)
         refusal = around.roster.refusal(key)
         if refusal is not None:
-            self.answer(errors.refused(refusal), Persistence.CLOSED)
+            # Ending with a request unread would throw away what is held back.
+            self._let_go()
+            self.answer(errors.refused(refusal), _CLOSED)
             return
-        self.deadline = around.monotonic() + around.header_deadline
         self.readable()
         # Many clients open a connection for each poll: those are gone by now.
         if self._fd >= 0:
+            self._let_go()
+            self.deadline = self.deadline or around.monotonic() + around.header_deadline
             around.roster.admit(self, key)
             self._register()
+
+    def _let_go(self) -> None:
+        if self._is_holding_back:
+            self._is_holding_back = False
+            sockets.let_go(self._fd)
 
     def read_on(self, *, wanted: bool) -> None:
         self._is_paused = not wanted
@@ -335,22 +345,15 @@ class Stream:
 
     def end_sending(self) -> None:
         """Closing with bytes unread would make the system throw the answer away unsent."""
-        connected = socket.socket(fileno=self._fd)
         try:
-            connected.shutdown(socket.SHUT_WR)
+            sockets.end_sending(self._fd)
         except OSError:
             self.abort()
-        finally:
-            connected.detach()
 
     def reset(self) -> None:
         """Close so that the other end is told of a failure, not of an end."""
         if self._fd >= 0:
-            connected = socket.socket(fileno=self._fd)
-            linger = struct.pack("ii", 1, 0)
-            with contextlib.suppress(OSError):
-                connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            connected.detach()
+            sockets.end_in_reset(self._fd)
         self.abort()
 
     def close(self) -> None:
