@@ -83,6 +83,17 @@ async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: Looki
     assert '"resourceGroupName": "shop"' in new
 
 
+async def test_the_fleet_marks_the_vms_that_something_is_to_happen_to(console: Looking) -> None:
+    await console.switch_on("db-0")
+    await console.send("/do/schedule", type="Freeze", vm="db-1", step="send")
+
+    for path in ("/fleet", "/scopes/avset/db"):
+        page = text_of(await console.see(path))
+
+        assert re.search(r"db-1 running, \S+ Freeze", page), page
+        assert not re.search(r"db-0 running, \S+ Freeze", page)
+
+
 async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Looking) -> None:
     by_host = text_of(await console.see("/fleet?find=rack2"))
     none = text_of(await console.see("/fleet?find=zzz"))

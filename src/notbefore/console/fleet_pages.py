@@ -17,7 +17,7 @@ from notbefore.console.rendering import actor, indented
 from notbefore.console.set_listing import address_of
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.core.model import Resource, Scope, document
+from notbefore.core.model import EventType, Resource, Scope, document
 from notbefore.service import inventory
 from notbefore.service.fleet import ScopeView
 from notbefore.service.ports import (
@@ -180,6 +180,8 @@ class _ShownScope:
     switches_off_at: object
     profiles: dict[str, Profile]
     latest: dict[str, int]
+    coming: dict[str, list[EventType]]
+    """What open events there are, by VM."""
 
     def is_behind(self, name: str) -> bool:
         """Whether the VM is on an older model than its scale set."""
@@ -197,7 +199,16 @@ def _scope(desk: Desk, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
         switches_off_at=last + desk.services.rules.silence if is_on and last else None,
         profiles={binding.name: binding.profile for binding in view.bindings},
         latest=latest,
+        coming=_coming(seen),
     )
+
+
+def _coming(scope: Scope) -> dict[str, list[EventType]]:
+    found: dict[str, list[EventType]] = {}
+    for event in scope.events.values():
+        for name in event.resources:
+            found.setdefault(name, []).append(event.type)
+    return found
 
 
 def _models(snapshot: Snapshot, views: Sequence[ScopeView]) -> dict[str, int]:
