@@ -166,7 +166,7 @@ def test_five_hundred_events_are_grouped_by_scope_and_drawn_low() -> None:
     assert len(timeline.lanes) == 200
     assert timeline.is_crowded
     assert timeline.size is LOW
-    assert timeline.height < 200 * 40
+    assert all(lane.height < 50 for lane in timeline.lanes)
 
 
 def test_events_of_one_scope_that_look_alike_are_drawn_as_one_which_leads_to_each() -> None:
@@ -311,16 +311,15 @@ def test_a_change_of_one_scope_draws_its_lane_anew_and_no_other() -> None:
     assert after.now_x > before.now_x
 
 
-def test_a_lane_that_grows_moves_those_below_it_and_leaves_them_as_they_are() -> None:
+def test_a_lane_that_grows_leaves_those_below_it_as_they_are() -> None:
     sketches = Sketches()
     records = [a_record(1, scope="vm/a"), a_record(2, scope="vm/b")]
-    [_, b] = build(records, now=NOW, sketches=sketches).lanes
+    [a, b] = build(records, now=NOW, sketches=sketches).lanes
 
     after = build([*records, a_record(3, scope="vm/a")], now=NOW, sketches=sketches)
 
+    assert after.lanes[0].height == a.height + HIGH.row
     assert after.lanes[1] is b
-    assert after.tops == (0, HIGH.heading + 2 * HIGH.row + HIGH.gap)
-    assert after.height == after.tops[1] + b.height
 
 
 def test_kept_lanes_make_the_same_picture_as_new_ones() -> None:

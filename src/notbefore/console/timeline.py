@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from itertools import accumulate
 from typing import Final
 from urllib.parse import urlencode
 
@@ -115,9 +114,6 @@ class Timeline:
     follows: bool
     """Whether the window moves with the clock."""
     lanes: tuple[Lane, ...]
-    tops: tuple[int, ...]
-    """Of the lanes, in their order."""
-    height: int
     size: Size
     ticks: tuple[Tick, ...]
     shown: int
@@ -159,15 +155,12 @@ def build(
         ),
         sketches or Sketches(),
     )
-    *tops, height = accumulate((lane.height for lane in lanes), initial=0)
     return Timeline(
         window=window,
         now=now,
         now_x=window.place(now),
         follows=view.at is None,
         lanes=lanes,
-        tops=tuple(tops),
-        height=height,
         size=size,
         ticks=ticks(window),
         shown=sum(lane.shown for lane in lanes),

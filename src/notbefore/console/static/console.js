@@ -24,6 +24,7 @@ const TICK = 250;
 const STALE = 30_000; // ms: words like "in 5m" may be this old on a page where nothing happens
 const CLOCK_CHECK = 800; // ms: what the clock does is to be seen within a second
 const LONGEST_PAUSE = 5_000;
+const LEAST_MOVE = 0.05; // percent of the timeline's width, about half a pixel
 const DRIFT = 0.025; // of the timeline's span, before it is drawn anew
 
 // --- the server's clock --------------------------------------------------------------------------
@@ -88,9 +89,13 @@ function moveNowLine(at) {
     return;
   }
   const span = Number(timeline.dataset.span) * 1_000;
-  const x = `${((at - Number(timeline.dataset.start) * 1_000) / span) * 100}%`;
+  const x = ((at - Number(timeline.dataset.start) * 1_000) / span) * 100;
   for (const id of ["now-line", "now-flag"]) {
-    document.getElementById(id)?.setAttribute("x", x);
+    const mark = document.getElementById(id);
+    // Whatever moves has the browser paint all bars again: not for less than can be seen.
+    if (mark !== null && Math.abs(x - Number.parseFloat(mark.getAttribute("x"))) >= LEAST_MOVE) {
+      mark.setAttribute("x", `${x}%`);
+    }
   }
   const isFollowed = "follows" in timeline.dataset;
   if (isFollowed && Math.abs(at - drawn) > DRIFT * span && performance.now() - refreshed > 1_000) {
