@@ -1,0 +1,69 @@
+"""Pages as somebody opens them: in a browser, and what the server alone takes for each."""
+
+import contextlib
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from typing import Final
+
+from playwright.sync_api import Browser
+
+from benchmarks.console.busy_fleet import BusyFleet
+from benchmarks.console.processor import Meter
+from benchmarks.console.windows import Window
+from benchmarks.exchange import LOOPBACK, BrokenExchangeError
+from benchmarks.figures import Line, Spread, at_most, measured
+from benchmarks.product import Product
+
+A_PAGE: Final = at_most(1_000)
+"""ms, from the beginning of the navigation to the end of its load event"""
+_ZOOMS: Final = ("15m", "1h", "6h", "1d", "7d", "30d")
+
+
+def paths(fleet: BusyFleet) -> tuple[str, ...]:
+    scope = fleet.scopes[0]
+    return (
+        "/",
+        *(f"/?zoom={zoom}" for zoom in _ZOOMS),
+        f"/?scope={scope.id}",
+        "/fleet",
+        "/fleet?page=4",
+        "/fleet?find=shop-14",
+        f"/scopes/{scope.id}",
+        f"/vms/{scope.vms[0]}",
+        f"/events/{fleet.an_event}",
+        "/do/schedule",
+        "/do/maintain-set",
+        "/do/maintain-host",
+        "/do/scale",
+        "/sets",
+        "/history",
+    )
+
+
+def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int) -> Iterator[Line]:
+    window = Window(browser, f"http://127.0.0.1:{server.control}")
+    # Its first page fetches styles and script too, and starts a process of the browser.
+    window.load("/do")
+    for path in paths(fleet):
+        loads = Spread.of(window.load(path) for _ in range(rounds))
+        # Otherwise its script would ask for more while the server is looked at.
+        window.load("/v1/clock")
+        rendered = Spread.of(render(server, path) for _ in range(rounds))
+        name = path.replace(fleet.an_event, "…")
+        note = f"{name}: the server's own part of it is {rendered.median:.1f} ms of its processor"
+        yield measured("load", name, loads, unit="ms", goal=A_PAGE, note=note)
+    window.close()
+
+
+def render(server: Product, path: str) -> float:
+    """Milliseconds of the server's processor for one page that nobody looks at."""
+    connection = HTTPConnection(LOOPBACK, server.control, timeout=60)
+    with contextlib.closing(connection):
+        meter = Meter(server.pids)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        page = answer.read()
+        spent = meter.milliseconds()
+    if answer.status != 200 or not page.rstrip().endswith(b"</html>"):
+        raise BrokenExchangeError(f"{path}: {answer.status}, and no whole page")
+    return spent
