@@ -80,6 +80,7 @@ def a_scope(
     *vms: Vm,
     active: bool = True,
     last_read_at: datetime | None = None,
+    last_read_by: str | None = None,
     maintenance: Maintenance | None = None,
     open_events: int = 0,
 ) -> Scope:
@@ -90,6 +91,7 @@ def a_scope(
         incarnation=4,
         vms=vms,
         last_read_at=last_read_at,
+        last_read_by=last_read_by,
         maintenance=maintenance,
         open_events=open_events,
     )

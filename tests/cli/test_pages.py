@@ -122,7 +122,7 @@ def test_an_explanation_tells_all_there_is_to_know() -> None:
 def test_the_fleet_is_grouped_by_scope() -> None:
     fleet = Fleet(
         (
-            a_scope("vm/web", a_vm("web"), last_read_at=NOON - 5 * MINUTE),
+            a_scope("vm/web", a_vm("web"), last_read_at=NOON - 5 * MINUTE, last_read_by="web"),
             a_scope(
                 "avset/db",
                 a_vm("db-0"),
@@ -134,7 +134,7 @@ def test_the_fleet_is_grouped_by_scope() -> None:
     )
 
     assert printed(pages.fleet_page(fleet, now=NOON)) == [
-        "vm/web  virtual machine, active, read 5m ago, incarnation 4",
+        "vm/web  virtual machine, active, read 5m ago by web, incarnation 4",
         "VM  Address   Host    UD FD Zone State   Priority",
         "web 127.8.0.1 host-01 0  0       running Regular",
         "",

@@ -151,7 +151,8 @@ def fleet_page(fleet: Fleet, *, now: datetime) -> Iterator[RenderableType]:
 def _scope_heading(scope: Scope, now: datetime) -> Text:
     if scope.active:
         seen = "" if scope.last_read_at is None else f", read {ago(scope.last_read_at, now)}"
-        notice = (f"active{seen}", "green")
+        by = "" if scope.last_read_by is None else f" by {plain(scope.last_read_by)}"
+        notice = (f"active{seen}{by}", "green")
     else:
         notice = ("inactive: nobody reads its document", "dim")
     parts = [f"incarnation {scope.incarnation}"]

@@ -97,6 +97,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: int
     vms: tuple[Vm, ...]
     last_read_at: datetime | None = None
+    last_read_by: str | None = None
     maintenance: Maintenance | None = None
     open_events: int = 0
 
