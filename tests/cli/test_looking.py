@@ -115,7 +115,7 @@ def test_the_fleet_is_shown_by_scope(served: Served) -> None:
     result = served.run("fleet", "show")
 
     assert result.stdout.startswith(
-        "vm/web  virtual machine, active, read 0s ago, incarnation 2, 1 open event\n"
+        "vm/web  virtual machine, active, read 0s ago by web, incarnation 2, 1 open event\n"
         "VM  Address  Host  UD FD Zone State   Priority\n"
         "web 10.0.0.1 rack1 0  0       running Regular\n"
     )
