@@ -137,17 +137,21 @@ class Answers:
         caller = self._identity.caller(peer, ask.vm)
         if caller is None or not isinstance(ask.want, ReadEvents) or ask.want.wait is None:
             raise AssertionError("only polls that wait are held")
-        return Wait(caller.scope_id, now + ask.want.wait.seconds)
+        return Wait(caller.scope_id, int(now + ask.want.wait.seconds))
 
     def after_wait(self, ask: Ask, peer: Peer) -> Response:
         """The document as it is now, changed or not: the wait is over."""
-        caller = self._identity.caller(peer, ask.vm)
+        if ask.vm is None and peer.generation == self._directory.generation:
+            caller = peer.caller
+        else:
+            caller = self._identity.caller(peer, ask.vm)
         if caller is None or not isinstance(ask.want, ReadEvents):
             return errors.refused(self._identity.refusal(peer, ask.vm))
         page = self._board.page(caller.scope_id)
         if page is None:
             return _UNAVAILABLE
-        self._note(page, caller)
+        if page.last_read is not self._date_line.text:
+            self._note(page, caller)
         self._counts.documents += 1
         # A wait always ends in a document, so that whoever waited knows where things stand.
         return page.rendered(ask.want.version).document

@@ -27,7 +27,7 @@ from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import DateLine, Persistence, Rendered, Response
-from notbefore.metadata.waiting import Waiting
+from notbefore.metadata.waiting import Wait, Waiting
 from notbefore.metadata.witness import Witness
 from notbefore.service.board import Board
 from notbefore.service.ports import Directory
@@ -84,7 +84,6 @@ class Stream:
         "_around",
         "_conversation",
         "_fd",
-        "_is_closing",
         "_is_holding_back",
         "_is_paused",
         "_is_registered",
@@ -93,7 +92,9 @@ class Stream:
         "_unsent",
         "deadline",
         "held",
+        "is_closing",
         "peer",
+        "wait",
     )
 
     def __init__(self, around: Surroundings, fd: int, peer: Peer) -> None:
@@ -110,10 +111,11 @@ class Stream:
         """Whether the event loop tells of what arrives."""
         self._is_paused = False
         """Whether nothing more is to be read for now; one chunk may come all the same."""
-        self._is_closing = False
+        self.is_closing = False
         self.peer = peer
         self.held: Ask | None = None
         """The poll that waits for a change, while one does."""
+        self.wait: Wait | None = None
         self.deadline = 0.0
         """By `monotonic`. The sweep asks for it, so no connection needs a timer."""
 
@@ -241,7 +243,7 @@ class Stream:
     def release(self) -> None:
         """Answer the poll that was kept, with the document as it is now."""
         ask, self.held = self.held, None
-        if ask is None or self._is_closing:
+        if ask is None or self.is_closing:
             return
         self.deadline = self._around.monotonic() + self._around.idle_timeout
         self.answer(self._around.answers.after_wait(ask, self.peer), ask.persistence)
@@ -271,10 +273,6 @@ class Stream:
     def is_blocked(self) -> bool:
         """Whether the other end does not read what it is sent."""
         return bool(self._unsent)
-
-    @property
-    def is_closing(self) -> bool:
-        return self._is_closing
 
     def begin(self) -> None:
         """Answer the first request, which is there already as a rule, and wait for more."""
@@ -334,7 +332,7 @@ class Stream:
         if self._unsent:
             return
         self._around.loop.remove_writer(self._fd)
-        if self._is_closing:
+        if self.is_closing:
             self.abort()
             return
         self._register()
@@ -358,14 +356,14 @@ class Stream:
 
     def close(self) -> None:
         """Close as soon as all that was written is sent."""
-        self._is_closing = True
+        self.is_closing = True
         if not self._unsent:
             self.abort()
 
     def abort(self) -> None:
         if self._fd < 0:
             return
-        self._is_closing = True
+        self.is_closing = True
         if self._unsent:
             self._unsent = b""
             self._around.loop.remove_writer(self._fd)

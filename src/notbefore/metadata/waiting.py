@@ -6,8 +6,9 @@ is up: no task, no future and no timer of its own, so ten thousand of them cost 
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from notbefore.core.ids import ScopeId
@@ -16,43 +17,48 @@ _AT_ONCE: Final = 256
 """Connections answered in one turn of the event loop, so that ordinary polls get theirs between."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    scope_id: ScopeId
+    second: int
+    """In which its time is up, by the listener's `monotonic`."""
+
+
 class Waiter(Hashable, Protocol):
+    wait: Wait | None
+    """None while it does not wait. Only `Waiting` sets it."""
+
     def release(self) -> None: ...
 
 
 W = TypeVar("W", bound=Waiter)
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    scope_id: ScopeId
-    until: float
-    """By the listener's `monotonic`."""
-
-
 class Waiting(Generic[W]):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waits: dict[W, Wait] = {}
+        self._number = 0
         self._by_scope: dict[ScopeId, dict[W, Wait]] = {}
         self._by_second: dict[int, dict[W, Wait]] = {}
-        self._released: deque[tuple[W, Wait]] = deque()
+        self._released: deque[Iterator[tuple[W, Wait]]] = deque()
         """Waits that are over. Whoever has left since, or waits anew, is passed over."""
 
     def __len__(self) -> int:
-        return len(self._waits)
+        return self._number
 
     def add(self, waiter: W, wait: Wait) -> None:
-        self._waits[waiter] = wait
+        self._number += 1
+        waiter.wait = wait
         self._by_scope.setdefault(wait.scope_id, {})[waiter] = wait
-        self._by_second.setdefault(int(wait.until), {})[waiter] = wait
+        self._by_second.setdefault(wait.second, {})[waiter] = wait
 
     def leave(self, waiter: W) -> None:
-        wait = self._waits.pop(waiter, None)
+        wait, waiter.wait = waiter.wait, None
         if wait is None:
             return
+        self._number -= 1
         _discard(self._by_scope, wait.scope_id, waiter)
-        _discard(self._by_second, int(wait.until), waiter)
+        _discard(self._by_second, wait.second, waiter)
 
     def changed(self, scope_id: ScopeId) -> None:
         """The scope's document has changed: everybody who waits for that is answered."""
@@ -63,19 +69,24 @@ class Waiting(Generic[W]):
         for second in [second for second in self._by_second if second < int(now)]:
             self._release(self._by_second.pop(second))
 
-    def _release(self, waits: Mapping[W, Wait]) -> None:
-        is_idle = not self._released
-        # Taken over whole: looking at each of ten thousand here would keep all polls waiting.
-        self._released.extend(waits.items())
-        if is_idle and self._released:
+    def _release(self, waits: dict[W, Wait]) -> None:
+        if not waits:
+            return
+        if not self._released:
             self._loop.call_soon(self._answer_some)
+        # Taken over whole: looking at each of ten thousand here would keep all polls waiting.
+        self._released.append(iter(waits.items()))
 
     def _answer_some(self) -> None:
-        for _ in range(min(_AT_ONCE, len(self._released))):
-            waiter, wait = self._released.popleft()
-            if self._waits.get(waiter) is wait:
-                self.leave(waiter)
-                waiter.release()
+        left = _AT_ONCE
+        while left and self._released:
+            for waiter, wait in islice(self._released[0], left):
+                left -= 1
+                if waiter.wait is wait:
+                    self.leave(waiter)
+                    waiter.release()
+            if left:
+                self._released.popleft()
         if self._released:
             self._loop.call_soon(self._answer_some)
 
