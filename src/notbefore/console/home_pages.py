@@ -15,7 +15,8 @@ from notbefore.service.ports import Census, EventFilter, EventRecord, Snapshot
 OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
 OVER: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELED})
 _LISTED: Final = 50
-_DRAWN: Final = 600
+_DRAWN: Final = 1_000
+_DRAWN_OVER: Final = 500
 _REMEMBERED: Final = timedelta(hours=24)
 _REMINDED_OF: Final = 10
 
@@ -45,6 +46,7 @@ async def show_home(desk: Desk, request: Request) -> Response:
         now=seen.now,
         events=sorted(seen.open, key=_by_urgency)[:_LISTED],
         open_count=sum(seen.census.events.values()) if view.scope is None else len(seen.open),
+        drawn=len(seen.open),
         over=_lately(seen),
         first_vm=seen.first_vm,
     )
@@ -56,7 +58,7 @@ def _look(snapshot: Snapshot, scope_id: ScopeId | None) -> _Seen:
     return _Seen(
         census=snapshot.census(),
         open=opened,
-        over=snapshot.events(EventFilter(statuses=OVER, scope_id=scope_id, limit=_DRAWN)),
+        over=snapshot.events(EventFilter(statuses=OVER, scope_id=scope_id, limit=_DRAWN_OVER)),
         now=snapshot.now,
         first_vm=None if opened else _first_vm(snapshot),
     )

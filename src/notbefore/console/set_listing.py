@@ -11,7 +11,7 @@ from notbefore.service.inventory import ScaleSetView
 from notbefore.service.ports import Snapshot
 from notbefore.service.resource_ids import ResourceId
 
-SETS_PER_PAGE: Final = 50
+SETS_PER_PAGE: Final = 25
 """A list is live: with many sets, each change of one would have the whole fleet looked through."""
 
 
