@@ -16,6 +16,7 @@ import click
 
 from benchmarks import exchange, machine, page, product, usage, volley
 from benchmarks.bench import Bench, NotOfferedError
+from benchmarks.console import rendering
 from benchmarks.figures import Line, Spread, at_least, measured, ratios
 from benchmarks.machine import Cores
 from benchmarks.polling import Subject, alternate, cost
@@ -129,6 +130,7 @@ _ROWS: Final[dict[str, Callable[[Bench], Iterator[Line]]]] = {
     "P1, P2": _polls,
     "P3": partial(_first, waiting.measure),
     "P8": partial(_first, due.measure),
+    "console": rendering.measure,
 }
 
 

@@ -11,12 +11,11 @@ from playwright.sync_api import Browser
 from benchmarks import usage
 from benchmarks.console.busy_fleet import BusyFleet, Scope
 from benchmarks.console.processor import Meter
+from benchmarks.console.rendering import A_CHANGE
 from benchmarks.console.windows import Window
 from benchmarks.figures import Line, Spread, at_most, measured
 from benchmarks.product import Product
 
-A_CHANGE: Final = at_most(100)
-"""ms of the server's processor, the change itself and all that a window asks for after it"""
 SEEN: Final = at_most(1_000)
 """ms, from before the change is asked for until the window shows it"""
 SEVERAL: Final = 5

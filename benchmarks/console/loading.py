@@ -1,16 +1,13 @@
 """Pages as somebody opens them: in a browser, and what the server alone takes for each."""
 
-import contextlib
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from typing import Final
 
 from playwright.sync_api import Browser
 
 from benchmarks.console.busy_fleet import BusyFleet
-from benchmarks.console.processor import Meter
+from benchmarks.console.rendering import render
 from benchmarks.console.windows import Window
-from benchmarks.exchange import LOOPBACK, BrokenExchangeError
 from benchmarks.figures import Line, Spread, at_most, measured
 from benchmarks.product import Product
 
@@ -53,17 +50,3 @@ def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int)
         note = f"{name}: the server's own part of it is {rendered.median:.1f} ms of its processor"
         yield measured("load", name, loads, unit="ms", goal=A_PAGE, note=note)
     window.close()
-
-
-def render(server: Product, path: str) -> float:
-    """Milliseconds of the server's processor for one page that nobody looks at."""
-    connection = HTTPConnection(LOOPBACK, server.control, timeout=60)
-    with contextlib.closing(connection):
-        meter = Meter(server.pids)
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        page = answer.read()
-        spent = meter.milliseconds()
-    if answer.status != 200 or not page.rstrip().endswith(b"</html>"):
-        raise BrokenExchangeError(f"{path}: {answer.status}, and no whole page")
-    return spent
