@@ -64,6 +64,26 @@ async def test_a_form_goes_when_there_is_nothing_left_to_cancel(
     await expect(ann.page.locator("#reason")).to_have_count(0)
 
 
+async def test_a_page_stays_live_after_what_was_refused_on_it(
+    server: Server, window: OpenWindow
+) -> None:
+    [mine, other] = _maintained(server)
+    ann = await window(f"/events/{mine}")
+    # Without the script the page is not brought up to date, and a form can come too late.
+    await ann.page.evaluate("document.querySelectorAll('[data-live]').forEach((e) => (e.id = ''))")
+    for event_id in (mine, other):
+        server.call("POST", f"/v1/events/{event_id}/approve")
+    # A refused form is answered with 400, which browsers write down as an error.
+    ann.expected.append("400 (Bad Request)")
+
+    await ann.page.get_by_role("button", name="Cancel the event").click()
+    await expect(ann.page.get_by_role("alert")).to_contain_text("can't be canceled any more")
+    await ann.is_live()
+    server.call("POST", "/v1/clock/step", {"by": "30m"})
+
+    await expect(ann.page.locator("#event")).to_contain_text("it is over")
+
+
 CHANGES = {
     "something before it goes": (
         "<p>one</p> <div>two</div> <form><input></form>",

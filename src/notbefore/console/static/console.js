@@ -6,6 +6,7 @@
 // Marks that it knows:
 //   [data-live][id]   brought up to date from the page's own address after every change
 //   [data-kept]       inside of those, left as it is
+//   [data-address]    of the page, where that is not the one in the bar
 //   [data-about]      a scope: the page shows nothing that changes but what changes in it
 //   a[data-swap]      followed without a reload
 //   #clock-now        data-now, data-speed: the server's clock, which goes on between changes
@@ -158,12 +159,17 @@ function showsEvents() {
   return document.querySelector("[data-live][id]:not(#clock)") !== null;
 }
 
+// Where the page is to be had again: a form that was refused is answered at an address of its own.
+function ownAddress() {
+  return document.querySelector("[data-address]")?.dataset.address ?? location.href;
+}
+
 async function refresh() {
   planned = null;
   isFetching = true;
   const asked = performance.now();
   try {
-    const address = location.href;
+    const address = ownAddress();
     const response = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store" });
     // An address that only takes forms has no page of its own: what is there stays.
     if (response.status === 404) {
@@ -174,7 +180,7 @@ async function refresh() {
       const text = await response.text();
       took = performance.now() - asked;
       const page = new DOMParser().parseFromString(text, "text/html");
-      if (address === location.href) {
+      if (address === ownAddress()) {
         show(page);
       }
     }
