@@ -85,6 +85,33 @@ async def test_a_wait_that_is_over_is_answered_with_the_unchanged_document(
     assert (answer.status, answer.body) == (200, b'{"DocumentIncarnation":1,"Events":[]}')
 
 
+async def test_waits_known_by_sight_and_with_more_behind_them_are_over_in_time_too(
+    service: FakeService, site: Site, client: Client
+) -> None:
+    await client.send(get(waiting("0s", last=1)) + get(waiting("5m", last=1)))
+    await turns()
+    site.server.sweep()
+    await client.receive()
+    known = await site.connect()
+    await known.send(get(waiting("5m", last=1)))
+    behind = await site.connect()
+    await behind.send(get(waiting("5m", last=1)))
+    await turns()
+    await behind.send(get())
+    await turns()
+    service.stopwatch.seconds += 299
+    site.server.sweep()
+    await turns()
+    still_waiting = len(site.server.surroundings.waiting)
+    service.stopwatch.seconds += 2
+    site.server.sweep()
+
+    answers = [await each.receive() for each in (client, known, behind, behind)]
+
+    assert still_waiting == 3
+    assert [answer.status for answer in answers] == [200] * 4
+
+
 async def test_a_wait_is_capped(service: FakeService, site: Site, client: Client) -> None:
     await client.send(get(waiting("7d", last=1)))
     await turns()

@@ -137,7 +137,7 @@ class Answers:
         caller = self._identity.caller(peer, ask.vm)
         if caller is None or not isinstance(ask.want, ReadEvents) or ask.want.wait is None:
             raise AssertionError("only polls that wait are held")
-        return Wait(caller.scope_id, int(now + ask.want.wait.seconds))
+        return Wait(caller.scope_id, now + ask.want.wait.seconds)
 
     def after_wait(self, ask: Ask, peer: Peer) -> Response:
         """The document as it is now, changed or not: the wait is over."""

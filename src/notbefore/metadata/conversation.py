@@ -206,7 +206,9 @@ class Conversation:
         if self._is_deaf or stream.is_blocked:
             return
         options = self._around.options
-        if not is_free:
+        if stream.held is not None:
+            self._timed = None
+        elif not is_free:
             stream.deadline, self._timed = inf, None
         elif self._parser.phase is Phase.BOUNDARY:
             self._set_deadline(options.idle_timeout.total_seconds())

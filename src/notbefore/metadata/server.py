@@ -130,7 +130,6 @@ class MetadataServer:
         for stream in self._roster:
             if stream.deadline <= now:
                 stream.expire()
-        self._around.waiting.sweep(now)
         if self._rate_limit is not None:
             self._rate_limit.prune(now)
 

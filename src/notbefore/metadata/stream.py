@@ -238,6 +238,7 @@ class Stream:
         self.held = ask
         self._last = None
         wait = self._around.answers.wait_of(ask, self.peer, self._around.monotonic())
+        self.deadline = wait.until
         self._around.waiting.add(self, wait)
 
     def release(self) -> None:
@@ -381,8 +382,8 @@ class Stream:
     def expire(self) -> None:
         """The deadline has passed."""
         if self.held is not None:
-            return
-        if self._conversation is None or self._unsent:
+            self._around.waiting.expire(self)
+        elif self._conversation is None or self._unsent:
             self.abort()
         else:
             self._conversation.expire()

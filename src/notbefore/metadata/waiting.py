@@ -1,7 +1,8 @@
 """Polls that wait for a change, as GCE's metadata server lets them: ours, not Azure's.
 
-A waiting poll is its connection in two groups, one by scope and one by the second at which its time
-is up: no task, no future and no timer of its own, so ten thousand of them cost next to nothing.
+A waiting poll is its connection in a group, that of its scope; when its time is up is its deadline,
+which the sweep looks at as at any other. It has no task, no future and no timer of its own, so ten
+thousand of them cost next to nothing.
 """
 
 import asyncio
@@ -20,8 +21,8 @@ _AT_ONCE: Final = 256
 @dataclass(frozen=True, slots=True)
 class Wait:
     scope_id: ScopeId
-    second: int
-    """In which its time is up, by the listener's `monotonic`."""
+    until: float
+    """By the listener's `monotonic`."""
 
 
 class Waiter(Hashable, Protocol):
@@ -39,7 +40,6 @@ class Waiting(Generic[W]):
         self._loop = loop
         self._number = 0
         self._by_scope: dict[ScopeId, dict[W, Wait]] = {}
-        self._by_second: dict[int, dict[W, Wait]] = {}
         self._released: deque[Iterator[tuple[W, Wait]]] = deque()
         """Waits that are over. Whoever has left since, or waits anew, is passed over."""
 
@@ -50,24 +50,28 @@ class Waiting(Generic[W]):
         self._number += 1
         waiter.wait = wait
         self._by_scope.setdefault(wait.scope_id, {})[waiter] = wait
-        self._by_second.setdefault(wait.second, {})[waiter] = wait
 
     def leave(self, waiter: W) -> None:
         wait, waiter.wait = waiter.wait, None
         if wait is None:
             return
         self._number -= 1
-        _discard(self._by_scope, wait.scope_id, waiter)
-        _discard(self._by_second, wait.second, waiter)
+        # The group is gone where it was released, and a new one may have begun since.
+        group = self._by_scope.get(wait.scope_id)
+        if group is None:
+            return
+        group.pop(waiter, None)
+        if not group:
+            del self._by_scope[wait.scope_id]
 
     def changed(self, scope_id: ScopeId) -> None:
         """The scope's document has changed: everybody who waits for that is answered."""
         self._release(self._by_scope.pop(scope_id, {}))
 
-    def sweep(self, now: float) -> None:
-        """Answer those whose time is up."""
-        for second in [second for second in self._by_second if second < int(now)]:
-            self._release(self._by_second.pop(second))
+    def expire(self, waiter: W) -> None:
+        """Its time is up: it is answered as if something had changed."""
+        if waiter.wait is not None:
+            self._release({waiter: waiter.wait})
 
     def _release(self, waits: dict[W, Wait]) -> None:
         if not waits:
@@ -89,16 +93,3 @@ class Waiting(Generic[W]):
                 self._released.popleft()
         if self._released:
             self._loop.call_soon(self._answer_some)
-
-
-K = TypeVar("K")
-
-
-def _discard(groups: dict[K, dict[W, Wait]], key: K, waiter: W) -> None:
-    # The group is gone where it was released, and a new one may have begun since.
-    group = groups.get(key)
-    if group is None:
-        return
-    group.pop(waiter, None)
-    if not group:
-        del groups[key]
