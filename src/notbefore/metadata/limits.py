@@ -61,7 +61,8 @@ class Roster(Generic[T]):
         self._emptied: asyncio.Future[None] | None = None
 
     def __iter__(self) -> Iterator[T]:
-        return iter(tuple(self._keys))
+        """For whoever ends none of them meanwhile."""
+        return iter(self._keys)
 
     def __len__(self) -> int:
         return len(self._keys)

@@ -127,9 +127,8 @@ class MetadataServer:
         if self._around is None:
             return
         now = self._around.monotonic()
-        for stream in self._roster:
-            if stream.deadline <= now:
-                stream.expire()
+        for stream in [stream for stream in self._roster if stream.deadline <= now]:
+            stream.expire()
         if self._rate_limit is not None:
             self._rate_limit.prune(now)
 
@@ -141,12 +140,12 @@ class MetadataServer:
         self._listener.close()
         for timer in self._timers.values():
             timer.cancel()
-        for stream in self._roster:
+        for stream in tuple(self._roster):
             stream.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._options.stop_grace.total_seconds()):
                 await self._roster.emptied()
-        for stream in self._roster:
+        for stream in tuple(self._roster):
             stream.abort()
         self._around = None
         _log.info("metadata listener closed")

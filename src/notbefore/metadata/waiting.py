@@ -53,16 +53,9 @@ class Waiting(Generic[W]):
 
     def leave(self, waiter: W) -> None:
         wait, waiter.wait = waiter.wait, None
-        if wait is None:
-            return
-        self._number -= 1
-        # The group is gone where it was released, and a new one may have begun since.
-        group = self._by_scope.get(wait.scope_id)
-        if group is None:
-            return
-        group.pop(waiter, None)
-        if not group:
-            del self._by_scope[wait.scope_id]
+        if wait is not None:
+            self._number -= 1
+            self._take_from_group(waiter, wait)
 
     def changed(self, scope_id: ScopeId) -> None:
         """The scope's document has changed: everybody who waits for that is answered."""
@@ -71,7 +64,17 @@ class Waiting(Generic[W]):
     def expire(self, waiter: W) -> None:
         """Its time is up: it is answered as if something had changed."""
         if waiter.wait is not None:
+            self._take_from_group(waiter, waiter.wait)
             self._release({waiter: waiter.wait})
+
+    def _take_from_group(self, waiter: W, wait: Wait) -> None:
+        # The group is gone where it was released, and a new one may have begun since.
+        group = self._by_scope.get(wait.scope_id)
+        if group is None:
+            return
+        group.pop(waiter, None)
+        if not group:
+            del self._by_scope[wait.scope_id]
 
     def _release(self, waits: dict[W, Wait]) -> None:
         if not waits:
@@ -87,7 +90,8 @@ class Waiting(Generic[W]):
             for waiter, wait in islice(self._released[0], left):
                 left -= 1
                 if waiter.wait is wait:
-                    self.leave(waiter)
+                    waiter.wait = None
+                    self._number -= 1
                     waiter.release()
             if left:
                 self._released.popleft()
