@@ -151,7 +151,7 @@ class Application(Engine):
     def _take_up(self, snapshot: Snapshot) -> datetime | None:
         for page in snapshot.pages():
             self.board.show(page)
-        self.directory.move(snapshot.places())
+        self.directory.settle(snapshot.scope_places())
         return super()._take_up(snapshot)
 
 

@@ -272,7 +272,7 @@ def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
 
 async def _apply_fleet(engine: Engine, settings: Settings) -> None:
     if settings.fleet is not None:
-        plan = load_fleet(settings.fleet)
+        plan = load_fleet(settings.fleet, is_known=await engine.fleet.applied_once())
     elif settings.mode is Mode.EMULATOR:
         plan = demo_fleet()
     else:

@@ -41,6 +41,26 @@ def problems(text: str) -> list[str]:
     return list(refused.value.problems)
 
 
+def test_a_plan_that_is_known_is_not_looked_through_again() -> None:
+    """A million VMs take seconds, at every start."""
+    text = """
+        [[vms]]
+        name = "web"
+        [[vms]]
+        name = "web"
+    """
+
+    plan = parse_fleet(text, source="fleet.toml", is_known=lambda _: True)
+
+    assert [vm.name for vm in plan.vms] == ["web", "web"]
+    assert len(problems(text)) == 1
+
+
+def test_what_cannot_be_read_is_no_plan_to_be_known() -> None:
+    with pytest.raises(FleetFileError):
+        parse_fleet("[[vms]]\nname = 1", source="fleet.toml", is_known=lambda _: True)
+
+
 # --- what a file says ----------------------------------------------------------------------------
 
 

@@ -39,7 +39,7 @@ from notbefore.feed.messages import (
     encode,
 )
 from notbefore.service.faults import Fault, FaultKind, FaultMethod
-from notbefore.service.ports import About, Caller, PageContent, Place, Saved
+from notbefore.service.ports import About, Caller, PageContent, Place, Saved, ScopePlaces
 from notbefore.service.readiness import Report, Standing
 from tests.builders import MINUTE, NOON, A, a_binding, a_resource, a_scope, an_event
 from tests.storage.strategies import scopes
@@ -56,7 +56,7 @@ FROM_WRITER = [
     Hello(1, "1.2.3", None, 0),
     ClockSet(NOON, 60.0),
     Pages([PAGE]),
-    Places([PLACE]),
+    Places([ScopePlaces(PLACE.scope_id, [PLACE.name], [PLACE.address])]),
     SnapshotEnd(),
     Committed(8, [PAGE], [PLACE], [ResourceName("vm2")]),
     Committed(9),

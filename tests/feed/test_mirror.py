@@ -19,7 +19,7 @@ from notbefore.feed.messages import (
 from notbefore.feed.mirror import Mirror
 from notbefore.service.board import Board
 from notbefore.service.directory import MemoryDirectory
-from notbefore.service.ports import PageContent, Place
+from notbefore.service.ports import PageContent, Place, ScopePlaces
 from tests.builders import NOON
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")
@@ -43,7 +43,7 @@ class Poller:
         self, *pages: PageContent, places: Iterable[Place] = (), sequence: int = 0
     ) -> None:
         self.mirror.begin(hello(sequence))
-        self.hears(Pages(list(pages)), Places(list(places)), SnapshotEnd())
+        self.hears(Pages(list(pages)), Places([beside(place) for place in places]), SnapshotEnd())
 
     def incarnation(self, scope_id: ScopeId = SCOPE1) -> int | None:
         page = self.board.page(scope_id)
@@ -52,6 +52,10 @@ class Poller:
 
 def hello(sequence: int = 0, *, protocol: int = PROTOCOL) -> Hello:
     return Hello(protocol, "1.0", None, sequence)
+
+
+def beside(place: Place) -> ScopePlaces:
+    return ScopePlaces(place.scope_id, [place.name], [place.address])
 
 
 def a_page(revision: int, *, scope_id: ScopeId = SCOPE1) -> PageContent:
@@ -81,7 +85,7 @@ async def test_a_snapshot_is_shown(poller: Poller) -> None:
 async def test_a_snapshot_is_not_whole_before_its_end(poller: Poller) -> None:
     """I24."""
     poller.mirror.begin(hello())
-    poller.hears(Pages([a_page(1)]), Places([Place(VM1, SCOPE1, "10.0.0.1")]))
+    poller.hears(Pages([a_page(1)]), Places([beside(Place(VM1, SCOPE1, "10.0.0.1"))]))
 
     assert not poller.mirror.is_whole
     assert poller.directory.by_name(VM1) is None
@@ -124,7 +128,7 @@ async def test_a_place_that_was_taken_during_the_snapshot_is_the_last_one_taken(
     """F18: the old VM's address is the new VM's alone."""
     poller.mirror.begin(hello())
     poller.hears(
-        Places([Place(VM2, SCOPE2, "10.0.0.1")]),
+        Places([beside(Place(VM2, SCOPE2, "10.0.0.1"))]),
         Committed(1, bound=[Place(VM1, SCOPE1, "10.0.0.1")]),
         Committed(2, unbound=[VM1]),
         Committed(3, bound=[Place(VM2, SCOPE2, "10.0.0.1")]),
@@ -143,7 +147,7 @@ async def test_a_second_snapshot_takes_the_place_of_the_first_at_once(poller: Po
     poller.mirror.lose()
 
     poller.mirror.begin(hello(9))
-    poller.hears(Pages([a_page(2)]), Places([Place(VM2, SCOPE1, "10.0.0.2")]))
+    poller.hears(Pages([a_page(2)]), Places([beside(Place(VM2, SCOPE1, "10.0.0.2"))]))
     assert poller.directory.by_name(VM1) is not None
     assert poller.directory.by_name(VM2) is None
     poller.hears(SnapshotEnd())

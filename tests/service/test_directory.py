@@ -1,10 +1,13 @@
 import gc
 import tracemalloc
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.service.board import Board
 from notbefore.service.directory import MemoryDirectory
-from notbefore.service.ports import Caller, Commit, Place, Saved
+from notbefore.service.ports import Caller, Commit, Place, Saved, ScopePlaces
 from tests.builders import a_binding, a_scope
 
 VMS = 50_000
@@ -66,6 +69,33 @@ def test_a_vm_that_loses_its_address_is_not_known_by_it_any_more() -> None:
 
     assert directory.by_address("10.0.0.1") is None
     assert directory.by_name("vm1") == VM1
+
+
+places = st.builds(
+    Place,
+    name=st.sampled_from(["vm1", "VM1", "vm2", "vm3"]).map(ResourceName),
+    scope_id=st.sampled_from(["scope1", "scope2"]).map(ScopeId),
+    address=st.sampled_from(["", "10.0.0.1", "10.0.0.2", "10.0.0.3"]),
+)
+
+
+@given(st.lists(places, max_size=8), st.lists(places, max_size=8))
+def test_very_many_places_are_known_as_if_each_had_come_alone(
+    before: list[Place], coming: list[Place]
+) -> None:
+    """I9, F18: also those that come again, and those that others had."""
+    alone, together = MemoryDirectory(), MemoryDirectory()
+    for directory in (alone, together):
+        directory.move(before)
+
+    alone.move(coming)
+    together.settle(ScopePlaces(scope_id, [name], [ip]) for name, scope_id, ip in coming)
+
+    for address in ("", "10.0.0.1", "10.0.0.2", "10.0.0.3"):
+        assert together.by_address(address) == alone.by_address(address)
+    for name in ("vm1", "vm2", "vm3"):
+        assert together.by_name(name) == alone.by_name(name)
+    assert together.generation == alone.generation
 
 
 def test_a_removed_vm_is_forgotten() -> None:

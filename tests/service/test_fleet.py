@@ -273,6 +273,18 @@ async def test_a_plan_that_was_broken_off_is_brought_to_its_end_by_applying_it_a
     assert again is None
 
 
+async def test_the_plan_that_was_applied_once_is_told_from_all_others(applying: Applying) -> None:
+    plan, other = FleetPlan(vms=FILLING), FleetPlan(vms=FILLING[1:])
+    before = await applying.fleet.applied_once()
+    await applying.fleet.apply_once(plan, by=ADA)
+
+    is_known = await applying.fleet.applied_once()
+
+    assert not before(plan)
+    assert is_known(plan)
+    assert not is_known(other)
+
+
 async def test_a_vm_left_without_an_address_by_what_was_broken_off_gets_one(
     applying: Applying,
 ) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TypeVar
@@ -145,8 +144,8 @@ async def test_events_of_others_and_events_that_never_were_are_unknown(site: Sit
 async def test_a_vm_or_scope_that_is_gone_says_nothing(site: Site) -> None:
     event = await site.schedule("vm1")
     known = await site.caller("vm1")
-    gone = replace(known, name=ResourceName("gone"))
-    lost = replace(known, scope_id=ScopeId("nowhere"))
+    gone = known._replace(name=ResourceName("gone"))
+    lost = known._replace(scope_id=ScopeId("nowhere"))
 
     with pytest.raises(UnknownResourceError):
         await site.readiness.report(event, Standing.READY, caller=gone)

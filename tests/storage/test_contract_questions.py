@@ -11,6 +11,7 @@ from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, S
 from notbefore.core.model import Actor, EventStatus, EventType
 from notbefore.core.transitions import Activated, Approved, Canceled, ResourceAdded
 from notbefore.service.ports import (
+    Binding,
     EventFilter,
     HistoryFilter,
     PageContent,
@@ -36,6 +37,10 @@ from tests.storage.keeping import keep, kept, load, save
 SCOPE1 = ScopeId("scope1")
 SCOPE2 = ScopeId("scope2")
 D = event_id(0xD)
+
+
+async def bind(store: Store, binding: Binding) -> None:
+    await store.transact(lambda tx: tx.bind(binding))
 
 
 async def keep_three_events(store: Store) -> None:
@@ -327,6 +332,26 @@ async def test_a_place_says_who_calls_from_where(store: Store) -> None:
     places = await store.read(lambda s: list(s.places()))
 
     assert sorted(places) == [("vm1", "scope1", "10.0.0.1"), ("vm2", "scope1", "")]
+
+
+async def test_places_of_a_scope_are_told_together(store: Store) -> None:
+    """I9"""
+    odd = '\N{SNOWMAN}, "1"'
+    scopes = {"scope1": ["vm1", "vm2", odd], "scope2": ["vm4"]}
+    for id, names in scopes.items():
+        await keep(store, a_scope(id=id, resources=map(a_resource, names)))
+        for name in names:
+            address = "" if name == "vm2" else f"of {name}"
+            await bind(store, a_binding(name, scope_id=id, address=address))
+
+    told = await store.read(lambda s: list(s.scope_places()))
+
+    assert {
+        part.scope_id: sorted(zip(part.names, part.addresses, strict=True)) for part in told
+    } == {
+        "scope1": sorted([("vm1", "of vm1"), ("vm2", ""), (odd, f"of {odd}")]),
+        "scope2": [("vm4", "of vm4")],
+    }
 
 
 async def test_going_through_a_fleet_can_be_broken_off(store: Store) -> None:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from notbefore.control.fleet_wire import parse
+from notbefore.control.fleet_wire import IsKnown, parse
 from notbefore.service.fleet_faults import InvalidFleetError
 from notbefore.service.fleet_kinds import FleetPlan
 from notbefore.toml_lines import key_lines, line_of, load_toml, show_path
@@ -23,8 +23,8 @@ class FleetFileError(Exception):
         super().__init__("\n".join(self.problems))
 
 
-def load_fleet(path: Path) -> FleetPlan:
-    """Raises FleetFileError."""
+def load_fleet(path: Path, *, is_known: IsKnown = lambda _: False) -> FleetPlan:
+    """`is_known` is as for `parse`. Raises FleetFileError."""
     try:
         # Editors on Windows put a mark before the text, which is no part of it.
         text = path.read_text(encoding="utf-8-sig")
@@ -32,7 +32,7 @@ def load_fleet(path: Path) -> FleetPlan:
         raise FleetFileError([f"{path}: {error.strerror}"]) from error
     except UnicodeDecodeError as error:
         raise FleetFileError([f"{path}: not in UTF-8, which TOML always is"]) from error
-    return parse_fleet(text, source=str(path))
+    return parse_fleet(text, source=str(path), is_known=is_known)
 
 
 def demo_fleet() -> FleetPlan:
@@ -41,7 +41,7 @@ def demo_fleet() -> FleetPlan:
     return parse_fleet(text, source="demo.toml")
 
 
-def parse_fleet(text: str, *, source: str) -> FleetPlan:
+def parse_fleet(text: str, *, source: str, is_known: IsKnown = lambda _: False) -> FleetPlan:
     """`source` is what errors call the file. Raises FleetFileError."""
     try:
         raw = load_toml(text)
@@ -50,7 +50,7 @@ def parse_fleet(text: str, *, source: str) -> FleetPlan:
         where = f"{source}:{placed['line']}: {placed['what']}" if placed else f"{source}: {error}"
         raise FleetFileError([where]) from error
     try:
-        return parse(raw)
+        return parse(raw, is_known=is_known)
     except InvalidFleetError as error:
         lines = key_lines(text)
         placed_faults = sorted(

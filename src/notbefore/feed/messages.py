@@ -17,10 +17,10 @@ import msgspec
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.feed.frames import FeedBrokenError
 from notbefore.service.faults import Fault, FaultMethod
-from notbefore.service.ports import About, Caller, PageContent, Place
+from notbefore.service.ports import About, Caller, PageContent, Place, ScopePlaces
 from notbefore.service.readiness import Report, Standing
 
-PROTOCOL: Final = 4
+PROTOCOL: Final = 5
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -62,7 +62,7 @@ class Pages(Message, frozen=True):
 class Places(Message, frozen=True):
     """Part of a snapshot."""
 
-    places: list[Place]
+    places: list[ScopePlaces]
 
 
 class SnapshotEnd(Message, frozen=True):

@@ -75,7 +75,7 @@ class Mirror(Generic[Rendered]):
                 self._expect_snapshot()
                 self._show(message.pages)
             case Places():
-                self._expect_snapshot().move(message.places)
+                self._expect_snapshot().settle(message.places)
             case Committed():
                 self._follow(message)
             case SnapshotEnd():

@@ -11,7 +11,7 @@ from notbefore.feed.frames import FeedBrokenError, frame, in_parts
 from notbefore.feed.link import Link
 from notbefore.feed.messages import ClockSet, Committed, FaultsSet, encode
 from notbefore.service.faults import Fault, FaultSource
-from notbefore.service.ports import Commit, PageContent, Place
+from notbefore.service.ports import Commit, PageContent, Place, ScopePlaces
 
 _log = logging.getLogger(__name__)
 
@@ -132,6 +132,10 @@ def page_parts(pages: Iterator[PageContent]) -> Iterator[list[PageContent]]:
 
 def place_parts(places: Iterator[Place]) -> Iterator[list[Place]]:
     return in_parts(places, weight=lambda _: 1, most=PART)
+
+
+def scope_parts(scopes: Iterator[ScopePlaces]) -> Iterator[list[ScopePlaces]]:
+    return in_parts(scopes, weight=lambda scope: len(scope.names), most=PART)
 
 
 def _weight(page: PageContent) -> int:

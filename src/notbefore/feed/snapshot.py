@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from notbefore.feed.frames import frame
 from notbefore.feed.link import Link
 from notbefore.feed.messages import Pages, Places, encode
-from notbefore.feed.sending import page_parts, place_parts
+from notbefore.feed.sending import page_parts, scope_parts
 from notbefore.service.ports import Snapshot
 
 _PATIENCE: Final = timedelta(seconds=10)
@@ -41,7 +41,7 @@ class _Spool:
     def fill(self, snapshot: Snapshot) -> None:
         for pages in page_parts(snapshot.pages()):
             self._put(Pages(pages))
-        for places in place_parts(snapshot.places()):
+        for places in scope_parts(snapshot.scope_places()):
             self._put(Places(places))
 
     def _put(self, message: Pages | Places) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 
 from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.service.ports import Binding, Caller, Commit, Place
+from notbefore.service.ports import Binding, Caller, Commit, Place, ScopePlaces
 
 
 class MemoryDirectory:
@@ -43,6 +43,26 @@ class MemoryDirectory:
             self._put(place)
         self.generation += 1
 
+    def settle(self, parts: Iterable[ScopePlaces]) -> None:
+        """Know VMs by these places from now on: as `move`, in half the time, for very many."""
+        for scope_id, names, addresses in parts:
+            shared = ScopeId(sys.intern(scope_id))
+            for name, address in zip(names, addresses, strict=True):
+                folded = _folded(name)
+                if not address or folded in self._addresses:
+                    self._put(Place(name, shared, address))
+                    continue
+                # Nearly always all of this is new, and then there is nothing else to do.
+                self._addresses[folded] = address
+                caller = Caller(name, shared)
+                former = self._by_address.setdefault(address, caller)
+                if former is not caller:
+                    self._lose_address(former)
+                    self._by_address[address] = caller
+                if self._unreachable:
+                    self._unreachable.pop(folded, None)
+        self.generation += 1
+
     def take_over(self, other: "MemoryDirectory") -> None:
         """Know at once what the other knows, and nothing else; the other is not to be used more."""
         self._by_address = other._by_address  # noqa: SLF001  # one of the same class
@@ -55,7 +75,7 @@ class MemoryDirectory:
         folded = _folded(name)
         self._forget(folded)
         # Each VM of a scope comes with a copy of its id. One will do for all of them.
-        caller = Caller(name=name, scope_id=ScopeId(sys.intern(scope_id)))
+        caller = Caller(name, ScopeId(sys.intern(scope_id)))
         if not address:
             self._unreachable[folded] = caller
             return

@@ -86,8 +86,12 @@ class Fleet:
 
         A restart with the same fleet file must not bring back VMs that were terminated since.
         """
-        digest = hashlib.sha256(repr(plan).encode()).hexdigest()
-        return await self._to_the_end(_Order(plan=plan, by=by, digest=digest))
+        return await self._to_the_end(_Order(plan=plan, by=by, digest=_digest(plan)))
+
+    async def applied_once(self) -> Callable[[FleetPlan], bool]:
+        """Tells the plan that `apply_once` applied last, which has no faults, from all others."""
+        last = await self._decider.ask(lambda snapshot: snapshot.note(_APPLIED))
+        return lambda plan: _digest(plan) == last
 
     async def show(self) -> list[ScopeView]:
         views = await self._decider.ask(
@@ -180,6 +184,10 @@ class _Order:
     progress: Progress = unheard
     digest: str | None = None
     """Of a plan that is to be applied once; None where that makes no difference."""
+
+
+def _digest(plan: FleetPlan) -> str:
+    return hashlib.sha256(repr(plan).encode()).hexdigest()
 
 
 def _view(snapshot: Snapshot, scope_id: ScopeId) -> ScopeView:

@@ -83,6 +83,15 @@ class Place(NamedTuple):
         return cls(binding.name, binding.scope_id, binding.address)
 
 
+class ScopePlaces(NamedTuple):
+    """Places of VMs of one scope. There may be a million: nothing is said twice."""
+
+    scope_id: ScopeId
+    names: list[ResourceName]
+    addresses: list[str]
+    """In the order of the names."""
+
+
 class About(NamedTuple):
     """All there is to know of one VM."""
 
@@ -90,8 +99,7 @@ class About(NamedTuple):
     resource: Resource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(NamedTuple):
     """The VM behind a request."""
 
     name: ResourceName
@@ -287,6 +295,9 @@ class Snapshot(Protocol):
     def bindings(self) -> Iterator[Binding]: ...
     def places(self) -> Iterator[Place]:
         """Those of `bindings`, in any order, without what is to be said of each VM."""
+
+    def scope_places(self) -> Iterator[ScopePlaces]:
+        """The same, those of a scope together where they lie together."""
 
     def event(self, event_id: EventId) -> EventRecord | None: ...
     def events(self, wanted: EventFilter) -> list[EventRecord]:

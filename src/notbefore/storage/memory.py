@@ -34,6 +34,7 @@ from notbefore.service.ports import (
     PageContent,
     Place,
     Saved,
+    ScopePlaces,
     Snapshot,
     Transaction,
 )
@@ -134,6 +135,14 @@ class MemorySnapshot:
         names = [name for saved in self.scopes() for name in saved.scope.resources]
         found = map(self.binding, names)
         return iter([binding for binding in found if binding is not None])
+
+    def scope_places(self) -> Iterator[ScopePlaces]:
+        by_scope: dict[ScopeId, ScopePlaces] = {}
+        for name, scope_id, address in self.places():
+            found = by_scope.setdefault(scope_id, ScopePlaces(scope_id, [], []))
+            found.names.append(name)
+            found.addresses.append(address)
+        return iter(by_scope.values())
 
     def places(self) -> Iterator[Place]:
         return map(Place.of, self.bindings())

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Final, overload
+from typing import Any, Final, overload
 
 import msgspec
 
@@ -275,6 +275,10 @@ def to_event(row: sqlite3.Row) -> Event:
         started_at=None if started_at is None else to_instant(started_at),
         start_cause=None if start_cause is None else StartCause(start_cause),
     )
+
+
+to_list: Final = msgspec.json.Decoder(list[Any]).decode
+"""Strings, of a list as SQLite gathers them."""
 
 
 def to_names(text: str) -> tuple[ResourceName, ...]:

@@ -21,6 +21,7 @@ from notbefore.service.ports import (
     PageContent,
     Place,
     Saved,
+    ScopePlaces,
 )
 from notbefore.storage import declared, rows, streams
 from notbefore.storage.alike import each_once
@@ -64,7 +65,10 @@ class SqliteSnapshot:
         return streams.bindings(self._all)
 
     def places(self) -> Iterator[Place]:
-        return streams.places(self._connection)
+        return streams.places(self._all)
+
+    def scope_places(self) -> Iterator[ScopePlaces]:
+        return streams.scope_places(self._all)
 
     def event(self, event_id: EventId) -> EventRecord | None:
         row = self._one("SELECT * FROM events WHERE id = ?", event_id)

@@ -6,9 +6,11 @@ whoever stops halfway leaves no question open.
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import Final
 
-from notbefore.service.ports import Binding, PageContent, Place, Saved
+from notbefore.core.ids import ScopeId
+from notbefore.service.ports import Binding, PageContent, Place, Saved, ScopePlaces
 from notbefore.storage import rows
 
 _SCOPES: Final = 200
@@ -52,18 +54,23 @@ def bindings(ask: Ask) -> Iterator[Binding]:
         yield from map(rows.to_binding, found)
 
 
-def places(connection: sqlite3.Connection) -> Iterator[Place]:
-    # In the order in which they lie in the file: a large one is read through once.
+def places(ask: Ask) -> Iterator[Place]:
+    for scope_id, names, addresses in scope_places(ask):
+        yield from map(Place, names, repeat(scope_id), addresses)
+
+
+def scope_places(ask: Ask) -> Iterator[ScopePlaces]:
+    # In the order in which they lie in the file: a large one is read through once. There may be a
+    # million VMs, and SQLite puts a hundred into one row in half the time that it takes to give
+    # each to Python.
     question = """
-        SELECT name, scope_id, coalesce(address, '') FROM resources
-        WHERE rowid > ? AND rowid <= ? AND profile IS NOT NULL ORDER BY rowid
+        SELECT scope_id, json_group_array(name), json_group_array(coalesce(address, ''))
+        FROM resources WHERE rowid > ? AND rowid <= ? AND profile IS NOT NULL GROUP BY scope_id
     """
-    [end] = connection.execute("SELECT coalesce(max(rowid), 0) FROM resources").fetchone()
+    [[end]] = ask("SELECT coalesce(max(rowid), 0) FROM resources")
     for last in range(0, end, _PLACES):
-        cursor = connection.cursor()
-        # There may be a million of these: rows that can be asked by name take twice the time.
-        cursor.row_factory = None
-        yield from map(Place._make, cursor.execute(question, (last, last + _PLACES)).fetchall())
+        for scope_id, names, addresses in ask(question, last, last + _PLACES):
+            yield ScopePlaces(ScopeId(scope_id), rows.to_list(names), rows.to_list(addresses))
 
 
 def _batches(ask: Ask) -> Iterator[list[sqlite3.Row]]:
