@@ -26,6 +26,8 @@ from notbefore.service.resource_ids import InvalidResourceIdError, ResourceId, s
 TICKED: Final = 200
 """VMs up to which a form lists them to be ticked; beyond, their names are typed."""
 _MOST_SUGGESTED: Final = 2000
+_SETS_LISTED: Final = 100
+"""Each is loaded with its VMs, to tell how many it has."""
 _ALONE: Final = "vm/"
 """What ids of scopes of a single VM begin with."""
 _WORK_TYPES: Final = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
@@ -138,7 +140,7 @@ async def _choices_of_sets(desk: Desk, form: Form) -> Choices:
     services = desk.services
 
     def question(snapshot: Snapshot) -> Choices:
-        page = listed(snapshot, services.subscription_id, services.deeds, limit=TICKED)
+        page = listed(snapshot, services.subscription_id, services.deeds, limit=_SETS_LISTED)
         chosen = form.text("set")
         is_there = any(same(each.id.path, chosen) for each in page.sets)
         more = None if is_there or not page.has_more else _named(snapshot, chosen)

@@ -4,7 +4,7 @@ VMs, scopes and open events are the truth. What is shown of a set follows from i
 can't disagree, and a fleet that came from a file is there without having been declared here.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -172,8 +172,11 @@ def placement_groups(snapshot: Snapshot, name: str) -> list[ScopeId]:
 
 
 def scale_set(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView | None:
+    return _scale_set(snapshot, id_, _scopes_of_set(snapshot, id_.name))
+
+
+def _scale_set(snapshot: Snapshot, id_: ResourceId, scopes: Sequence[Scope]) -> ScaleSetView | None:
     declaration = snapshot.declaration(id_.path)
-    scopes = [snapshot.load(each) for each in placement_groups(snapshot, id_.name)]
     machines = tuple(
         each
         for scope in scopes
@@ -299,7 +302,7 @@ def _is_in(profile: Profile, subscription: str, group: str | None) -> bool:
     )
 
 
-def _set_id(machine: Machine) -> ResourceId:
+def _set_id(machine: Machine | Binding) -> ResourceId:
     profile = machine.profile
     return ResourceId(
         subscription=profile.subscription_id,
@@ -311,19 +314,17 @@ def _set_id(machine: Machine) -> ResourceId:
 
 def _undeclared(snapshot: Snapshot, name: str, known: Collection[str]) -> ScaleSetView | None:
     """The set of this name that came with the fleet, unless its path is one of those known."""
-    id_ = _found_set(snapshot, name)
-    return None if id_ is None or id_.path.casefold() in known else scale_set(snapshot, id_)
+    scopes = _scopes_of_set(snapshot, name)
+    bindings = (snapshot.binding(vm) for scope in scopes for vm in scope.resources)
+    # Any of its VMs tells where it belongs.
+    first = next((binding for binding in bindings if binding is not None), None)
+    if first is None or _set_id(first).path.casefold() in known:
+        return None
+    return _scale_set(snapshot, _set_id(first), scopes)
 
 
-def _found_set(snapshot: Snapshot, name: str) -> ResourceId | None:
-    """Of a set that has VMs: any of them tells where it belongs."""
-    for scope_id in placement_groups(snapshot, name):
-        scope = snapshot.load(scope_id)
-        for resource in scope.resources:
-            binding = snapshot.binding(resource)
-            if binding is not None:
-                return _set_id(_machine(scope, binding))
-    return None
+def _scopes_of_set(snapshot: Snapshot, name: str) -> list[Scope]:
+    return [snapshot.load(each) for each in placement_groups(snapshot, name)]
 
 
 def _is_of(id_: ResourceId, subscription: str, group: str | None) -> bool:
