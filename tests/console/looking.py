@@ -16,6 +16,7 @@ from typing_extensions import override
 from notbefore.admission import Admission
 from notbefore.application import Application
 from notbefore.clock import SystemClock, VirtualClock
+from notbefore.console.services import ConsoleServices
 from notbefore.console.sessions import Sessions
 from notbefore.console_server import control_app, make_console
 from notbefore.control.access import Access, Identities
@@ -49,11 +50,13 @@ class Looking:
         self,
         application: Application,
         store: Breakable,
+        services: ConsoleServices,
         http: httpx2.AsyncClient,
         door: "Door",
     ) -> None:
         self.application = application
         self.store = store
+        self.services = services
         self.http = http
         self.door = door
 
@@ -166,6 +169,14 @@ async def looking(
         url = "http://127.0.0.1:8169"
         door = Door()
         admission = door.admission(application.decider, settings)
+        services = make_console(
+            application,
+            settings,
+            metadata_url=url,
+            sessions=admission.sessions,
+            new_event_id=new_event_id,
+            new_operation_id=new_operation_id,
+        )
         app = control_app(
             make_services(
                 application,
@@ -176,15 +187,8 @@ async def looking(
                 take_counts=dict,
                 admission=admission,
             ),
-            make_console(
-                application,
-                settings,
-                metadata_url=url,
-                sessions=admission.sessions,
-                new_event_id=new_event_id,
-                new_operation_id=new_operation_id,
-            ),
+            services,
         )
         transport = httpx2.ASGITransport(app, client=("127.0.0.1", 40_000))
         async with httpx2.AsyncClient(transport=transport, base_url=origin) as http:
-            yield Looking(application, store, http, door)
+            yield Looking(application, store, services, http, door)

@@ -1,8 +1,13 @@
 """The console beside the API: its addresses, its headers, and whom it turns away."""
 
+from dataclasses import replace
+
+import httpx2
 import pytest
 
-from tests.console.looking import Looking, looking, text_of
+from notbefore.console.app import create_console
+from notbefore.core.model import Document
+from tests.console.looking import Looking, assert_guarded, looking, text_of
 
 PAGES = [
     "/",
@@ -135,3 +140,20 @@ async def test_a_store_that_is_down_is_said_on_a_page_and_nothing_has_changed(
     assert "the disk is full; nothing has changed" in text_of(looked).lower()
     assert sent.status_code == 503
     assert await console.events() == []
+
+
+async def test_the_page_of_a_failure_has_its_headers_too(console: Looking) -> None:
+    """S13: whatever goes wrong, no page takes foreign script or is put into a frame."""
+
+    def fail(document: Document, version: str) -> bytes:
+        raise RuntimeError(f"a fault of ours: {document} {version}")
+
+    app = create_console(replace(console.services, show_document=fail))
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        answer = await http.get("/vms/web")
+
+    assert answer.status_code == 500
+    assert_guarded(answer)
+    assert "the server failed at this request" in text_of(answer.text).lower()
+    assert "a fault of ours" not in answer.text

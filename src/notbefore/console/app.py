@@ -73,11 +73,11 @@ SIGN_IN_PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
 )
 
 
-def create_console(services: ConsoleServices) -> Starlette:
+def create_console(services: ConsoleServices) -> ASGIApp:
     pages = Pages(services)
     desk = Desk(services, pages, Sketches())
     routes = [_route(method, path, needs, answer, desk) for method, path, needs, answer in PAGES]
-    middleware = [Middleware(_Headers)]
+    middleware = []
     if services.sessions is not None:
         routes += [
             _open_route(method, path, answer, desk) for method, path, answer in SIGN_IN_PAGES
@@ -89,7 +89,8 @@ def create_console(services: ConsoleServices) -> Starlette:
         exception_handlers=errors.answers(pages),
     )
     app.router.redirect_slashes = False
-    return app
+    # Around all of it: what an app answers when it fails passes none of its own middleware.
+    return _Headers(app)
 
 
 def role_needed(needs: Needs, path: Mapping[str, str]) -> Role:

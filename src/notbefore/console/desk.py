@@ -19,6 +19,7 @@ from notbefore.service.set_wishes import BadWishError
 class Desk(NamedTuple):
     services: ConsoleServices
     pages: Pages
+    sketches: Sketches
 
     async def admit(self, request: Request, needs: Role) -> None:
         """Before anything of a page is done. Raises AccessError."""
@@ -26,8 +27,6 @@ class Desk(NamedTuple):
             await self.services.sessions.require(
                 visitor(request), address=address(request), needs=needs
             )
-
-    sketches: Sketches
 
     def page(
         self,
