@@ -49,6 +49,7 @@ async def test_time_goes_to_the_next_not_before_and_to_each_change(console: Look
 async def test_nowhere_to_go_is_said(console: Looking) -> None:
     answer = await console.send("/clock/next-not-before")
 
+    assert answer.status_code == 400
     assert "no event waits for its NotBefore" in text_of(answer.text)
 
 
@@ -58,6 +59,15 @@ async def test_a_speed_that_is_none_is_refused(console: Looking, speed: str) -> 
 
     assert "The clock has not moved" in text_of(answer.text)
     assert (await console.ask("/v1/clock"))["state"] == "paused"
+
+
+@pytest.mark.parametrize("by", ["0s", "-1m", "soon", "9999999d"])
+async def test_a_step_that_is_none_is_refused(console: Looking, by: str) -> None:
+    answer = await console.send("/clock/step", by=by)
+
+    assert answer.status_code == 400
+    assert "The clock has not moved" in text_of(answer.text)
+    assert (await console.ask("/v1/clock"))["now"].endswith("12:00:00Z")
 
 
 @pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil", "", "/\n"])

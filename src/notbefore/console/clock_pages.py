@@ -1,6 +1,7 @@
 """The clock bar: an emulator's time, moved by people."""
 
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
@@ -21,7 +22,13 @@ async def move_clock(desk: Desk, request: Request) -> Response:
     try:
         await _move(desk, request.path_params["how"], form)
     except REFUSED as refusal:
-        return desk.page(request, "clock_refused.html", message=str(refusal), leads_to=_back(form))
+        return desk.page(
+            request,
+            "clock_refused.html",
+            status=HTTPStatus.BAD_REQUEST,
+            message=str(refusal),
+            leads_to=_back(form),
+        )
     return see(_back(form))
 
 
@@ -35,7 +42,8 @@ async def _move(desk: Desk, how: str, form: Form) -> None:
         case "speed":
             await time.run(form.number("speed"))
         case "step":
-            await time.step(form.span("by") or timedelta(minutes=1))
+            by = form.span("by")
+            await time.step(timedelta(minutes=1) if by is None else by)
         case "next-not-before":
             await _step_to(desk, await desk.services.decider.ask(_next_not_before))
         case "next-change":
