@@ -188,6 +188,17 @@ def test_a_few_events_of_one_scope_stay_apart() -> None:
     assert timeline.size is HIGH
 
 
+def test_bars_that_are_as_long_as_each_other_are_in_order_of_type_whatever_their_ids() -> None:
+    types = [EventType.REBOOT, EventType.FREEZE]
+    records = [a_record(1 + n, scope="vm/a", type=type_) for n, type_ in enumerate(types)]
+    records += [a_record(9 - n, scope="vm/b", type=type_) for n, type_ in enumerate(types)]
+
+    timeline = build(records, now=NOW, view=View(zoom=Zoom.QUARTER, at=NOON - 13 * MINUTE))
+
+    orders = [[placed.bar.type for placed in lane.bars] for lane in timeline.lanes]
+    assert orders == [["Freeze", "Reboot"]] * 2
+
+
 def test_only_the_scope_asked_for_is_drawn() -> None:
     records = [a_record(1, scope="vm/a"), a_record(2, scope="vm/b")]
 

@@ -157,8 +157,9 @@ def packed(bars: Iterable[Bar], *, has_words: bool = True) -> tuple[Row, ...]:
     """As few rows as will do without bars, or their words, lying upon each other."""
     rows: list[list[Bar]] = []
     ends: list[float] = []
-    reaches = [(one.reach(has_words=has_words), one.events, one) for one in bars]
-    for (begins, ends_at), _, one in sorted(reaches, key=itemgetter(0, 1)):
+    # By type before id: scopes to which the same happens look the same.
+    reaches = [(one.reach(has_words=has_words), one.type, one.events, one) for one in bars]
+    for (begins, ends_at), _, _, one in sorted(reaches, key=itemgetter(0, 1, 2)):
         free = next((number for number, end in enumerate(ends) if end <= begins), None)
         if free is None:
             rows.append([one])

@@ -249,7 +249,10 @@ function pointAt(bar) {
   const beside = Math.max(0, box.left - around.left);
   const room = around.width - details.offsetWidth;
   details.style.left = `${Math.max(0, Math.min(beside, room))}px`;
-  details.style.top = `${box.bottom - around.top + 8}px`;
+  // Above the bar where there is no room in the window below it.
+  const isLow = box.bottom + 8 + details.offsetHeight > window.innerHeight;
+  const y = isLow ? box.top - 8 - details.offsetHeight : box.bottom + 8;
+  details.style.top = `${y - around.top}px`;
 }
 
 function barOf(event) {
