@@ -130,6 +130,13 @@ async def test_a_form_may_come_filled_in(console: Looking) -> None:
     assert re.search(r'value="web" checked', page)
 
 
+async def test_no_name_that_an_address_gives_is_lost(console: Looking) -> None:
+    page = await console.see("/do/restart?vm=WEB&vm=nobody&vms=db-0")
+
+    assert 'value="web" checked' in page
+    assert ">db-0 nobody</textarea>" in page
+
+
 async def test_a_form_that_is_no_form_is_refused(console: Looking) -> None:
     answer = await console.http.post("/do/restart", content=b"\xff\xfe")
     large = await console.http.post("/do/restart", content=b"vm=" + b"x" * 300_000)

@@ -92,6 +92,8 @@ async def _show(
     outlook: Outlook | None = None,
 ) -> Response:
     deed = _deed(request)
+    choices = await _choices(desk, deed, form)
+    ticked, typed = _chosen_vms(form, choices)
     return desk.page(
         request,
         "deed.html",
@@ -100,8 +102,18 @@ async def _show(
         form=form,
         errors=errors or {},
         outlook=outlook,
-        choices=await _choices(desk, deed, form),
+        choices=choices,
+        ticked=ticked,
+        typed=typed,
     )
+
+
+def _chosen_vms(form: Form, choices: Choices) -> tuple[frozenset[str], str]:
+    """Which VMs of the list to tick; the others, in words, so that no choice is lost unseen."""
+    given = {name.casefold(): name for name in form.texts("vm")}
+    listed = (name for view in choices.scopes for name in view.scope.resources)
+    ticked = frozenset(name for name in listed if given.pop(name.casefold(), None) is not None)
+    return ticked, " ".join(filter(None, [form.text("vms"), *given.values()]))
 
 
 def _deed(request: Request) -> DeedForm:
