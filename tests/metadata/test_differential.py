@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notbefore.metadata.options import Options
-from notbefore.metadata.peers import Peer
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.server import MetadataServer
 from notbefore.metadata.stream import Stream
@@ -136,7 +135,7 @@ class Line:
         self._ours, theirs = socket.socketpair()
         self._ours.setblocking(False)
         theirs.setblocking(False)
-        self._stream = Stream(server.surroundings, theirs.detach(), Peer("127.0.0.1"))
+        self._stream = Stream(server.surroundings, theirs.detach(), "127.0.0.1")
         self._stream.begin()
         self.answers = bytearray()
         self.is_closed = False

@@ -107,7 +107,7 @@ class Conversation:
 
     def _answer_at_once(self, ask: Ask) -> Response | None:
         try:
-            return self._around.answers.at_once(ask, self._stream.peer, self._around.monotonic())
+            return self._around.answers.at_once(ask, self._stream, self._around.monotonic())
         except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
             _log.exception("a request failed")
             return errors.refused(errors.FAILED, is_head=ask.is_head)
@@ -119,7 +119,7 @@ class Conversation:
 
     async def _answer_later(self, ask: Ask) -> None:
         try:
-            response = await self._around.answers.later(ask, self._stream.peer)
+            response = await self._around.answers.later(ask, self._stream)
         except Exception:  # noqa: BLE001  # as above
             _log.exception("a request failed")
             response = errors.refused(errors.FAILED)
@@ -133,7 +133,7 @@ class Conversation:
         self._wait_for_more()
 
     async def _answer_faultily(self, ask: Ask) -> None:
-        around, peer = self._around, self._stream.peer
+        around, peer = self._around, self._stream
         response: Response | Reset
         try:
             response = await around.faulting.answer(ask, peer, around.monotonic)
@@ -163,7 +163,7 @@ class Conversation:
 
     def _witness(self, ask: Ask, status: int | None) -> None:
         if self._around.witness is not None:
-            caller = self._around.identity.caller(self._stream.peer, ask.vm)
+            caller = self._around.identity.caller(self._stream, ask.vm)
             self._around.witness(caller, ask, status)
 
     def _answer(self, response: Response, ask: Ask) -> None:
@@ -235,8 +235,8 @@ class Conversation:
         """The connection is gone. An approval under way is carried through: it may be durable."""
         self._is_deaf = True
         self._asks.clear()
-        if self._stream.peer.delay is not None:
-            self._stream.peer.delay.cancel()
+        if self._stream.delay is not None:
+            self._stream.delay.cancel()
 
     def expire(self) -> None:
         """The deadline has passed."""
@@ -250,7 +250,7 @@ class Conversation:
     def stop(self) -> None:
         """Close as soon as the answer under way is given."""
         self._is_stopping = True
-        if self._task is None or self._stream.peer.delay is not None:
+        if self._task is None or self._stream.delay is not None:
             self._is_deaf = True
             self._stream.close()
 

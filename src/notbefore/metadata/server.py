@@ -16,7 +16,7 @@ from notbefore.metadata.counts import Counts
 from notbefore.metadata.faulting import Faulting
 from notbefore.metadata.limits import RateLimit, Roster
 from notbefore.metadata.options import Options
-from notbefore.metadata.peers import Identity, Peer
+from notbefore.metadata.peers import Identity
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import DateLine, Rendered
 from notbefore.metadata.stream import Stream, Surroundings
@@ -167,7 +167,7 @@ class MetadataServer:
             os.set_blocking(fd, False)
             if ":" in address:
                 address = plain_address(address)
-            Stream(self._around, fd, Peer(address)).begin()
+            Stream(self._around, fd, address).begin()
 
     def _rest_from_accepting(self) -> None:
         """There are no more sockets to be had: let some go before the next is taken."""

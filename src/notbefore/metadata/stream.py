@@ -79,7 +79,9 @@ class _Last:
     """Whether it was a document; otherwise it was 304."""
 
 
-class Stream:
+class Stream(Peer):
+    """One object for both: with ten thousand of them, fetching each from memory is what costs."""
+
     __slots__ = (
         "_around",
         "_conversation",
@@ -93,12 +95,12 @@ class Stream:
         "deadline",
         "held",
         "is_closing",
-        "peer",
         "wait",
     )
 
-    def __init__(self, around: Surroundings, fd: int, peer: Peer) -> None:
+    def __init__(self, around: Surroundings, fd: int, address: str) -> None:
         """`fd` is of a connected socket that does not block. Nobody else may close it."""
+        super().__init__(address)
         self._around = around
         self._fd = fd
         self._conversation: Conversation | None = None
@@ -112,7 +114,6 @@ class Stream:
         self._is_paused = False
         """Whether nothing more is to be read for now; one chunk may come all the same."""
         self.is_closing = False
-        self.peer = peer
         self.held: Ask | None = None
         """The poll that waits for a change, while one does."""
         self.wait: Wait | None = None
@@ -173,7 +174,7 @@ class Stream:
         now = around.monotonic()
         self.deadline = now + around.idle_timeout
         try:
-            response = around.answers.at_once(ask, self.peer, now)
+            response = around.answers.at_once(ask, self, now)
         except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
             _log.exception("a request failed")
             response = errors.refused(errors.FAILED)
@@ -195,7 +196,7 @@ class Stream:
         self._last = None
         if not response.is_document or ask.persistence is not Persistence.KEPT:
             return
-        caller = around.identity.caller(self.peer, ask.vm)
+        caller = around.identity.caller(self, ask.vm)
         if caller is not None:
             self._last = _Last(
                 chunk=chunk,
@@ -237,7 +238,7 @@ class Stream:
         """Keep a poll until its document changes or its time is up."""
         self.held = ask
         self._last = None
-        wait = self._around.answers.wait_of(ask, self.peer, self._around.monotonic())
+        wait = self._around.answers.wait_of(ask, self, self._around.monotonic())
         self.deadline = wait.until
         self._around.waiting.add(self, wait)
 
@@ -247,7 +248,7 @@ class Stream:
         if ask is None or self.is_closing:
             return
         self.deadline = self._around.monotonic() + self._around.idle_timeout
-        self.answer(self._around.answers.after_wait(ask, self.peer), ask.persistence)
+        self.answer(self._around.answers.after_wait(ask, self), ask.persistence)
         if self._conversation is not None:
             self._conversation.go_on()
 
@@ -278,7 +279,7 @@ class Stream:
     def begin(self) -> None:
         """Answer the first request, which is there already as a rule, and wait for more."""
         around = self._around
-        key = around.identity.key(self.peer)
+        key = around.identity.key(self)
         refusal = around.roster.refusal(key)
         if refusal is not None:
             # Ending with a request unread would throw away what is held back.
