@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import anyio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
-LONGEST_WAIT: Final = 10_000
+LONGEST_WAIT: Final = 60_000
 """Milliseconds, on a machine that is busy with other tests. What is live comes far sooner."""
 
 _GRAVE: Final = frozenset({"serious", "critical"})
