@@ -20,7 +20,7 @@ DOCUMENT = "/metadata/scheduledevents?api-version=2020-07-01"
 
 def ask(endpoint: str, path: str = DOCUMENT, body: str | None = None, **headers: str) -> int:
     where = urlsplit(endpoint)
-    connection = HTTPConnection(where.hostname or "", where.port, timeout=5)
+    connection = HTTPConnection(where.hostname or "", where.port, timeout=30)
     try:
         method = "GET" if body is None else "POST"
         connection.request(method, where.path + path, body, headers or {"Metadata": "true"})
@@ -242,6 +242,6 @@ def test_a_poll_that_waits_does_not_keep_the_end_waiting() -> None:
         waiting = threading.Thread(target=ask, args=(vm.endpoint, path))
         waiting.start()
         vm.wait_polled()
-    waiting.join(timeout=5)
+    waiting.join(timeout=30)
 
     assert not waiting.is_alive()

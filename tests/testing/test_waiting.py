@@ -36,7 +36,7 @@ def test_the_end_of_an_event_ends_the_wait_for_it(scheduled_events: ScheduledEve
 
     over.start()
     scheduled_events.advance("1h")
-    over.join(timeout=5)
+    over.join(timeout=30)
 
     assert not over.is_alive()
     assert event.status == "Completed"
