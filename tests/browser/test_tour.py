@@ -88,6 +88,19 @@ async def test_a_window_hears_again_of_changes_after_the_server_was_gone(
     bob.expected.append("ERR_INTERNET_DISCONNECTED")
 
 
+async def test_a_page_that_somebody_comes_back_to_hears_of_changes_once(window: OpenWindow) -> None:
+    bob = await window("/")
+    await bob.is_live()
+
+    async with bob.page.expect_event("requestfailed") as given_up:
+        await bob.page.evaluate(
+            "window.dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"
+        )
+
+    assert (await given_up.value).url == f"{bob.origin}/v1/changes"
+    await bob.is_live()
+
+
 async def test_a_scale_set_with_a_ten_minute_delay_gives_its_instances_ten_minutes(
     server: Server, window: OpenWindow
 ) -> None:
@@ -139,6 +152,20 @@ async def test_the_clock_is_stepped_in_one_window_and_moves_in_the_other(
 
     await ann.page.get_by_role("button", name="To the next NotBefore").click()
     await expect(ann.page.locator("#timeline .bar.status-Started")).to_have_count(1)
+
+
+async def test_the_clock_stays_live_where_it_was_not_moved(
+    server: Server, window: OpenWindow
+) -> None:
+    ann = await window("/fleet")
+    # What is refused is answered with 400, which browsers write down as an error.
+    ann.expected.append("400 (Bad Request)")
+    await ann.page.get_by_role("button", name="To the next NotBefore").click()
+    await expect(ann.page.get_by_role("alert")).to_contain_text("no event waits")
+
+    server.call("POST", "/v1/clock/speed", {"speed": 60})
+
+    await expect(ann.page.locator("#clock")).to_contain_text("60× real")
 
 
 async def test_the_now_line_moves_by_the_servers_clock(server: Server, window: OpenWindow) -> None:

@@ -19,8 +19,8 @@ import { become } from "./become.js";
 
 const SETTLE = 80; // ms: changes that come together are fetched together
 const BREATH = 250; // ms between two fetches, however many changes there are
-const REST = 4; // times as long as the last fetch took: many windows can't wear a server out
-const LONGEST_REST = 5_000;
+const REST = 2; // times as long as the last fetch took: many windows can't wear a server out
+const LONGEST_REST = 1_000; // ms: what happens is to be seen within a second, or little more
 const TICK = 250;
 const STALE = 30_000; // ms: words like "in 5m" may be this old on a page where nothing happens
 const CLOCK_CHECK = 800; // ms: what the clock does is to be seen within a second
@@ -294,6 +294,8 @@ function listenToLinks() {
 let watching = null;
 
 async function watch() {
+  // Coming back to a page is told in two ways, and one stream is enough.
+  stopWatching();
   const ours = new AbortController();
   watching = ours;
   let pause = 500;
@@ -401,7 +403,8 @@ function tellState(state) {
   const again = document.getElementById("sign-in-again");
   if (again !== null) {
     again.hidden = state !== "signed-out";
-    again.href = `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
+    const { pathname, search } = new URL(ownAddress(), location.href);
+    again.href = `/sign-in?next=${encodeURIComponent(pathname + search)}`;
   }
 }
 
@@ -410,8 +413,9 @@ function tellState(state) {
 // Browsers keep few connections to one server: a page that nobody sees gives its own back.
 function listenToVisibility() {
   document.addEventListener("visibilitychange", () => {
-    stopWatching();
-    if (!document.hidden) {
+    if (document.hidden) {
+      stopWatching();
+    } else {
       watch();
     }
   });
