@@ -16,6 +16,8 @@ from benchmarks.figures import Line, Verdict
 from benchmarks.programs import MissingProgramError
 from benchmarks.started import StartError
 
+_PAGE: Final = records.ROOT / "docs" / "console.md"
+_COMMAND: Final = ".venv/bin/python -m benchmarks.console"
 _MOST_ROUNDS: Final = 8
 """as many scopes as the first page of the list has, shared among all that changes one"""
 
@@ -26,13 +28,15 @@ _MOST_ROUNDS: Final = 8
 )
 @click.option("--only", type=click.Choice(["load", "live"]), help="One half of it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print them as docs/console.md does.")
+@click.option("--keep", is_flag=True, help="Write them into docs/console.md too.")
 @click.option("--strict", is_flag=True, help="Fail if a goal is missed.")
-def main(rounds: int, only: str | None, *, as_json: bool, as_markdown: bool, strict: bool) -> None:
+def main(rounds: int, only: str | None, *, as_json: bool, keep: bool, strict: bool) -> None:
     """Measure the console in Chromium: 10,000 VMs in 200 scopes, 500 open events.
 
     The server's own part is processor time, so that it means something on a busy machine too.
     """
+    if keep and only is not None:
+        raise click.ClickException("only a whole run is kept: leave --only out")
     if not usage.is_readable():
         raise click.ClickException("processor time is read from /proc, which is Linux's")
     talk = Console(stderr=True)
@@ -43,11 +47,15 @@ def main(rounds: int, only: str | None, *, as_json: bool, as_markdown: bool, str
         raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(records.as_json(lines, conditions))
-    elif as_markdown:
-        click.echo(page.section(lines, conditions, "python -m benchmarks.console"))
     else:
         Console().print(page.table(lines))
-        click.echo(page.notes(lines))
+        for line in lines:
+            if line.note:
+                click.echo(f"{line.row} {line.what}: {line.note}")
+    if keep:
+        body = page.section(lines, conditions, _COMMAND)
+        _PAGE.write_text(page.refresh(_PAGE.read_text(), body))
+        talk.print(f"wrote {_PAGE.relative_to(records.ROOT)}")
     raise SystemExit(int(strict and any(line.verdict is Verdict.MISSED for line in lines)))
 
 

@@ -47,6 +47,6 @@ def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int)
         window.load("/v1/clock")
         rendered = Spread.of(render(server, path) for _ in range(rounds))
         name = path.replace(fleet.an_event, "…")
-        note = f"{name}: the server's own part of it is {rendered.median:.1f} ms of its processor"
+        note = f"the server's part of it: {rendered.median:.1f} ms of its processor"
         yield measured("load", name, loads, unit="ms", goal=A_PAGE, note=note)
     window.close()

@@ -176,12 +176,16 @@ async def read_as_vm(desk: Desk, request: Request) -> Response:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ShownScope:
     view: ScopeView
-    grid: Grid | None
     switches_off_at: object
     profiles: dict[str, Profile]
     latest: dict[str, int]
     coming: dict[str, list[EventType]]
     """What open events there are, by VM."""
+
+    @property
+    def grid(self) -> Grid:
+        """Made when it is asked for: of a list of scopes only the first are drawn."""
+        return grid(self.view.scope.resources.values())
 
     def is_behind(self, name: str) -> bool:
         """Whether the VM is on an older model than its scale set."""
@@ -195,7 +199,6 @@ def _scope(desk: Desk, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
     is_on = seen.active and last is not None
     return _ShownScope(
         view=replace(view, scope=replace(seen, last_read_at=last)),
-        grid=grid(seen.resources.values()),
         switches_off_at=last + desk.services.rules.silence if is_on and last else None,
         profiles={binding.name: binding.profile for binding in view.bindings},
         latest=latest,
