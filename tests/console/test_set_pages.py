@@ -171,6 +171,43 @@ async def test_saving_tells_who_keeps_an_older_model_and_what_stays_as_it_is(
     assert "All are on the latest model" in text_of(await console.see(where))
 
 
+async def test_saving_an_old_page_takes_back_nothing_that_others_have_changed(
+    console: Looking,
+) -> None:
+    where = re.sub(r"&done=.*", "", await _create(console))
+    page = await console.see(where)
+    shown = dict(re.findall(r'name="(was_\w+)" value="([^"]*)"', page))
+    await console.send(where, capacity="5", notified="on", delay="10")
+
+    told = await console.send(
+        where, **shown, capacity="2", notified="on", delay="7", step="preview"
+    )
+    await console.send(where, **shown, capacity="2", notified="on", delay="7")
+
+    untouched = {name.removeprefix("was_"): value for name, value in shown.items()}
+    same = await console.send(where, **shown, **untouched, step="preview")
+    after = await console.see(where)
+    assert "Nothing changes" in text_of(same.text)
+    assert shown == {"was_capacity": "2", "was_notified": "on", "was_delay": "10"}
+    assert dict(re.findall(r'name="(was_\w+)" value="([^"]*)"', told.text)) == shown
+    assert "5 instances" in text_of(after)
+    assert 'max="15" value="7"' in after
+
+
+async def test_saving_another_delay_makes_no_new_instance_for_one_that_leaves(
+    console: Looking,
+) -> None:
+    where = re.sub(r"&done=.*", "", await _create(console))
+    await console.switch_on("shop_0")
+    await console.send("/do/delete", vm="shop_1", step="send")
+    page = await console.see(where)
+    shown = dict(re.findall(r'name="(was_\w+)" value="([^"]*)"', page))
+
+    await console.send(where, **shown, capacity="1", notified="on", delay="7")
+
+    assert "1 instance in" in text_of(await console.see(where))
+
+
 async def test_bringing_instances_to_the_latest_model_is_told_beforehand(console: Looking) -> None:
     where = re.sub(r"&done=.*", "", await _create(console, notified="off"))
     await console.send(where, capacity="2", notified="on", delay="7")

@@ -117,11 +117,7 @@ async def send_edit(desk: Desk, request: Request) -> Response:
         deed = await desk.services.rehearsed.upgrade_set(view.id, by=by)
         return _edit(desk, request, view, _as_it_is(desk, view), upgrade=_outlook(desk, deed))
     try:
-        wish = SetWish(
-            capacity=form.whole("capacity", least=0, most=MOST_INSTANCES),
-            is_notified=_is_notified(form),
-            terminate_notice=_delay(form),
-        )
+        wish = _edited(form)
         if form.text("step") == "preview":
             deed = await desk.services.rehearsed.change_set(view.id, wish, by=by)
             return _edit(desk, request, view, form, outlook=_outlook(desk, deed))
@@ -175,13 +171,28 @@ async def _find(desk: Desk, form: Form) -> ScaleSetView:
 
 def _as_it_is(desk: Desk, view: ScaleSetView) -> Form:
     notice = desk.services.deeds.model(view).terminate_notice
-    return Form(
-        [
-            ("capacity", str(len(view.staying))),
-            ("notified", "off" if notice is None else "on"),
-            ("delay", str((notice or DEFAULT_TERMINATE) // _MINUTE)),
-        ]
+    shown = {
+        "capacity": str(len(view.staying)),
+        "notified": "off" if notice is None else "on",
+        "delay": str((notice or DEFAULT_TERMINATE) // _MINUTE),
+    }
+    return Form([*shown.items(), *((f"was_{name}", value) for name, value in shown.items())])
+
+
+def _edited(form: Form) -> SetWish:
+    """What was changed since the form was shown: the rest may be another's work by now."""
+    capacity = form.whole("capacity", least=0, most=MOST_INSTANCES)
+    notice = _delay(form)
+    is_termination_edited = _is_edited(form, "notified") or _is_edited(form, "delay")
+    return SetWish(
+        capacity=capacity if _is_edited(form, "capacity") else None,
+        is_notified=_is_notified(form) if is_termination_edited else None,
+        terminate_notice=notice if is_termination_edited else None,
     )
+
+
+def _is_edited(form: Form, name: str) -> bool:
+    return form.text(name) != form.text(f"was_{name}")
 
 
 def _outlook(desk: Desk, deed: SetDeed) -> Outlook:
