@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from playwright.sync_api import Error as WindowError
 from rich.console import Console
 
 from benchmarks import machine, page, product, records, usage
@@ -43,7 +44,7 @@ def main(rounds: int, only: str | None, *, as_json: bool, keep: bool, strict: bo
     conditions = _conditions(rounds)
     try:
         lines = list(_measure(rounds, only, talk))
-    except (MissingProgramError, StartError, BrokenExchangeError) as error:
+    except (MissingProgramError, StartError, BrokenExchangeError, WindowError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(records.as_json(lines, conditions))

@@ -44,7 +44,7 @@ def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int)
     for path in paths(fleet):
         loads = Spread.of(window.load(path) for _ in range(rounds))
         # Otherwise its script would ask for more while the server is looked at.
-        window.load("/v1/clock")
+        window.leave()
         rendered = Spread.of(render(server, path) for _ in range(rounds))
         name = path.replace(fleet.an_event, "…")
         note = f"the server's part of it: {rendered.median:.1f} ms of its processor"
