@@ -84,3 +84,21 @@ async def test_what_people_ask_for_is_shown_as_text(console: Looking, text: str)
         answer = await console.http.get(path)
 
         assert not re.search(r"<script>|<img", answer.text)
+
+
+async def test_what_vms_read_of_an_event_is_not_more_than_they_were_told(console: Looking) -> None:
+    await console.send("/do/restart", vm="web", step="send")
+    [unannounced] = (await console.ask("/v1/events?status=all"))["events"]
+    await console.switch_on("db-0")
+    await console.send("/do/restart", vm="db-0", step="send")
+    [one] = [event for event in await console.events() if event["scope"] == "avset/db"]
+    alone = await console.see(f"/events/{one['event_id']}")
+    await console.send("/do/restart", vm="db-1", step="send")
+
+    among_others = await console.see(f"/events/{one['event_id']}")
+    silent = await console.see(f"/events/{unannounced['event_id']}")
+
+    assert "This event alone" not in alone
+    assert "This event alone" in among_others
+    assert "they are not told of what is carried out without notice" in text_of(silent)
+    assert "how its VMs know" not in silent

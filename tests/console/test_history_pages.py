@@ -20,6 +20,18 @@ async def test_history_is_filtered_by_vm_type_and_actor(console: Looking) -> Non
     assert "scheduled" not in by_vm
 
 
+async def test_a_scope_leads_to_its_own_history_which_stays_its_own(console: Looking) -> None:
+    scope = await console.see("/scopes/avset/db")
+    page = await console.see("/history?scope=avset%2Fdb")
+    searched = await console.see("/history?vm=db-0&scope=avset/db")
+
+    assert 'href="/history?scope=avset%2Fdb"' in scope
+    assert 'href="/?scope=avset%2Fdb"' in scope
+    assert "vm/web" not in page
+    assert 'name="scope" value="avset/db"' in page
+    assert searched.count("resource added") == 1
+
+
 async def test_exports_hold_the_same_rows(console: Looking) -> None:
     await console.switch_on("web")
     await console.send("/do/schedule", type="Freeze", vm="web", step="send")
