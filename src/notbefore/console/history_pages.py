@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
 from typing import Final
 
 from starlette.requests import Request
@@ -18,6 +17,7 @@ from notbefore.service.ports import HistoryFilter, HistoryRow
 
 _PER_PAGE: Final = 100
 _EXPORTED: Final = 10_000
+_FILTERS: Final = ("vm", "type", "actor", "scope")
 _COLUMNS: Final = (
     "id",
     "at",
@@ -52,11 +52,9 @@ async def show_history(desk: Desk, request: Request) -> Response:
         rows=shown,
         older=shown[-1].id if len(rows) > _PER_PAGE else None,
         types=tuple(EventType),
+        most_exported=_EXPORTED,
         filters={name: form.text(name) for name in _FILTERS if form.text(name)},
     )
-
-
-_FILTERS: Final = ("vm", "type", "actor", "scope")
 
 
 async def export_csv(desk: Desk, request: Request) -> Response:
@@ -113,5 +111,5 @@ def _harmless(value: object) -> object:
 
 
 def _file(text: str, media_type: str, name: str) -> Response:
-    headers: Mapping[str, str] = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type=media_type, headers=dict(headers))
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type=media_type, headers=headers)
