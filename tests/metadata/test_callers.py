@@ -202,34 +202,77 @@ async def test_the_rate_is_the_vms_whatever_connection_it_uses(service: FakeServ
     assert statuses == [200] * 5 + [429]
 
 
+async def test_the_rate_and_the_document_are_those_of_whoever_has_the_address_now(
+    service: FakeService,
+) -> None:
+    """I9: also on a connection that its former VM has left behind."""
+    async with service.serving(Options(rate_limit=1)) as site:
+        client = await site.connect()
+        former = [await client.get() for _ in range(2)]
+        service.add("vm9", "127.0.0.1", "scope9")
+        service.publish(an_event(), scope="scope9")
+        present = [await client.get() for _ in range(2)]
+
+    assert [answer.status for answer in former + present] == [200, 429] * 2
+    assert b'"Events":[]' in former[0].body
+    assert b'"Events":[{' in present[0].body
+
+
+async def test_one_vms_path_does_not_use_up_anothers_rate(service: FakeService) -> None:
+    service.add("vm2", "127.0.0.2", "scope2")
+    async with service.serving(Options(rate_limit=1, emulator=True)) as site:
+        client = await site.connect()
+        statuses = [
+            (await client.get(path)).status
+            for path in (EVENTS, f"/vm/vm2{EVENTS}", f"/vm/vm1{EVENTS}", f"/vm/vm2{EVENTS}")
+        ]
+
+    assert statuses == [200, 200, 429, 429]
+
+
 def test_a_steady_poller_is_never_throttled() -> None:
     limit = RateLimit(5)
 
-    waits = [limit.take(ResourceName("vm1"), 0.1 + number * 0.2) for number in range(10_000)]
+    bucket = limit.bucket(ResourceName("vm1"))
+    waits = [limit.take(bucket, 0.1 + number * 0.2) for number in range(10_000)]
 
     assert waits == [0] * 10_000
 
 
 def test_a_rate_below_one_a_second_still_lets_one_through() -> None:
     limit = RateLimit(0.5)
-    name = ResourceName("vm1")
+    bucket = limit.bucket(ResourceName("vm1"))
 
-    assert limit.take(name, 0) == 0
-    assert limit.take(name, 1) == pytest.approx(1)
-    assert limit.take(name, 2) == 0
+    assert limit.take(bucket, 0) == 0
+    assert limit.take(bucket, 1) == pytest.approx(1)
+    assert limit.take(bucket, 2) == 0
 
 
 @pytest.mark.parametrize(("now", "kept"), [(59, 5001), (100, 1)])
 def test_buckets_are_forgotten_that_have_long_been_full(now: float, kept: int) -> None:
     limit = RateLimit(5)
     for number in range(5000):
-        limit.take(ResourceName(f"vm{number}"), 0)
-    limit.take(ResourceName("late"), 50)
+        limit.take(limit.bucket(ResourceName(f"vm{number}")), 0)
+    limit.take(limit.bucket(ResourceName("late")), 50)
 
     limit.prune(now)
 
-    assert len(limit._full_at) == kept
-    assert "late" in limit._full_at
+    assert len(limit._buckets) == kept
+    assert "late" in limit._buckets
+
+
+def test_whoever_holds_on_to_a_forgotten_bucket_takes_from_the_new_one() -> None:
+    limit = RateLimit(1)
+    held = limit.bucket(ResourceName("vm1"))
+    limit.take(held, 0)
+    for number in range(5000):
+        limit.bucket(ResourceName(f"other{number}"))
+    limit.prune(100)
+    anew = limit.bucket(ResourceName("vm1"))
+
+    assert anew is not held
+    assert limit.take(anew, 200) == 0
+    assert limit.take(held, 200) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("rate", [0, -1])

@@ -94,22 +94,34 @@ class Answers:
             caller = self._identity.caller(peer, ask.vm)
         # Whatever a VM sends counts, refused requests too.
         if caller is not None and self._rate_limit is not None:
-            wait = self._rate_limit.take(caller.name, now)
+            bucket = peer.bucket if ask.vm is None else None
+            if bucket is None:
+                bucket = self._rate_limit.bucket(caller.name)
+            if ask.vm is None:
+                peer.bucket = bucket
+            wait = self._rate_limit.take(bucket, now)
             if wait:
                 return _too_many(wait, ask)
         want = ask.want
         if isinstance(want, ReadEvents):
             if caller is None:
                 return errors.refused(self._identity.refusal(peer, ask.vm))
-            return self._read(want, caller)
+            if ask.vm is not None:
+                return self._read(want, caller, self._board.page(caller.scope_id))
+            # Where to look is known as well, until the Board has changed.
+            if peer.page_generation != self._board.generation:
+                peer.page = self._board.page(caller.scope_id)
+                peer.page_generation = self._board.generation
+            return self._read(want, caller, peer.page)
         if isinstance(want, Refusal):
             return errors.refused(want, is_head=ask.is_head)
         if isinstance(want, ReadVersions):
             return _VERSIONS
         return None
 
-    def _read(self, want: ReadEvents, caller: Caller) -> Response | None:
-        page = self._board.page(caller.scope_id)
+    def _read(
+        self, want: ReadEvents, caller: Caller, page: Page[Rendered] | None
+    ) -> Response | None:
         if page is None:
             # An empty document would say that every event is over.
             return _UNAVAILABLE
@@ -197,7 +209,7 @@ class Answers:
             await self._sit_out(peer)
         # The scope may be gone, or this node may not have heard of the activation yet. Either way
         # there is nothing to show that is known to be true.
-        return self._read(want, caller) or _UNAVAILABLE
+        return self._read(want, caller, self._board.page(caller.scope_id)) or _UNAVAILABLE
 
     async def _sit_out(self, peer: Peer) -> None:
         over = peer.delay = asyncio.get_running_loop().create_future()

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from typing import Final, Generic, TypeVar
 
 from notbefore.core.ids import ResourceName
@@ -15,27 +16,47 @@ _LONG: Final = 60.0
 """Seconds."""
 
 
+class Bucket:
+    """A VM's tokens, kept as the one moment at which it will have all of them again."""
+
+    __slots__ = ("full_at", "is_forgotten", "name")
+
+    def __init__(self, name: ResourceName) -> None:
+        self.name = name
+        self.full_at = -inf
+        self.is_forgotten = False
+
+
 class RateLimit:
-    """A token bucket for each VM, kept as the one moment at which the bucket will be full again."""
+    """A token bucket for each VM, which all its connections share and may hold on to."""
 
     def __init__(self, per_second: float) -> None:
         self._cost = 1 / per_second
         # A bucket holds one second's worth, and never less than one request. Sums of floats are a
         # little off, and that must not cost anyone a request.
         self._room = max(1.0, self._cost) + 1e-9
-        self._full_at: dict[ResourceName, float] = {}
+        self._buckets: dict[ResourceName, Bucket] = {}
         self._prune_at = _FEW
 
-    def take(self, name: ResourceName, now: float) -> float:
+    def bucket(self, name: ResourceName) -> Bucket:
+        found = self._buckets.get(name)
+        if found is None:
+            found = self._buckets[name] = Bucket(name)
+        return found
+
+    def take(self, bucket: Bucket, now: float) -> float:
         """0 for a request within the rate, or the seconds until the next one would be."""
-        full_at = self._full_at.get(name, now)
+        if bucket.is_forgotten:
+            # Another connection of the VM may have been given a new one.
+            bucket = self.bucket(bucket.name)
+        full_at = bucket.full_at
         if full_at < now:  # noqa: PLR1730  # max() would cost as much as all the rest
             full_at = now
         full_at += self._cost
         wait = full_at - now - self._room
         if wait > 0:
             return wait
-        self._full_at[name] = full_at
+        bucket.full_at = full_at
         return 0
 
     def prune(self, now: float) -> None:
@@ -43,11 +64,13 @@ class RateLimit:
 
         Not those of VMs that poll: making theirs anew every second costs more than the limit does.
         """
-        if len(self._full_at) < self._prune_at:
+        if len(self._buckets) < self._prune_at:
             return
         since = now - _LONG
-        self._full_at = {name: at for name, at in self._full_at.items() if at > since}
-        self._prune_at = max(_FEW, 2 * len(self._full_at))
+        for bucket in [bucket for bucket in self._buckets.values() if bucket.full_at <= since]:
+            bucket.is_forgotten = True
+            del self._buckets[bucket.name]
+        self._prune_at = max(_FEW, 2 * len(self._buckets))
 
 
 class Roster(Generic[T]):

@@ -2,19 +2,28 @@
 
 import asyncio
 
+from notbefore.metadata.limits import Bucket
 from notbefore.metadata.options import Options
 from notbefore.metadata.refusals import Reason, Refusal
+from notbefore.metadata.responses import Rendered
+from notbefore.service.board import Page
 from notbefore.service.ports import Caller, Directory
 
 
 class Peer:
-    __slots__ = ("address", "caller", "delay", "generation")
+    __slots__ = ("address", "bucket", "caller", "delay", "generation", "page", "page_generation")
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.caller: Caller | None = None
         self.generation = -1
         """The Directory's when the caller was looked up."""
+        self.bucket: Bucket | None = None
+        """The caller's; None until it is asked for."""
+        self.page: Page[Rendered] | None = None
+        """That of the caller's scope."""
+        self.page_generation = -1
+        """The Board's when the page was looked up."""
         self.delay: asyncio.Future[None] | None = None
         """The first-call delay this connection sits out, while it does."""
 
@@ -43,6 +52,7 @@ class Identity:
         if peer.generation != generation:
             peer.caller = self._by_address(peer)
             peer.generation = generation
+            peer.bucket, peer.page_generation = None, -1
         return peer.caller
 
     def _by_address(self, peer: Peer) -> Caller | None:

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from notbefore.core.ids import ResourceName
 from notbefore.metadata import errors, sockets
 from notbefore.metadata.answering import HELD, Answers
 from notbefore.metadata.asks import Ask
 from notbefore.metadata.counts import Counts
 from notbefore.metadata.faulting import Faulting
-from notbefore.metadata.limits import RateLimit, Roster
+from notbefore.metadata.limits import Bucket, RateLimit, Roster
 from notbefore.metadata.options import Options
 from notbefore.metadata.peers import Identity, Peer
 from notbefore.metadata.recognition import Recognition
@@ -73,7 +72,7 @@ class _Last:
     date: bytes
     board: int
     fleet: int
-    caller: ResourceName
+    bucket: Bucket | None
     answer: bytes
     is_news: bool
     """Whether it was a document; otherwise it was 304."""
@@ -144,7 +143,7 @@ class Stream(Peer):
         ):
             now = around.monotonic()
             limit = around.rate_limit
-            if limit is None or not limit.take(last.caller, now):
+            if limit is None or last.bucket is None or not limit.take(last.bucket, now):
                 self.deadline = now + around.idle_timeout
                 if last.is_news:
                     around.counts.documents += 1
@@ -192,7 +191,7 @@ class Stream(Peer):
 
     def _remember(self, chunk: bytes, ask: Ask, response: Response) -> None:
         """Keep an answer that may be given again."""
-        around = self._around
+        around, limit = self._around, self._around.rate_limit
         self._last = None
         if not response.is_document or ask.persistence is not Persistence.KEPT:
             return
@@ -203,7 +202,7 @@ class Stream(Peer):
                 date=around.date_line.text,
                 board=around.board.generation,
                 fleet=around.directory.generation,
-                caller=caller.name,
+                bucket=None if limit is None else limit.bucket(caller.name),
                 answer=response.spliced(around.date_line.text, ask.persistence),
                 is_news=response.status is HTTPStatus.OK,
             )

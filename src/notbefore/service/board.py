@@ -17,7 +17,16 @@ Rendered = TypeVar("Rendered")
 class Page(Generic[Rendered]):
     """One scope's document, with its renderings kept as they are asked for."""
 
-    __slots__ = ("_render", "_rendered", "document", "is_active", "last_read", "revision")
+    __slots__ = (
+        "_asked",
+        "_found",
+        "_render",
+        "_rendered",
+        "document",
+        "is_active",
+        "last_read",
+        "revision",
+    )
 
     def __init__(self, content: PageContent, render: Callable[[Document, str], Rendered]) -> None:
         self.document = content.document
@@ -27,11 +36,17 @@ class Page(Generic[Rendered]):
         """Whatever its readers put here to tell one reading from the next."""
         self._render = render
         self._rendered: dict[str, Rendered] = {}
+        self._asked = ""
+        self._found: Rendered | None = None
+        """What was asked for last: most scopes are read in one api-version only."""
 
     def rendered(self, version: str) -> Rendered:
+        if self._found is not None and version is self._asked:
+            return self._found
         found = self._rendered.get(version)
         if found is None:
             found = self._rendered[version] = self._render(self.document, version)
+        self._asked, self._found = version, found
         return found
 
 
