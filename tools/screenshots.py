@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlencode
 
 from playwright.async_api import Browser, async_playwright
+
+from notbefore.service.fleet_kinds import NO_SUBSCRIPTION
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PICTURES: Final = ROOT / "docs" / "assets"
@@ -26,6 +29,10 @@ CHROMIUM: Final = Path("/usr/bin/chromium")
 WIDE: Final = (1200, 900)
 PHONE: Final = (390, 844)
 
+_SET: Final = (
+    f"/subscriptions/{NO_SUBSCRIPTION}/resourceGroups/demo"
+    "/providers/Microsoft.Compute/virtualMachineScaleSets/api"
+)
 _DOOR: Final = re.compile(r"^\s*(metadata|control)\s+http://(\S+)$")
 
 
@@ -48,14 +55,18 @@ class Picture:
     name: str
     path: str
     size: tuple[int, int] = WIDE
+    once: str = '#live-state[data-state="live"]'
+    """What is there once the page is complete, as a selector."""
 
 
 def main() -> None:
     if not CHROMIUM.exists():
         sys.exit(f"no {CHROMIUM}: install it with `apt install chromium`")
-    with tempfile.TemporaryDirectory() as folder, emulator(Path(folder)) as running:
+    with tempfile.TemporaryDirectory() as folder, emulator(Path(folder) / "state") as running:
         event_id = tell_story(running)
         asyncio.run(take(running, pictures(event_id)))
+        with emulator(Path(folder) / "guarded", "--control-access", "token") as guarded:
+            asyncio.run(take(guarded, (Picture(name="sign-in", path="/sign-in", once="#token"),)))
 
 
 def pictures(event_id: str) -> tuple[Picture, ...]:
@@ -69,6 +80,7 @@ def pictures(event_id: str) -> tuple[Picture, ...]:
         Picture(name="schedule", path="/do/schedule?vm=web&type=Reboot"),
         Picture(name="sets", path="/sets"),
         Picture(name="new-set", path="/sets/new"),
+        Picture(name="set", path=f"/sets/edit?{urlencode({'id': _SET})}"),
         Picture(name="history", path="/history"),
         Picture(name="phone", path="/", size=PHONE),
     )
@@ -131,7 +143,7 @@ async def _take_one(
     answer = await page.goto(f"http://{running.control}{picture.path}")
     if answer is None or not answer.ok:
         sys.exit(f"{picture.path} is not there to be pictured")
-    await page.wait_for_selector('#live-state[data-state="live"]')
+    await page.wait_for_selector(picture.once)
     file = PICTURES / f"console-{picture.name}-{scheme}.png"
     await page.screenshot(path=file)
     await context.close()
@@ -139,12 +151,12 @@ async def _take_one(
 
 
 @contextmanager
-def emulator(folder: Path) -> Iterator[Emulator]:
+def emulator(state: Path, *flags: str) -> Iterator[Emulator]:
     anywhere = [word for door in ("metadata", "control") for word in (f"--{door}", "127.0.0.1:0")]
     command = [sys.executable, "-m", "notbefore", "serve", "--clock", "paused", *anywhere]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("NOTBEFORE_")}
     with subprocess.Popen(
-        [*command, "--arm", "off", "--data", str(folder / "state"), "--log-level", "warning"],
+        [*command, "--arm", "off", "--data", str(state), "--log-level", "warning", *flags],
         stdout=subprocess.PIPE,
         text=True,
         env=clean | {"NO_COLOR": "1"},
