@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
-from tests.browser.windows import Window
+from tests.browser.windows import LONGEST_WAIT, Window
 from tests.end_to_end.serving import Server
 
 pytestmark = pytest.mark.xdist_group("browser tour")
@@ -86,6 +86,22 @@ async def test_a_window_hears_again_of_changes_after_the_server_was_gone(
     await expect(bob.page.locator("#timeline .bar.type-Freeze")).to_have_count(1)
     # Losing the server is what this test is about; a browser calls it an error.
     bob.expected.append("ERR_INTERNET_DISCONNECTED")
+
+
+async def test_what_a_failing_server_could_not_show_is_shown_later(
+    server: Server, window: OpenWindow
+) -> None:
+    server.get(OF_WEB)
+    bob = await window("/")
+    await bob.is_live()
+    bob.expected.append("503 (Service Unavailable)")
+    await bob.page.route(f"{bob.origin}/", lambda route: route.fulfill(status=503), times=1)
+
+    server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["web"]})
+
+    await bob.fault("503 (Service Unavailable)")
+    freeze = bob.page.locator("#timeline .bar.type-Freeze")
+    await expect(freeze).to_have_count(1, timeout=3 * LONGEST_WAIT)
 
 
 async def test_a_page_that_somebody_comes_back_to_hears_of_changes_once(window: OpenWindow) -> None:

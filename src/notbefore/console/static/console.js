@@ -176,6 +176,10 @@ async function refresh() {
       tellState("gone");
     } else if (response.redirected && new URL(response.url).pathname === "/sign-in") {
       leaveOff();
+    } else if (response.status >= 500) {
+      // Nothing tells when it is well again, and what has happened is not shown yet.
+      took = LONGEST_REST / REST;
+      isWanted = true;
     } else if (response.ok && !response.redirected) {
       const text = await response.text();
       took = performance.now() - asked;
