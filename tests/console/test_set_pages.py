@@ -205,7 +205,7 @@ async def test_saving_another_delay_makes_no_new_instance_for_one_that_leaves(
 
     await console.send(where, **shown, capacity="1", notified="on", delay="7")
 
-    assert "1 instance in" in text_of(await console.see(where))
+    assert "1 instance and 1 leaving, in shop" in text_of(await console.see(where))
 
 
 async def test_bringing_instances_to_the_latest_model_is_told_beforehand(console: Looking) -> None:
