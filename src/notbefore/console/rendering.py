@@ -57,6 +57,8 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            # An upgrade beneath a running server must not mix its templates with this code.
+            auto_reload=False,
         )
         self._templates.filters.update(
             instant=instant,
