@@ -273,7 +273,7 @@ async def test_a_form_is_not_fetched_again_for_every_event(
     assert [url for url in fetched if "/do/" in url] == []
 
 
-async def test_the_page_of_a_vm_that_was_removed_says_so(
+async def test_the_page_of_a_vm_says_that_it_was_removed_until_it_is_there_again(
     server: Server, window: OpenWindow
 ) -> None:
     ann = await window("/vms/report")
@@ -284,6 +284,10 @@ async def test_the_page_of_a_vm_that_was_removed_says_so(
     await expect(ann.page.locator("#live-state")).to_have_attribute("data-state", "gone")
     # A page that is gone answers with 404, which browsers write down as an error.
     ann.expected.append("404 (Not Found)")
+
+    server.call("PUT", "/v1/fleet", {"vms": [{"name": "report"}]})
+
+    await ann.is_live()
 
 
 async def test_the_keyboard_gets_past_the_bars(server: Server, window: OpenWindow) -> None:

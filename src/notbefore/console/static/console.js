@@ -186,6 +186,9 @@ async function refresh() {
       const page = new DOMParser().parseFromString(text, "text/html");
       if (address === ownAddress()) {
         show(page);
+        if (document.getElementById("live-state")?.dataset.state === "gone") {
+          tellState("live");
+        }
       }
     }
   } catch {
