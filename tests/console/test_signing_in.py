@@ -245,6 +245,16 @@ async def test_history_names_who_was_signed_in(guarded: Looking) -> None:
     assert "scheduled" in page.lower()
 
 
+async def test_the_page_of_an_event_names_the_role_that_may_approve_it(guarded: Looking) -> None:
+    await guarded.switch_on("web")
+    await sign_in(guarded, Role.MAINTAINER)
+
+    answer = await guarded.send("/do/restart", vm="web", step="send")
+
+    page = text_of(await guarded.see(answer.headers["Location"]))
+    assert "May approve web , and people with the role approver" in page
+
+
 async def test_a_session_reads_changes_and_writes_nothing_at_the_api(guarded: Looking) -> None:
     await sign_in(guarded, Role.ADMIN)
 
