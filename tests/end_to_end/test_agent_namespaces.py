@@ -106,6 +106,8 @@ def fleet(
         found = []
         for name, namespace in zip(VMS, vms.vms, strict=True):
             vm = Vm(tmp_path / name, namespace, shared, timeout=request.param)
+            # A hook outlives an agent that was killed.
+            stack.callback(vm.let_go)
             # No endpoint is given: the agent finds Azure's address by itself.
             vm.agent = stack.enter_context(
                 an_agent(vm.folder, vm.text, None, before=inside(namespace))

@@ -84,6 +84,8 @@ def start(server: Server, tmp_path: Path) -> Iterator[Callable[[str, str], Vm]]:
             folder = tmp_path / name
             folder.mkdir()
             vm = Vm(folder, timeout=timeout)
+            # A hook outlives an agent that was killed.
+            stack.callback(vm.let_go)
             vm.agent = stack.enter_context(an_agent(folder, vm.text, endpoint_of(server, name)))
             until(lambda: vm.agent.get("/healthz")[0] == 200, "a document")
             return vm
