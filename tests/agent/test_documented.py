@@ -80,6 +80,17 @@ def test_the_manual_shows_the_shipped_files_as_they_are(name: str) -> None:
     assert f"\n{(EXAMPLES / name).read_text(encoding='utf-8')}```\n" in MANUAL
 
 
+def test_the_file_to_try_prepares_and_recovers_as_a_vm_of_the_demo_fleet() -> None:
+    tried = MANUAL.partition("## Try it")[2].partition("```toml\n")[2].partition("```")[0]
+
+    settings = parse(tried, path=Path("/home/me/agent.toml"))
+
+    assert settings.endpoint == "http://127.0.0.1:8169/vm/web"
+    [rule] = settings.rules
+    assert (rule.prepare, rule.recover) == (("tell", "drain"), ("tell",))
+    assert set(settings.hooks) == {"tell", "drain"}
+
+
 def test_every_number_is_in_the_manual() -> None:
     status = AgentStatus(
         now=NOON,
