@@ -1,5 +1,6 @@
 """Where serving begins: everything in one process, or a supervisor and the processes it starts."""
 
+import shlex
 import sys
 
 from notbefore import __version__, supervisor
@@ -30,7 +31,11 @@ def _welcome(addresses: Addresses, settings: Settings) -> str:
     arm = "" if addresses.arm_url is None else f"  arm       {addresses.arm_url}\n"
     sign_in = ""
     if settings.control_access is ControlAccess.TOKEN:
-        sign_in = "Sign in:    with a token of `notbefore token create NAME --role ROLE`\n"
+        # Another directory than the default has to be named, or the token is for no server.
+        create = "notbefore token create NAME --role ROLE"
+        if settings.data != Settings().data:
+            create += f" --data {shlex.quote(str(settings.data))}"
+        sign_in = f"Sign in:    with a token of `{create}`\n"
     return f"""\
 NotBefore {__version__}: {settings.mode}, clock {settings.clock}, state in {settings.data}
 
