@@ -1,16 +1,20 @@
 """Commands that need no server, and what the program needs to start."""
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import notbefore.control
 from notbefore import __version__
+from notbefore.cli.serving import SERVER_PACKAGES
 from tests.cli.served import PLAIN, Served, invoke
 
+ROOT = Path(__file__).resolve().parents[2]
 DEMO = Path(notbefore.control.__file__).with_name("demo.toml")
 WITHOUT_SERVER = (
     "import sys; sys.modules |= dict.fromkeys(['uvicorn', 'starlette', 'uvloop', 'httptools']);"
@@ -116,6 +120,25 @@ def test_serving_without_its_packages_says_how_to_install_them() -> None:
 
     assert result.returncode == 1
     assert "pip install 'notbefore[server]'" in result.stderr
+
+
+def test_serving_with_some_of_its_packages_names_those_it_lacks() -> None:
+    """The extra `testing` has one of them, and what lacks the others is not this process."""
+    lacking = "import sys; sys.modules |= dict.fromkeys(['starlette', 'jwt']);"
+
+    result = python(f"{lacking}from notbefore.cli import main; main()", "serve")
+
+    assert result.returncode == 1
+    assert "not installed (jwt, starlette)" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_packages_that_are_looked_for_are_those_of_the_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {re.split(r"[>;]", line)[0] for line in project["optional-dependencies"]["server"]}
+    imported = {"pyjwt": "jwt", "prometheus-client": "prometheus_client"}
+
+    assert {imported.get(name, name) for name in wanted} == set(SERVER_PACKAGES)
 
 
 @pytest.mark.parametrize(

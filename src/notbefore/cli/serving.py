@@ -1,10 +1,12 @@
 """Serving, and the settings it is done with. Their flags are made from the table of settings."""
 
+import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
@@ -18,6 +20,18 @@ from notbefore.setting_values import Address, show
 from notbefore.settings import SETTINGS, Resolved, Setting, SettingsError, load_here
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+SERVER_PACKAGES: Final = (
+    "cryptography",
+    "httptools",
+    "jinja2",
+    "jwt",
+    "prometheus_client",
+    "starlette",
+    "uvicorn",
+    *(() if sys.platform == "win32" else ("uvloop",)),
+)
+"""What the extra `server` installs, by the names that are imported."""
 
 
 _config_option = click.option(
@@ -90,16 +104,16 @@ def serve(config: Path | None, **flags: str | None) -> None:
     Each setting may stand in the settings file, in the environment or here; what stands here wins.
     """
     resolved = load_settings(config, flags)
-    try:
-        from notbefore import bootstrap
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("notbefore"):
-            raise
+    # Looked for, not imported: other processes need them, which could only end with a traceback.
+    missing = [name for name in SERVER_PACKAGES if find_spec(name) is None]
+    if missing:
         raise RefusedError(
-            f"serving needs packages that are not installed ({error.name})",
+            f"serving needs packages that are not installed ({', '.join(missing)})",
             code="not_installed",
             advice=["Install them: pip install 'notbefore[server]'"],
-        ) from error
+        )
+    from notbefore import bootstrap
+
     try:
         bootstrap.run(resolved)
     except bootstrap.StartError as error:
