@@ -64,4 +64,4 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 1
-    assert 'pip install "notbefore[testing]"' in done.stdout
+    assert "pip install '.[testing]'" in done.stdout

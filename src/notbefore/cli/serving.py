@@ -110,7 +110,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
         raise RefusedError(
             f"serving needs packages that are not installed ({', '.join(missing)})",
             code="not_installed",
-            advice=["Install them: pip install 'notbefore[server]'"],
+            advice=["In a clone of the repository: pip install '.[server]'"],
         )
     from notbefore import bootstrap
 

@@ -50,7 +50,9 @@ def __getattr__(name: str) -> Any:  # whatever is exported
     except ModuleNotFoundError as error:
         # The base install has this package, too, but not what serves.
         raise ModuleNotFoundError(
-            f'{error}; notbefore.testing needs pip install "notbefore[testing]"', name=error.name
+            f"{error}; notbefore.testing needs its extra: in a clone of the repository,"
+            " pip install '.[testing]'",
+            name=error.name,
         ) from error
     return getattr(module, name)
 
