@@ -42,6 +42,21 @@ async def test_a_request_known_by_sight_gets_what_is_true_now(
     assert [answer.headers["ETag"] for answer in answers] == ['"1"', '"2"', '"3"', '"4"']
 
 
+@pytest.mark.parametrize("length", [478, 479, 480, 958, 2000, 4095, 4096, 4097])
+async def test_a_poll_of_any_length_is_answered_once(client: Client, length: int) -> None:
+    """As many bytes as are read at once, one fewer, one more: alone, and with one behind it."""
+    poll = get(X_Filler="")
+    poll = poll.replace(b"X-Filler: ", b"X-Filler: " + b"x" * (length - len(poll)))
+    assert len(poll) == length
+
+    statuses = [(await client.ask(poll)).status for _ in range(3)]
+    await client.send(poll + poll)
+    statuses += [(await client.receive()).status for _ in range(2)]
+
+    assert statuses == [200] * 5
+    assert (await client.get("/metadata/versions")).status == 200
+
+
 async def test_a_defect_on_the_way_to_the_board_is_500(
     service: FakeService, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:

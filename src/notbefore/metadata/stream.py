@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 4096
+_SMALL: Final = 479
+"""What is read first. A poll is hardly ever longer, and bytes up to this length come from Python's
+own pools, which are far quicker than the C library's memory: a tenth of all that a poll costs."""
 _CLOSED: Final = Persistence.CLOSED  # looking up a member of an enum takes longer than a call does
 
 
@@ -124,7 +127,7 @@ class Stream(Peer):
     def readable(self) -> None:
         """Called by the event loop."""
         try:
-            chunk = os.read(self._fd, _CHUNK)
+            chunk = os.read(self._fd, _SMALL)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -151,6 +154,8 @@ class Stream(Peer):
                     around.counts.unmodified += 1
                 self.write(last.answer)
                 return
+        if len(chunk) == _SMALL:
+            chunk += self._more()
         if self._conversation is None and self.held is None:
             ask = around.recognition.find(chunk)
             if ask is not None:
@@ -163,6 +168,14 @@ class Stream(Peer):
             self._in_conversation().receive(chunk)
         elif not self._is_paused:
             self._ended()
+
+    def _more(self) -> bytes:
+        """What has come beyond a small chunk, if anything."""
+        try:
+            return os.read(self._fd, _CHUNK - _SMALL)
+        except OSError:
+            # Nothing for now. If the other end is gone, the next to read or write will be told.
+            return b""
 
     def _poll(self, chunk: bytes, ask: Ask) -> None:
         """Answer bytes that were read before, on this connection or another."""
