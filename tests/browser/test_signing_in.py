@@ -1,16 +1,11 @@
 """S13: signing in, seeing no more than one may, and being signed out while a page is open."""
 
-import json
-import subprocess
-import sys
-from typing import Any
-
 import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
-from tests.end_to_end.serving import Server, environment
+from tests.end_to_end.serving import Server, steward
 
 pytestmark = pytest.mark.xdist_group("browser sign-in")
 
@@ -22,19 +17,8 @@ def flags() -> tuple[str, ...]:
     return ("--control-access", "token", "--workers", "0")
 
 
-def tokens(server: Server, *words: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "notbefore", "token", *words, "--data", str(server.data), "--json"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
-
-
 def token(server: Server, name: str, role: str) -> str:
-    text: str = tokens(server, "create", name, "--role", role)["token"]
+    text: str = steward(server, "token", "create", name, "--role", role)["token"]
     return text
 
 
@@ -106,7 +90,7 @@ async def test_a_page_says_when_its_token_is_revoked_and_leads_to_signing_in_aga
     await expect(rae.page.locator("#sign-in-again")).to_be_hidden()
     rae.expected.append(UNAUTHORIZED)
 
-    tokens(server, "revoke", "rae")
+    steward(server, "token", "revoke", "rae")
 
     await rae.page.wait_for_selector('#live-state[data-state="signed-out"]')
     await expect(rae.page.locator("#live-state")).to_have_text("Signed out")

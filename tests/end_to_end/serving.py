@@ -113,6 +113,22 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"NO_COLOR": "1"} | more
 
 
+def steward(server: Server, *words: str) -> Any:  # JSON, which tests look into
+    """A command on the server's own machine, beside its store, where nothing says how to reach it.
+
+    For those that need no server, such as `token` and `ca`.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "notbefore", *words, "--data", str(server.data), "--json"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
     anywhere = [word for door in ("metadata", "control", "arm") for word in _anywhere(door)]
     defaults = (*anywhere, "--clock", "paused")

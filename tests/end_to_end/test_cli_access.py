@@ -6,12 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, Network, inside, network, serving_in
-from tests.end_to_end.serving import Server, environment, serving
+from tests.end_to_end.serving import Server, environment, serving, steward
 
 NOTBEFORE = (sys.executable, "-m", "notbefore")
 SERVICE = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml", "--rate", "100")
@@ -55,21 +54,8 @@ def _variables(server: Server, token: str, at: str = "") -> Mapping[str, str]:
     return environment(NOTBEFORE_CONTROL=where, NOTBEFORE_TOKEN=token, NOTBEFORE_CA="")
 
 
-def steward(server: Server, words: str) -> Any:  # JSON, which tests look into
-    """A command on the server's machine, beside its store."""
-    done = subprocess.run(
-        [*NOTBEFORE, *words.split(), "--data", str(server.data), "--json"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def admitted(server: Server, name: str, role: str) -> str:
-    return str(steward(server, f"token create {name} --role {role}")["token"])
+    return str(steward(server, "token", "create", name, "--role", role)["token"])
 
 
 @pytest.mark.parametrize("words", LOOKING)
@@ -146,7 +132,7 @@ def test_a_revoked_token_is_refused_at_once_and_ends_what_it_watches(service: Se
             assert watching.stdout is not None
             assert "events" in json.loads(watching.stdout.readline())
 
-            steward(service, "token revoke vic")
+            steward(service, "token", "revoke", "vic")
             refused = command(service, "events", token=token)
             # The next thing to tell is what a watcher without a token is not told.
             assert service.get(source="127.0.0.1").status == 200

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import ssl
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPSConnection
@@ -14,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, network, serving_in, within
-from tests.end_to_end.serving import Answer, Server, environment, serving, start
+from tests.end_to_end.serving import Answer, Server, serving, start, steward
 
 SERVICE: Final = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml")
 FLEET: Final = '[[vms]]\nname = "web"\naddress = "127.0.0.1"\n'
@@ -57,20 +56,8 @@ def ask(
 
 
 def token(server: Server, name: str, role: str) -> str:
-    text: str = _tokens(server, "create", name, "--role", role)["token"]
+    text: str = steward(server, "token", "create", name, "--role", role)["token"]
     return text
-
-
-def _tokens(server: Server, *words: str) -> Any:
-    """On the server's own machine, where nothing says how to reach it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "notbefore", "token", *words, "--data", str(server.data), "--json"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
 
 
 def code(answer: Answer) -> tuple[int, str]:
@@ -113,7 +100,7 @@ def test_a_revoked_token_is_refused_at_once_and_its_session_ends(service: Server
     cookie = signed_in.headers["set-cookie"].partition(";")[0]
     before = ask(service, "GET", "/fleet", Cookie=cookie)
 
-    _tokens(service, "revoke", "eve")
+    steward(service, "token", "revoke", "eve")
 
     after = ask(service, "GET", "/fleet", Cookie=cookie)
     assert (signed_in.status, signed_in.headers["location"]) == (303, "/fleet")

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 _CHUNK: Final = 4096
 _SMALL: Final = 479
 """What is read first. A poll is hardly ever longer, and bytes up to this length come from Python's
-own pools, which are far quicker than the C library's memory: a tenth of all that a poll costs."""
+own pools, which are far quicker than the C library's memory."""
 _CLOSED: Final = Persistence.CLOSED  # looking up a member of an enum takes longer than a call does
 
 
