@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notbefore.metadata import passing
 from notbefore.metadata.options import Options
 from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.server import MetadataServer
-from notbefore.metadata.stream import Stream
 from tests.builders import A, an_event
 from tests.metadata.fakes import EVENTS, FakeService, get, post, turns
 
@@ -129,16 +129,24 @@ def streams(draw: st.DrawFn) -> list[bytes]:
 
 
 class Line:
-    """A connection to a listener, made without the network."""
+    """A connection to a listener, made without the network.
 
-    def __init__(self, server: MetadataServer) -> None:
-        self._ours, theirs = socket.socketpair()
+    The listener meets it with its first chunk, as the system hands connections over, or before.
+    """
+
+    def __init__(self, server: MetadataServer, *, is_met_early: bool) -> None:
+        self._server = server
+        self._ours, self._theirs = socket.socketpair()
         self._ours.setblocking(False)
-        theirs.setblocking(False)
-        self._stream = Stream(server.surroundings, theirs.detach(), "127.0.0.1")
-        self._stream.begin()
+        self._theirs.setblocking(False)
         self.answers = bytearray()
         self.is_closed = False
+        if is_met_early:
+            self._meet()
+
+    def _meet(self) -> None:
+        if self._theirs.fileno() >= 0:
+            passing.meet(self._server.surroundings, self._theirs.detach(), "127.0.0.1")
 
     async def send(self, chunk: bytes) -> None:
         for start in range(0, len(chunk), 4096):
@@ -148,6 +156,7 @@ class Line:
                 self._ours.send(chunk[start : start + 4096])
             except OSError:
                 self.is_closed = True
+            self._meet()
             await turns()
             self._receive()
 
@@ -161,16 +170,21 @@ class Line:
         except OSError:
             self.is_closed = True
 
-    def close(self) -> None:
-        self._stream.abort()
+    async def close(self) -> None:
         self._ours.close()
+        self._theirs.close()
+        async with asyncio.timeout(60):
+            while self._server.connections:
+                await turns()
 
 
-async def _answers(server: MetadataServer, chunks: list[bytes]) -> tuple[bytes, bool]:
-    line = Line(server)
+async def _answers(
+    server: MetadataServer, chunks: list[bytes], *, is_met_early: bool
+) -> tuple[bytes, bool]:
+    line = Line(server, is_met_early=is_met_early)
     for chunk in chunks:
         await line.send(chunk)
-    line.close()
+    await line.close()
     return bytes(line.answers), line.is_closed
 
 
@@ -193,8 +207,11 @@ class Pair:
             serving = service.serving(OPTIONS, recognition=recognition)
             self._sites.append((await self._stack.enter_async_context(serving)).server)
 
-    def answer(self, chunks: list[bytes]) -> list[tuple[bytes, bool]]:
-        return [self._runner.run(_answers(server, chunks)) for server in self._sites]
+    def answer(self, chunks: list[bytes], *, is_met_early: bool) -> list[tuple[bytes, bool]]:
+        return [
+            self._runner.run(_answers(server, chunks, is_met_early=is_met_early))
+            for server in self._sites
+        ]
 
     def close(self) -> None:
         self._runner.run(self._stack.aclose())
@@ -214,10 +231,10 @@ def test_requests_known_by_sight_are_answered_as_if_they_were_read_with_care(pai
     seen_answers = 0
 
     @settings(max_examples=examples)
-    @given(streams())
-    def example(chunks: list[bytes]) -> None:
+    @given(streams(), st.booleans())
+    def example(chunks: list[bytes], is_met_early: bool) -> None:
         nonlocal seen_answers
-        known, careful = pair.answer(chunks)
+        known, careful = pair.answer(chunks, is_met_early=is_met_early)
         seen_answers += known[0].count(b"HTTP/1.1 200")
 
         assert known == careful

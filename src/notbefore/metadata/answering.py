@@ -87,23 +87,25 @@ class Answers:
 
     def at_once(self, ask: Ask, peer: Peer, now: float) -> Response | None:
         """None where the answer needs the store: `later` gives it then; HELD where it must wait."""
-        # Who calls is looked up once for each connection, and again when the fleet has changed.
-        if ask.vm is None and peer.generation == self._directory.generation:
-            caller = peer.caller
-        else:
-            caller = self._identity.caller(peer, ask.vm)
-        # Whatever a VM sends counts, refused requests too.
-        if caller is not None and self._rate_limit is not None:
-            bucket = peer.bucket if ask.vm is None else None
-            if bucket is None:
-                bucket = self._rate_limit.bucket(caller.name)
-            if ask.vm is None:
-                peer.bucket = bucket
-            wait = self._rate_limit.take(bucket, now)
-            if wait:
-                return _too_many(wait, ask)
-        want = ask.want
-        if isinstance(want, ReadEvents):
+        try:
+            # Who calls is looked up once for each connection, and again when the fleet has changed.
+            if ask.vm is None and peer.generation == self._directory.generation:
+                caller = peer.caller
+            else:
+                caller = self._identity.caller(peer, ask.vm)
+            # Whatever a VM sends counts, refused requests too.
+            if caller is not None and self._rate_limit is not None:
+                bucket = peer.bucket if ask.vm is None else None
+                if bucket is None:
+                    bucket = self._rate_limit.bucket(caller.name)
+                if ask.vm is None:
+                    peer.bucket = bucket
+                wait = self._rate_limit.take(bucket, now)
+                if wait:
+                    return _too_many(wait, ask)
+            want = ask.want
+            if not isinstance(want, ReadEvents):
+                return _for_anybody(ask)
             if caller is None:
                 return errors.refused(self._identity.refusal(peer, ask.vm))
             if ask.vm is not None:
@@ -113,11 +115,9 @@ class Answers:
                 peer.page = self._board.page(caller.scope_id)
                 peer.page_generation = self._board.generation
             return self._read(want, caller, peer.page)
-        if isinstance(want, Refusal):
-            return errors.refused(want, is_head=ask.is_head)
-        if isinstance(want, ReadVersions):
-            return _VERSIONS
-        return None
+        except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
+            _log.exception("a request failed")
+            return errors.refused(errors.FAILED, is_head=ask.is_head)
 
     def _read(
         self, want: ReadEvents, caller: Caller, page: Page[Rendered] | None
@@ -294,6 +294,13 @@ class Answers:
             )
         body = readiness.answer(event_id, reports)
         return Response(HTTPStatus.OK, body, {"Content-Type": JSON})
+
+
+def _for_anybody(ask: Ask) -> Response | None:
+    """The answer that is the same whoever asks; None where there is none."""
+    if isinstance(ask.want, Refusal):
+        return errors.refused(ask.want, is_head=ask.is_head)
+    return _VERSIONS if isinstance(ask.want, ReadVersions) else None
 
 
 def _is_news(wait: asks.Wait, document: Document) -> bool:

@@ -89,7 +89,7 @@ class Conversation:
             if self._around.faulting.concerns(ask):
                 self.answer_faultily(ask)
                 continue
-            response = self._answer_at_once(ask)
+            response = self._around.answers.at_once(ask, self._stream, self._around.monotonic())
             if response is None:
                 self.answer_later(ask)
             elif response is HELD:
@@ -105,13 +105,6 @@ class Conversation:
         stream = self._stream
         return self._task is None and stream.held is None and not stream.is_blocked
 
-    def _answer_at_once(self, ask: Ask) -> Response | None:
-        try:
-            return self._around.answers.at_once(ask, self._stream, self._around.monotonic())
-        except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
-            _log.exception("a request failed")
-            return errors.refused(errors.FAILED, is_head=ask.is_head)
-
     def answer_later(self, ask: Ask) -> None:
         """Answer once the store has been asked."""
         self._task = asyncio.create_task(self._answer_later(ask))
@@ -120,7 +113,7 @@ class Conversation:
     async def _answer_later(self, ask: Ask) -> None:
         try:
             response = await self._around.answers.later(ask, self._stream)
-        except Exception:  # noqa: BLE001  # as above
+        except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
             _log.exception("a request failed")
             response = errors.refused(errors.FAILED)
         finally:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Final, Self
 
-from notbefore.metadata import sockets
+from notbefore.metadata import passing, sockets
 from notbefore.metadata.answering import Answers
 from notbefore.metadata.conversation import Conversation
 from notbefore.metadata.counts import Counts
@@ -158,16 +158,17 @@ class MetadataServer:
         accept = self._listener._accept  # type: ignore[attr-defined]  # noqa: SLF001
         for _ in range(_ACCEPTS_AT_ONCE):
             try:
-                fd, (address, *_) = accept()
+                fd, peer = accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
                 self._rest_from_accepting()
                 return
             os.set_blocking(fd, False)
+            address = peer[0]
             if ":" in address:
                 address = plain_address(address)
-            Stream(self._around, fd, address).begin()
+            passing.meet(self._around, fd, address)
 
     def _rest_from_accepting(self) -> None:
         """There are no more sockets to be had: let some go before the next is taken."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from notbefore.metadata import errors, sockets
+from notbefore.metadata import sockets
 from notbefore.metadata.answering import HELD, Answers
 from notbefore.metadata.asks import Ask
 from notbefore.metadata.counts import Counts
@@ -37,10 +37,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CHUNK: Final = 4096
-_SMALL: Final = 479
+SMALL: Final = 479
 """What is read first. A poll is hardly ever longer, and bytes up to this length come from Python's
 own pools, which are far quicker than the C library's memory."""
-_CLOSED: Final = Persistence.CLOSED  # looking up a member of an enum takes longer than a call does
+# Looking up a member of an enum takes longer than a call does.
+_KEPT: Final = Persistence.KEPT
+_CLOSED: Final = Persistence.CLOSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ class Stream(Peer):
     def readable(self) -> None:
         """Called by the event loop."""
         try:
-            chunk = os.read(self._fd, _SMALL)
+            chunk = os.read(self._fd, SMALL)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -154,10 +156,14 @@ class Stream(Peer):
                     around.counts.unmodified += 1
                 self.write(last.answer)
                 return
-        if len(chunk) == _SMALL:
+        self.receive(chunk)
+
+    def receive(self, chunk: bytes) -> None:
+        """Take what was read first; an empty chunk is the end."""
+        if len(chunk) == SMALL:
             chunk += self._more()
         if self._conversation is None and self.held is None:
-            ask = around.recognition.find(chunk)
+            ask = self._around.recognition.find(chunk)
             if ask is not None:
                 self._poll(chunk, ask)
                 return
@@ -172,7 +178,7 @@ class Stream(Peer):
     def _more(self) -> bytes:
         """What has come beyond a small chunk, if anything."""
         try:
-            return os.read(self._fd, _CHUNK - _SMALL)
+            return os.read(self._fd, _CHUNK - SMALL)
         except OSError:
             # Nothing for now. If the other end is gone, the next to read or write will be told.
             return b""
@@ -185,28 +191,28 @@ class Stream(Peer):
             return
         now = around.monotonic()
         self.deadline = now + around.idle_timeout
-        try:
-            response = around.answers.at_once(ask, self, now)
-        except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
-            _log.exception("a request failed")
-            response = errors.refused(errors.FAILED)
+        response = around.answers.at_once(ask, self, now)
+        # Those who poll once a second never need it a second time.
+        if self._last_date is around.date_line.text:
+            self._remember(chunk, ask, response)
+        else:
+            self._last, self._last_date = None, around.date_line.text
+        self.give(response, ask)
+
+    def give(self, response: Response | None, ask: Ask) -> None:
+        """Answer with what `Answers.at_once` said, or see to it that there will be an answer."""
         if response is None:
             self._in_conversation().answer_later(ask)
         elif response is HELD:
             self.hold(ask)
         else:
-            # Those who poll once a second never need it a second time.
-            if self._last_date is around.date_line.text:
-                self._remember(chunk, ask, response)
-            else:
-                self._last, self._last_date = None, around.date_line.text
             self.answer(response, ask.persistence)
 
-    def _remember(self, chunk: bytes, ask: Ask, response: Response) -> None:
+    def _remember(self, chunk: bytes, ask: Ask, response: Response | None) -> None:
         """Keep an answer that may be given again."""
         around, limit = self._around, self._around.rate_limit
         self._last = None
-        if not response.is_document or ask.persistence is not Persistence.KEPT:
+        if response is None or not response.is_document or ask.persistence is not _KEPT:
             return
         caller = around.identity.caller(self, ask.vm)
         if caller is not None:
@@ -268,7 +274,7 @@ class Stream(Peer):
         if self._conversation is None:
             self._conversation = self._around.converse(self)
             self._last = None
-            self._let_go()
+            self.let_go()
         return self._conversation
 
     def leave_conversation(self) -> None:
@@ -288,25 +294,18 @@ class Stream(Peer):
         """Whether the other end does not read what it is sent."""
         return bool(self._unsent)
 
-    def begin(self) -> None:
-        """Answer the first request, which is there already as a rule, and wait for more."""
-        around = self._around
-        key = around.identity.key(self)
-        refusal = around.roster.refusal(key)
-        if refusal is not None:
-            # Ending with a request unread would throw away what is held back.
-            self._let_go()
-            self.answer(errors.refused(refusal), _CLOSED)
+    def stay(self, key: str | None) -> None:
+        """Wait for more on behalf of whoever `key` says, unless the connection is over already."""
+        if self._fd < 0:
             return
-        self.readable()
-        # Many clients open a connection for each poll: those are gone by now.
-        if self._fd >= 0:
-            self._let_go()
-            self.deadline = self.deadline or around.monotonic() + around.header_deadline
-            around.roster.admit(self, key)
-            self._register()
+        around = self._around
+        self.let_go()
+        self.deadline = self.deadline or around.monotonic() + around.header_deadline
+        around.roster.admit(self, key)
+        self._register()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """Send what was held back for the connection's end, and hold back no more."""
         if self._is_holding_back:
             self._is_holding_back = False
             sockets.let_go(self._fd)
