@@ -18,7 +18,7 @@ from benchmarks.figures import Line, Spread, at_most, measured
 from benchmarks.product import Product
 
 BUDGET: Final = Path(__file__).parent.parent / "budget.json"
-POLLS: Final = 1_000
+POLLS: Final = 5_000
 
 _TOTALS: Final = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
