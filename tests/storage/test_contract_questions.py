@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from notbefore.clock import VirtualClock
-from notbefore.core.change import without_event
+from notbefore.core.change import Change, with_event, without_event
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import Actor, EventStatus, EventType
 from notbefore.core.transitions import Activated, Approved, Canceled, ResourceAdded
 from notbefore.service.ports import (
     Binding,
     EventFilter,
+    EventRecord,
     HistoryFilter,
     PageContent,
     Place,
@@ -23,6 +24,7 @@ from tests.builders import (
     HOUR,
     MINUTE,
     NOON,
+    OPERATOR,
     A,
     B,
     C,
@@ -93,6 +95,31 @@ async def test_an_event_is_found_open_or_over_or_not_at_all(store: Store) -> Non
     assert (over.scope_id, over.ended_at) == ("scope1", NOON)
     assert (is_open.scope_id, is_open.ended_at) == ("scope2", None)
     assert unknown is None
+
+
+async def test_a_work_finds_an_event_it_has_saved_as_it_is_found_later(store: Store) -> None:
+    """I10. One that it opened, one that it moved and one that it ended."""
+    await keep(store, a_scope(an_event(A), an_event(B)))
+    before = await load(store)
+    over = replace(before.events[A], status=EventStatus.CANCELED)
+    fact = Canceled(scope_id=SCOPE1, at=NOON + MINUTE, event=over, reason="not today")
+    started = replace(before.events[B], status=EventStatus.STARTED, not_before=None)
+    opened = an_event(C, description="Host maintenance", announced=False)
+    scope = with_event(with_event(without_event(before, A), started), opened)
+
+    def work(tx: Transaction) -> list[EventRecord | None]:
+        tx.save(Change(scope=scope, transitions=(fact,)), by=OPERATOR)
+        return [tx.event(event_id) for event_id in (A, B, C)]
+
+    within, _ = await store.transact(work)
+
+    later = await store.read(lambda s: [s.event(event_id) for event_id in (A, B, C)])
+    assert within == later
+    assert [found.event.status for found in within if found is not None] == [
+        EventStatus.CANCELED,
+        EventStatus.STARTED,
+        EventStatus.SCHEDULED,
+    ]
 
 
 async def test_closed_names_events_of_that_scope_which_are_over(store: Store) -> None:

@@ -63,6 +63,58 @@ def description() -> openapi.Json:
 CREATED: Final = HTTPStatus.CREATED
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
+    # --- events: in front, because the router looks through this table, and VMs wait for these
+    write(
+        "/v1/events",
+        native_events.schedule_events,
+        "Schedule one event for each scope the VMs are in; a Terminate for each VM",
+        needs=Role.MAINTAINER,
+        body=Schedule,
+        reply=wire.Events,
+        status=CREATED,
+    ),
+    operation(
+        "GET",
+        "/v1/events",
+        native_events.list_events,
+        "Events, oldest first; those that are open unless asked otherwise",
+        needs=Role.READER,
+        body=Nothing,
+        query=EventsQuery,
+        reply=wire.Events,
+    ),
+    read("/v1/events/{event_id}", native_events.show_event, "One event", reply=wire.Event),
+    read(
+        "/v1/events/{event_id}/explain",
+        native_events.explain_event,
+        "Why an event is where it is, what it waits for, what comes next",
+        reply=wire.Explained,
+    ),
+    write(
+        "/v1/events/{event_id}/approve",
+        native_events.approve_event,
+        "Let an event start ahead of its NotBefore; again, or once started, changes nothing",
+        needs=Role.APPROVER,
+        body=Nothing,
+        reply=wire.Event,
+    ),
+    write(
+        "/v1/events/{event_id}/cancel",
+        native_events.cancel_event,
+        "Call an event off, with all the maintenance it is a part of",
+        needs=Role.MAINTAINER,
+        body=Cancel,
+        reply=wire.Events,
+    ),
+    write(
+        "/v1/events/{event_id}/complete",
+        native_events.complete_event,
+        "Say that a Started event is done, ahead of the actuator",
+        needs=Role.MAINTAINER,
+        body=Nothing,
+        reply=wire.Event,
+    ),
+    # --- the server
     read(
         "/v1/openapi.json", describe_api, "This description", reply=openapi.Json, takes_session=True
     ),
@@ -125,57 +177,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     read("/v1/scopes/{scope:path}", native_fleet.show_scope, "One scope", reply=wire.Scope),
     read("/v1/vms/{name}", native_fleet.show_vm, "One VM", reply=wire.Vm),
-    # --- events
-    write(
-        "/v1/events",
-        native_events.schedule_events,
-        "Schedule one event for each scope the VMs are in; a Terminate for each VM",
-        needs=Role.MAINTAINER,
-        body=Schedule,
-        reply=wire.Events,
-        status=CREATED,
-    ),
-    operation(
-        "GET",
-        "/v1/events",
-        native_events.list_events,
-        "Events, oldest first; those that are open unless asked otherwise",
-        needs=Role.READER,
-        body=Nothing,
-        query=EventsQuery,
-        reply=wire.Events,
-    ),
-    read("/v1/events/{event_id}", native_events.show_event, "One event", reply=wire.Event),
-    read(
-        "/v1/events/{event_id}/explain",
-        native_events.explain_event,
-        "Why an event is where it is, what it waits for, what comes next",
-        reply=wire.Explained,
-    ),
-    write(
-        "/v1/events/{event_id}/approve",
-        native_events.approve_event,
-        "Let an event start ahead of its NotBefore; again, or once started, changes nothing",
-        needs=Role.APPROVER,
-        body=Nothing,
-        reply=wire.Event,
-    ),
-    write(
-        "/v1/events/{event_id}/cancel",
-        native_events.cancel_event,
-        "Call an event off, with all the maintenance it is a part of",
-        needs=Role.MAINTAINER,
-        body=Cancel,
-        reply=wire.Events,
-    ),
-    write(
-        "/v1/events/{event_id}/complete",
-        native_events.complete_event,
-        "Say that a Started event is done, ahead of the actuator",
-        needs=Role.MAINTAINER,
-        body=Nothing,
-        reply=wire.Event,
-    ),
     # --- hosts
     read("/v1/hosts", native_fleet.list_hosts, "Hosts and their VMs", reply=list[wire.Host]),
     write(

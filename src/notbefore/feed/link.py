@@ -73,7 +73,8 @@ class Link(asyncio.Protocol):
     def publish(self, framed: bytes) -> None:
         """Tell it of a commit, or of the clock."""
         if self._held is None:
-            self.write(framed)
+            if self._outgoing is not None:
+                self._outgoing.hurry(framed)
             return
         self._held.append(framed)
         self._held_bytes += len(framed)

@@ -57,7 +57,9 @@ class SqliteSnapshot:
 
     def binding(self, name: str) -> Binding | None:
         row = self._one(
-            "SELECT * FROM resources WHERE folded = ? AND profile IS NOT NULL", fold(name)
+            """SELECT name, scope_id, address, profile FROM resources
+               WHERE folded = ? AND profile IS NOT NULL""",
+            fold(name),
         )
         return None if row is None else rows.to_binding(row)
 

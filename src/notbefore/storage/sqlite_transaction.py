@@ -10,10 +10,17 @@ from typing_extensions import override
 from notbefore.core.change import Change
 from notbefore.core.copying import replace
 from notbefore.core.errors import DuplicateEventError, UnknownResourceError
-from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope, ScopeKind
 from notbefore.service.errors import AddressTakenError, NameTakenError
-from notbefore.service.ports import Binding, Commit, Declaration, OperationRecord, Saved
+from notbefore.service.ports import (
+    Binding,
+    Commit,
+    Declaration,
+    EventRecord,
+    OperationRecord,
+    Saved,
+)
 from notbefore.storage import declared, delta, rows
 from notbefore.storage.delta import Delta, fold
 from notbefore.storage.kept import Kept
@@ -70,11 +77,18 @@ class SqliteTransaction(SqliteSnapshot):
         self._next_wake: datetime | None = None
         self.written: dict[ScopeId, Saved] = {}
         """Scopes as this work leaves them, for others to know once it has come to its end."""
+        self._records: dict[EventId, EventRecord] = {}
+        """Events as this work leaves them."""
 
     @property
     @override
     def _connection(self) -> sqlite3.Connection:
         return self._pending.to_ask()
+
+    @override
+    def event(self, event_id: EventId) -> EventRecord | None:
+        # Most ask for what they have just saved. The database would have to be told of it first.
+        return self._records.get(event_id) or super().event(event_id)
 
     def exists(self, scope_id: ScopeId) -> bool:
         if scope_id in self.written or self._kept.find(scope_id) is not None:
@@ -109,6 +123,7 @@ class SqliteTransaction(SqliteSnapshot):
             ],
         )
         self.written[change.scope.id] = saved
+        self._records.update((record.event.id, record) for record in difference.records)
 
     def bind(self, binding: Binding) -> None:
         folded = fold(binding.name)
