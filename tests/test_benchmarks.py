@@ -1,16 +1,19 @@
 """The parts of the benchmark that measure nothing: figures, parsing, table, plot, wiring."""
 
+import json
 import math
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
+from pkgutil import resolve_name
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks import exchange, page, plot, polling, product, usage, wrk
+from benchmarks import exchange, journey, page, plot, polling, product, usage, wrk
 from benchmarks.bench import NotOfferedError
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.figures import (
@@ -181,6 +184,48 @@ def test_a_process_and_what_it_started_are_one_family() -> None:
     assert child.pid in found
     assert usage.processor_seconds([os.getpid()]) > 0
     assert usage.memory([os.getpid()]) > 1_000_000
+
+
+# ── a journey, step by step ───────────────────────────────────────────────────────────────────
+
+
+def test_the_functions_that_a_journey_comes_by_are_there() -> None:
+    assert [step for step in journey.STEPS if not callable(resolve_name(step.ends_at))] == []
+
+
+def test_a_step_ends_with_the_first_call_since_the_step_before() -> None:
+    # Each function is called before the journey as well, and again after it.
+    calls = {
+        step.ends_at: [number * 0.1, 10.0 + number, 20.0 + number]
+        for number, step in enumerate(journey.STEPS, start=1)
+    }
+
+    taken = journey.spans(calls, sent=10.0, heard=17.5)
+
+    assert taken == [1.0] * len(journey.STEPS) + [0.5]
+
+
+def test_a_program_leaves_behind_when_its_functions_were_called(tmp_path: Path) -> None:
+    name = "json.decoder:JSONDecoder.decode"
+    noting = {
+        "PYTHONPATH": str(ROOT / "benchmarks" / "marks"),
+        "NOTED_CALLS": json.dumps({"json.tool": [name], "json.other": ["json.other:Un.known"]}),
+        "NOTED_IN": str(tmp_path),
+    }
+    before = time.perf_counter()
+
+    done = subprocess.run(
+        [sys.executable, "-m", "json.tool"],
+        env={**os.environ, **noting},
+        input=b"[1]",
+        capture_output=True,
+        check=True,
+    )
+
+    [(noted, at)] = json.loads((tmp_path / "json.tool.marks").read_text())
+    assert json.loads(done.stdout) == [1]
+    assert noted == name
+    assert before < at < time.perf_counter()
 
 
 # ── the table, the page and the plot ─────────────────────────────────────────────────────────

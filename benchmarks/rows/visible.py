@@ -23,7 +23,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
         bench.say(f"P7: {times} changes a round")
         for number in range(bench.rounds + 1):
             # A commit before each change: both see the same disk at the same time.
-            pairs = [(ledger.commit(), _until_visible(server)) for _ in range(times)]
+            pairs = [(ledger.commit(), _took(server)) for _ in range(times)]
             commit, visible = (percentile(side, 99) for side in zip(*pairs, strict=True))
             if number:
                 quotients.append(visible / commit)
@@ -42,7 +42,13 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
     )
 
 
-def _until_visible(server: Product) -> float:
+def _took(server: Product) -> float:
+    sent, heard = until_visible(server)
+    return heard - sent
+
+
+def until_visible(server: Product) -> tuple[float, float]:
+    """When an event was asked for, and when the VM had heard of it."""
     body = f'{{"type":"Reboot","resources":["{PROBE}"],"notice":"7d"}}'
     scheduling = (
         f"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n{body}"
@@ -55,15 +61,15 @@ def _until_visible(server: Product) -> float:
         now = product.incarnation(exchange.read(vm).body)
         vm.sendall(exchange.long_poll(now))
         _settle(vm)
-        started = time.perf_counter()
+        sent_at = time.perf_counter()
         control.sendall(scheduling)
         heard = exchange.read(vm)
-        took = time.perf_counter() - started
+        heard_at = time.perf_counter()
         answer = exchange.read(control)
     assert product.incarnation(heard.body) > now
     event_id = answer.body.split(b'"event_id":"')[1][:36].decode()
     server.call("POST", f"/v1/events/{event_id}/cancel")
-    return took
+    return sent_at, heard_at
 
 
 def _settle(vm: socket.socket) -> None:
