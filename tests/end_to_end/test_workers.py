@@ -1,14 +1,10 @@
 """Several processes behind one port, and each of them killed."""
 
 import contextlib
-import json
-import os
 import signal
 import socket
-import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
@@ -16,10 +12,8 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.serving import Server, ready, start
-
-FLAGS: Final = ("--workers", "2", "--log-format", "json")
-PATIENCE: Final = 60
+from tests.end_to_end.crews import FLAGS, PATIENCE, Crew, crewed, is_alive, wait_until
+from tests.end_to_end.serving import Server, start
 
 EVEN: Final = {f"even-{number}": f"127.9.0.{2 * number}" for number in range(1, 5)}
 ODD: Final = {f"odd-{number}": f"127.9.0.{2 * number + 1}" for number in range(1, 5)}
@@ -27,75 +21,10 @@ ODD: Final = {f"odd-{number}": f"127.9.0.{2 * number + 1}" for number in range(1
 VMS: Final = EVEN | ODD
 
 
-@dataclass(frozen=True, slots=True)
-class Crew:
-    """A supervised server, and what its log says of its processes."""
-
-    running: "subprocess.Popen[str]"
-    server: Server
-    folder: Path
-
-    def pid(self, worker: str) -> int:
-        """Of the one that has that part now."""
-        return self.lives(worker)[-1]
-
-    def lives(self, worker: str) -> list[int]:
-        lines = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
-        return [
-            line["pid"]
-            for line in lines
-            if line["message"] == "a process is ready" and line["worker"] == worker
-        ]
-
-    def kill(self, worker: str) -> None:
-        """End it as nothing else could, and return at once."""
-        os.kill(self.pid(worker), signal.SIGKILL)
-
-    def healed(self, worker: str, *, after: int = 1) -> None:
-        wait_until(lambda: len(self.lives(worker)) > after)
-
-    def pids(self) -> list[int]:
-        return [self.pid(worker) for worker in ("writer", "poller 1", "poller 2")]
-
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
-
-
 @pytest.fixture
 def crew(tmp_path: Path) -> Iterator[Crew]:
-    with crewed(tmp_path) as manned:
+    with crewed(tmp_path, VMS) as manned:
         yield manned
-
-
-@contextlib.contextmanager
-def crewed(folder: Path, *flags: str) -> Iterator[Crew]:
-    fleet = folder / "fleet.toml"
-    fleet.write_text(
-        "".join(f'[[vms]]\nname = "{name}"\naddress = "{at}"\n' for name, at in VMS.items())
-    )
-    with start(folder, *FLAGS, "--fleet", str(fleet), *flags) as running:
-        try:
-            yield Crew(running, ready(running, folder), folder)
-        finally:
-            if running.poll() is None:
-                running.send_signal(signal.SIGTERM)
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    pause = threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline, "waited in vain"
-        pause.wait(0.01)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs: one that has ended and was not missed yet does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in {"Z", "X"}
 
 
 def schedule(server: Server, name: str) -> str:
@@ -284,7 +213,7 @@ def approve(server: Server, waiting: dict[str, str], granted: set[str], *, until
 
 
 def test_a_supervisor_told_to_stop_takes_every_process_with_it(tmp_path: Path) -> None:
-    with crewed(tmp_path) as crew:
+    with crewed(tmp_path, VMS) as crew:
         pids = crew.pids()
         crew.server.get(source=EVEN["even-1"])
 
@@ -298,14 +227,16 @@ def test_a_supervisor_told_to_stop_takes_every_process_with_it(tmp_path: Path) -
 
 def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path: Path) -> None:
     """I23: and another one can begin at once, at the same addresses, with the same state."""
-    with crewed(tmp_path) as crew:
+    with crewed(tmp_path, VMS) as crew:
         pids, server = crew.pids(), crew.server
         server.get(source=EVEN["even-1"])
         schedule(server, "even-1")
 
         crew.running.kill()
         crew.running.wait(PATIENCE)
-        with crewed(tmp_path, "--metadata", server.metadata, "--control", server.control) as next_:
+        with crewed(
+            tmp_path, VMS, "--metadata", server.metadata, "--control", server.control
+        ) as next_:
             document = next_.server.get(source=EVEN["even-1"]).json
             assert [pid for pid in pids if is_alive(pid)] == []
 
@@ -313,7 +244,7 @@ def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path: Path) -> Non
 
 
 def test_a_supervisor_that_is_killed_frees_its_addresses(tmp_path: Path) -> None:
-    with crewed(tmp_path) as crew:
+    with crewed(tmp_path, VMS) as crew:
         host, _, port = crew.server.metadata.partition(":")
 
         crew.running.kill()
@@ -328,7 +259,7 @@ def is_open(host: str, port: int) -> bool:
 
 
 def test_a_second_server_of_the_same_state_says_why_it_can_not_start(tmp_path: Path) -> None:
-    with crewed(tmp_path) as crew:
+    with crewed(tmp_path, VMS) as crew:
         second = start(tmp_path, *FLAGS)
         with second:
             second.wait(PATIENCE)
@@ -339,7 +270,7 @@ def test_a_second_server_of_the_same_state_says_why_it_can_not_start(tmp_path: P
 
 
 def test_a_second_server_at_the_same_address_says_why_it_can_not_start(tmp_path: Path) -> None:
-    with crewed(tmp_path) as crew:
+    with crewed(tmp_path, VMS) as crew:
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         second = start(elsewhere, *FLAGS, "--metadata", crew.server.metadata)

@@ -1,0 +1,84 @@
+"""A supervised server of several processes, each of which a test may kill."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.end_to_end.serving import Server, ready, start
+
+FLAGS: Final = ("--workers", "2", "--log-format", "json")
+PATIENCE: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """A supervised server, and what its log says of its processes."""
+
+    running: "subprocess.Popen[str]"
+    server: Server
+    folder: Path
+
+    def pid(self, worker: str) -> int:
+        """Of the one that has that part now."""
+        return self.lives(worker)[-1]
+
+    def lives(self, worker: str) -> list[int]:
+        lines = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        return [
+            line["pid"]
+            for line in lines
+            if line["message"] == "a process is ready" and line["worker"] == worker
+        ]
+
+    def kill(self, worker: str) -> None:
+        """End it as nothing else could, and return at once."""
+        os.kill(self.pid(worker), signal.SIGKILL)
+
+    def healed(self, worker: str, *, after: int = 1) -> None:
+        wait_until(lambda: len(self.lives(worker)) > after)
+
+    def pids(self) -> list[int]:
+        return [self.pid(worker) for worker in ("writer", "poller 1", "poller 2")]
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+
+@contextlib.contextmanager
+def crewed(folder: Path, vms: Mapping[str, str], *flags: str) -> Iterator[Crew]:
+    """Of VMs by name, with their addresses."""
+    fleet = folder / "fleet.toml"
+    fleet.write_text(
+        "".join(f'[[vms]]\nname = "{name}"\naddress = "{at}"\n' for name, at in vms.items())
+    )
+    with start(folder, *FLAGS, "--fleet", str(fleet), *flags) as running:
+        try:
+            yield Crew(running, ready(running, folder), folder)
+        finally:
+            if running.poll() is None:
+                running.send_signal(signal.SIGTERM)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    pause = threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        pause.wait(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended and was not missed yet does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in {"Z", "X"}
