@@ -1,0 +1,162 @@
+"""What polls ask of the store and of the disk, as the processes of a real server tell: nothing."""
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.end_to_end.crews import Crew, crewed
+from tests.end_to_end.polls import ask_once, closing_poll, line, poll
+from tests.end_to_end.serving import DOCUMENT, Server
+
+FEW: Final = 20
+VMS: Final = {f"vm-{number}": f"127.9.1.{number}" for number in range(1, 4)}
+ONE, OTHER, ASIDE = VMS.values()
+
+WAITING: Final = f"{DOCUMENT}&wait=30s&last-incarnation="
+WAITING_IN_VAIN: Final = f"{DOCUMENT}&wait=1s"
+
+
+@dataclass(frozen=True, slots=True)
+class Overseen:
+    """What every process of a server has told so far of what it asks of the disk."""
+
+    report: Path
+
+    def lines(self, pid: int) -> list[str]:
+        """Of one process."""
+        return [told for told in self._told() if told.startswith(f"{pid} ")]
+
+    def statements(self) -> int:
+        """Of the store, whichever process asked."""
+        return sum(told.split()[1] == "statement" for told in self._told())
+
+    def _told(self) -> list[str]:
+        return self.report.read_text().splitlines()
+
+
+@pytest.fixture
+def overseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Overseen:
+    """From here on, all that is started tells."""
+    report = tmp_path / "report"
+    here = str(Path(__file__).with_name("overseeing"))
+    path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setenv("OVERSEEN_IN", str(report))
+    return Overseen(report)
+
+
+def meets_vms(crew: Crew, workers: str) -> int:
+    """The process that does."""
+    return crew.pid("poller 1") if workers == "1" else crew.server.pid
+
+
+def poll_often(server: Server, times: int) -> set[int]:
+    """As VMs do: over a connection that stays and over new ones, for news and for a 304."""
+    tag = ask_once(server, ONE, closing_poll()).headers["etag"]
+    statuses: set[int] = set()
+    with line(server, ONE) as kept:
+        for _ in range(times):
+            statuses.add(kept.ask(poll()).status)
+            statuses.add(kept.ask(poll(If_None_Match=tag)).status)
+            statuses.add(ask_once(server, OTHER, closing_poll()).status)
+            statuses.add(ask_once(server, OTHER, closing_poll(If_None_Match=tag)).status)
+    return statuses
+
+
+def wait_in_vain(server: Server) -> int:
+    with line(server, ASIDE) as waiting:
+        return waiting.ask(poll(WAITING_IN_VAIN)).status
+
+
+def held_files(pid: int, overseen: Overseen) -> dict[Path, tuple[int, int]]:
+    """The files of a disk that a process has open, each with its size and when it was written."""
+    found: dict[Path, tuple[int, int]] = {}
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        # A socket may go between the two.
+        with contextlib.suppress(FileNotFoundError):
+            file, path = descriptor.stat(), descriptor.readlink()
+            # All processes tell in one report, and what others tell is no matter.
+            if stat.S_ISREG(file.st_mode) and path != overseen.report:
+                found[path] = (file.st_size, file.st_mtime_ns)
+    return found
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_ten_times_the_polls_cost_not_one_statement_more(
+    tmp_path: Path, overseen: Overseen, workers: str
+) -> None:
+    """I26."""
+    during: list[int] = []
+    after: list[int] = []
+    with crewed(tmp_path, VMS, "--workers", workers, "--arm", "off") as crew:
+        # The first read of a scope switches it on, and the first flush is like no other.
+        for times in (1, FEW, 10 * FEW):
+            before = overseen.statements()
+            statuses = poll_often(crew.server, times)
+            polled = overseen.statements()
+            # Who has read is written down every five minutes of the server's clock.
+            crew.server.call("POST", "/v1/clock/step", {"by": "5m"})
+            during.append(polled - before)
+            after.append(overseen.statements() - polled)
+
+            assert statuses == {200, 304}
+
+    switched_on, few, many = during
+    assert switched_on > 0
+    assert few == many == 0
+    assert after[1] == after[2] > 0
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_nothing_on_the_poll_path_touches_the_disk(
+    tmp_path: Path, overseen: Overseen, workers: str
+) -> None:
+    """I26: no file is opened, none that is open is written to, and nothing is logged."""
+    with crewed(tmp_path, VMS, "--workers", workers, "--arm", "off") as crew:
+        server, pid = crew.server, meets_vms(crew, workers)
+        # Once before it counts: the first read of a scope switches it on.
+        poll_often(server, 1)
+        ask_once(server, ASIDE, closing_poll())
+        log, told, files = crew.log(), overseen.lines(pid), held_files(pid, overseen)
+
+        statuses = poll_often(server, 5 * FEW)
+        waited = wait_in_vain(server)
+
+        assert overseen.lines(pid)[len(told) :] == []
+        assert held_files(pid, overseen) == files
+        assert crew.log() == log
+    assert statuses == {200, 304}
+    assert waited == 200
+    # It would have been told of: the process has opened files when it began.
+    assert any(line.split()[1] == "open" for line in told)
+
+
+def test_a_poller_that_has_news_for_vms_touches_no_disk(tmp_path: Path, overseen: Overseen) -> None:
+    """I26: nor do polls that wait, and those that follow a change. The writer's log is its own."""
+    with crewed(tmp_path, VMS, "--workers", "1", "--arm", "off") as crew:
+        server, pid = crew.server, crew.pid("poller 1")
+        first = news(server)
+        told, files = overseen.lines(pid), held_files(pid, overseen)
+
+        heard = [news(server) for _ in range(10)]
+
+        assert overseen.lines(pid)[len(told) :] == []
+        assert held_files(pid, overseen).keys() == files.keys()
+    assert heard == [first + number for number in range(1, 11)]
+
+
+def news(server: Server) -> int:
+    """The incarnation that a waiting poll is answered with, and that polls find from then on."""
+    with line(server, ONE) as waiting, line(server, ONE) as polling:
+        known = polling.ask(poll()).json["DocumentIncarnation"]
+        waiting.send(poll(f"{WAITING}{known}"))
+        server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["vm-1"]})
+        incarnation: int = waiting.receive().json["DocumentIncarnation"]
+        assert polling.ask(poll()).json["DocumentIncarnation"] == incarnation
+        assert ask_once(server, ONE, closing_poll()).json["DocumentIncarnation"] == incarnation
+    return incarnation
