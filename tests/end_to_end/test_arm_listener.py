@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
+from tests.end_to_end.crews import Crew
 from tests.end_to_end.serving import Server, environment, ready, serving, start
-from tests.end_to_end.test_workers import Crew
 
 ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"
 GROUPS: Final = "/subscriptions/s/resourcegroups?api-version=2024-11-01"
