@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import struct
 from datetime import timedelta
 
 import pytest
@@ -81,6 +82,10 @@ SMUGGLED = get("/metadata/versions")
         pytest.param(FIRST.replace(b"GET", b"STEAL") + HOST + b"\r\n", id="unknown method"),
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", id="TLS"),
         pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", id="HTTP/2"),
+        pytest.param(
+            get(Connection="Upgrade", Upgrade="x", Transfer_Encoding="gzip"),
+            id="an offer to upgrade, and an encoding that is none",
+        ),
     ],
 )
 async def test_what_is_not_plain_http_is_400_and_ends_the_connection(
@@ -92,6 +97,19 @@ async def test_what_is_not_plain_http_is_400_and_ends_the_connection(
     assert answer.headers["Connection"] == "close"
     assert await client.rest() == b""
     assert service.approver.approved == []
+
+
+async def test_who_resets_the_connection_after_nonsense_is_no_defect_of_ours(site: Site) -> None:
+    failures: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, failure: failures.append(failure))
+    for _ in range(20):
+        with socket.create_connection(site.server.address) as nonsense:
+            nonsense.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            nonsense.sendall(b"GET\r\n\r\n")
+        await turns()
+    await until(lambda: not site.server.connections)
+
+    assert failures == []
 
 
 async def test_connect_is_405_and_what_follows_is_not_read(client: Client) -> None:

@@ -240,3 +240,18 @@ async def test_an_error_that_was_asked_for_is_counted_as_such(
     await client.get()
 
     assert site.server.counts.take() == {"refused_fault": 1}
+
+
+@pytest.mark.parametrize(
+    "target", ["/metadata/versions", "/metadata/instance?api-version=2021-12-13"]
+)
+async def test_what_is_no_poll_and_no_approval_meets_no_fault(
+    service: FakeService, client: Client, target: str
+) -> None:
+    """Neither when it is read for the first time, nor when it is known by sight."""
+    service.faults.add(error(503))
+
+    answers = [await client.get(target) for _ in range(3)]
+
+    assert [answer.status for answer in answers] == [200, 200, 200]
+    assert (await client.get()).status == 503

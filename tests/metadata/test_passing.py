@@ -16,7 +16,7 @@ from notbefore.metadata.server import MetadataServer
 from notbefore.metadata.stream import SMALL
 from notbefore.service.faults import Fault, FaultKind
 from tests.builders import an_event
-from tests.metadata.fakes import FakeService, Site, get, until
+from tests.metadata.fakes import EVENTS, FakeService, Site, get, until
 
 POLL = get(Connection="close")
 
@@ -50,6 +50,16 @@ def _met(server: MetadataServer, first: bytes, *, room: int | None = None) -> so
     return ours
 
 
+def _fill(service: FakeService, *, events: int) -> None:
+    """A document that is larger than the buffers of a socket."""
+    service.publish(
+        *(
+            an_event(id=EventId(f"{number:08}-0000-4000-8000-000000000000"))
+            for number in range(events)
+        )
+    )
+
+
 async def _rest(ours: socket.socket) -> bytes:
     loop, received = asyncio.get_running_loop(), bytearray()
     while chunk := await loop.sock_recv(ours, 65536):
@@ -76,17 +86,14 @@ async def test_a_known_poll_that_ends_its_connection_is_answered_and_gone_at_onc
 async def test_an_answer_too_large_for_the_socket_is_sent_as_the_other_end_reads(
     service: FakeService,
 ) -> None:
-    events = [
-        an_event(id=EventId(f"{number:08}-0000-4000-8000-000000000000")) for number in range(2000)
-    ]
-    service.publish(*events)
+    _fill(service, events=2000)
     async with knowing(service) as server:
         with closing(_met(server, POLL, room=4096)) as ours:
             assert server.connections == 1
             head, _, body = (await _rest(ours)).partition(b"\r\n\r\n")
 
         assert f"Content-Length: {len(body)}".encode() in head
-        assert body.count(b'"EventId"') == len(events)
+        assert body.count(b'"EventId"') == 2000
         assert server.connections == 0
 
 
@@ -176,3 +183,38 @@ async def test_who_has_gone_after_asking_leaves_nothing_behind(service: FakeServ
         assert server.connections == 0
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
+
+
+async def test_a_poll_that_waits_and_then_ends_its_connection_waits(service: FakeService) -> None:
+    waiting = get(f"{EVENTS}&wait=60s&last-incarnation=1", Connection="close")
+    async with knowing(service) as server:
+        with closing(_met(server, waiting)):  # known by sight from now on
+            await until(lambda: len(server.surroundings.waiting) == 1)
+        with closing(_met(server, waiting)) as ours:
+            await until(lambda: len(server.surroundings.waiting) == 1)
+            service.publish(an_event(), incarnation=2)
+            answer = await _rest(ours)
+
+        assert b'ETag: "2"' in answer
+        assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(b"", id="nothing yet"),
+        pytest.param(b"GET ", id="a part of a request"),
+        pytest.param(POLL, id="an answer it does not read"),
+    ],
+)
+async def test_whoever_stays_is_counted_as_a_connection_of_its_vm(
+    service: FakeService, first: bytes
+) -> None:
+    _fill(service, events=2000)
+    options = Options(rate_limit=None, max_connections_per_vm=1)
+    async with knowing(service, options) as server:
+        with closing(_met(server, first, room=4096)), closing(_met(server, POLL)) as other:
+            answer = other.recv(65536)
+
+    assert answer.startswith(b"HTTP/1.1 429 ")
+    assert b"one VM may have 1" in answer

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from notbefore.core.ids import ScopeId
 from notbefore.metadata.options import Options
+from notbefore.metadata.waiting import Wait, Waiting
 from tests.builders import a_scope, an_event
 from tests.metadata.fakes import (
     EVENTS,
@@ -262,7 +264,62 @@ async def test_ten_thousand_who_wait_are_each_answered_once(
 
         stayed = [client for number, client in enumerate(clients) if number % 100]
         answers = await asyncio.gather(*(client.receive() for client in stayed))
+        await turns()
         again = [client.reader._buffer for client in stayed]  # type: ignore[attr-defined]
 
     assert {answer.headers["ETag"] for answer in answers} == {'"2"'}
     assert not any(again)
+
+
+async def test_a_defect_in_one_answer_leaves_nobody_else_waiting(
+    service: FakeService, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = [await site.connect() for _ in range(3)]
+    for client in clients:
+        await client.send(get(waiting(last=1)))
+    await until(lambda: len(site.server.surroundings.waiting) == 3)
+
+    def broken(_: object) -> None:
+        monkeypatch.undo()
+        raise LookupError("a defect")
+
+    monkeypatch.setattr(service.board, "page", broken)
+    service.publish(an_event(), incarnation=2)
+    async with asyncio.timeout(60):
+        statuses = sorted([(await client.receive()).status for client in clients])
+        await clients[0].send(get(waiting(last=2)))
+        await until(lambda: len(site.server.surroundings.waiting) == 1)
+        service.publish(an_event(), incarnation=3)
+        last = await clients[0].receive()
+
+    assert statuses == [200, 200, 500]
+    assert last.headers["ETag"] == '"3"'
+
+
+async def test_a_waiter_that_fails_leaves_nobody_else_waiting() -> None:
+    loop = asyncio.get_running_loop()
+    failures: list[dict[str, object]] = []
+    loop.set_exception_handler(lambda _, failure: failures.append(failure))
+    group: Waiting[Failing] = Waiting(loop)
+    waiters = [Failing(fails=number == 0) for number in range(3)]
+    for waiter in waiters:
+        group.add(waiter, Wait(ScopeId("scope1"), 0.0))
+
+    group.changed(ScopeId("scope1"))
+    await turns()
+
+    assert [waiter.is_released for waiter in waiters] == [True, True, True]
+    assert len(failures) == 1
+    assert len(group) == 0
+
+
+class Failing:
+    def __init__(self, *, fails: bool) -> None:
+        self.wait: Wait | None = None
+        self.is_released = False
+        self._fails = fails
+
+    def release(self) -> None:
+        self.is_released = True
+        if self._fails:
+            raise LookupError("a defect")

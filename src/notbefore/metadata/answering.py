@@ -153,20 +153,24 @@ class Answers:
 
     def after_wait(self, ask: Ask, peer: Peer) -> Response:
         """The document as it is now, changed or not: the wait is over."""
-        if ask.vm is None and peer.generation == self._directory.generation:
-            caller = peer.caller
-        else:
-            caller = self._identity.caller(peer, ask.vm)
-        if caller is None or not isinstance(ask.want, ReadEvents):
-            return errors.refused(self._identity.refusal(peer, ask.vm))
-        page = self._board.page(caller.scope_id)
-        if page is None:
-            return _UNAVAILABLE
-        if page.last_read is not self._date_line.text:
-            self._note(page, caller)
-        self._counts.documents += 1
-        # A wait always ends in a document, so that whoever waited knows where things stand.
-        return page.rendered(ask.want.version).document
+        try:
+            if ask.vm is None and peer.generation == self._directory.generation:
+                caller = peer.caller
+            else:
+                caller = self._identity.caller(peer, ask.vm)
+            if caller is None or not isinstance(ask.want, ReadEvents):
+                return errors.refused(self._identity.refusal(peer, ask.vm))
+            page = self._board.page(caller.scope_id)
+            if page is None:
+                return _UNAVAILABLE
+            if page.last_read is not self._date_line.text:
+                self._note(page, caller)
+            self._counts.documents += 1
+            # A wait always ends in a document, so that whoever waited knows where things stand.
+            return page.rendered(ask.want.version).document
+        except Exception:  # noqa: BLE001  # as above
+            _log.exception("a request failed")
+            return errors.refused(errors.FAILED)
 
     def from_page(self, page: Page[Rendered], want: ReadEvents) -> Response:
         """The document of a page that may not be the newest."""

@@ -173,7 +173,8 @@ class Conversation:
 
     def _linger(self, response: Response) -> None:
         self._stream.send(response, Persistence.CLOSED)
-        self._stream.end_sending()
+        if not self._stream.is_blocked:
+            self._stream.end_sending()
         self._set_deadline(self._around.options.header_deadline.total_seconds())
 
     def _meet_expectation(self) -> None:

@@ -31,7 +31,7 @@ def meet(around: Surroundings, fd: int, address: str) -> None:
     try:
         chunk = os.read(fd, SMALL)
     except (BlockingIOError, InterruptedError):
-        Stream(around, fd, address).stay(key)
+        _kept(around, fd, address, key)
         return
     except OSError:
         os.close(fd)
@@ -39,15 +39,11 @@ def meet(around: Surroundings, fd: int, address: str) -> None:
     # A full chunk may not be all that was sent.
     ask = around.recognition.find(chunk) if len(chunk) < SMALL else None
     if ask is None or ask.persistence is not _CLOSED or around.faulting.is_active:
-        stream = Stream(around, fd, address)
-        stream.receive(chunk)
-        stream.stay(key)
+        _kept(around, fd, address, key).receive(chunk)
         return
     response = around.answers.at_once(ask, peer, around.monotonic())
     if response is None or response is HELD or response.reason:
-        stream = Stream(around, fd, address)
-        stream.give(response, ask)
-        stream.stay(key)
+        _kept(around, fd, address, key).give(response, ask)
         return
     whole = response.spliced(around.date_line.text, _CLOSED)
     try:
@@ -57,7 +53,13 @@ def meet(around: Surroundings, fd: int, address: str) -> None:
     if sent == len(whole):
         os.close(fd)
         return
-    stream = Stream(around, fd, address)
+    stream = _kept(around, fd, address, key)
     stream.write(whole[sent:])
     stream.close()
+
+
+def _kept(around: Surroundings, fd: int, address: str, key: str | None) -> Stream:
+    """The connection as one of those that are counted and looked after, before anything else."""
+    stream = Stream(around, fd, address)
     stream.stay(key)
+    return stream

@@ -94,7 +94,14 @@ class RequestParser:
 
     def feed(self, chunk: bytes) -> None:
         self._is_new = False
-        rest = memoryview(chunk)
+        try:
+            self._parse(memoryview(chunk))
+        except httptools.HttpParserError as error:
+            self._refuse(Reason.MALFORMED, f"Bad request. Malformed HTTP: {error}")
+        self._watch_size(len(chunk))
+
+    def _parse(self, rest: memoryview) -> None:
+        """Raises HttpParserError."""
         while rest and self.refusal is None:
             try:
                 self._parser.feed_data(rest)
@@ -104,9 +111,6 @@ class RequestParser:
                 self._parser = httptools.HttpRequestParser(self)
                 if self._offer is not None:
                     self._parser.feed_data(_without_offer(self._offer))
-            except httptools.HttpParserError as error:
-                self._refuse(Reason.MALFORMED, f"Bad request. Malformed HTTP: {error}")
-        self._watch_size(len(chunk))
 
     def take_finished(self) -> list[Request]:
         finished, self._finished = self._finished, []

@@ -9,7 +9,6 @@ the other would not.
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,8 +32,6 @@ from notbefore.service.ports import Directory
 
 if TYPE_CHECKING:
     from notbefore.metadata.conversation import Conversation
-
-_log = logging.getLogger(__name__)
 
 _CHUNK: Final = 4096
 SMALL: Final = 479
@@ -159,7 +156,7 @@ class Stream(Peer):
         self.receive(chunk)
 
     def receive(self, chunk: bytes) -> None:
-        """Take what was read first; an empty chunk is the end."""
+        """Take what was read first, and what there is beyond it; an empty chunk is the end."""
         if len(chunk) == SMALL:
             chunk += self._more()
         if self._conversation is None and self.held is None:
@@ -186,7 +183,7 @@ class Stream(Peer):
     def _poll(self, chunk: bytes, ask: Ask) -> None:
         """Answer bytes that were read before, on this connection or another."""
         around = self._around
-        if around.faulting.is_active:
+        if around.faulting.is_active and around.faulting.concerns(ask):
             self._in_conversation().answer_faultily(ask)
             return
         now = around.monotonic()
@@ -281,7 +278,7 @@ class Stream(Peer):
         self._conversation = None
 
     def _ended(self) -> None:
-        """The other end will send no more. What it was promised and has not got yet, it gets."""
+        """The other end will send no more. What was written for it is still sent."""
         if self._conversation is not None:
             self._conversation.ended()
         else:
@@ -295,12 +292,10 @@ class Stream(Peer):
         return bool(self._unsent)
 
     def stay(self, key: str | None) -> None:
-        """Wait for more on behalf of whoever `key` says, unless the connection is over already."""
-        if self._fd < 0:
-            return
+        """Be one of the connections there are, on behalf of whoever `key` says."""
         around = self._around
         self.let_go()
-        self.deadline = self.deadline or around.monotonic() + around.header_deadline
+        self.deadline = around.monotonic() + around.header_deadline
         around.roster.admit(self, key)
         self._register()
 
@@ -356,6 +351,8 @@ class Stream(Peer):
 
     def end_sending(self) -> None:
         """Closing with bytes unread would make the system throw the answer away unsent."""
+        if self._fd < 0:
+            return
         try:
             sockets.end_sending(self._fd)
         except OSError:

@@ -86,14 +86,17 @@ class Waiting(Generic[W]):
 
     def _answer_some(self) -> None:
         left = _AT_ONCE
-        while left and self._released:
-            for waiter, wait in islice(self._released[0], left):
-                left -= 1
-                if waiter.wait is wait:
-                    waiter.wait = None
-                    self._number -= 1
-                    waiter.release()
-            if left:
-                self._released.popleft()
-        if self._released:
-            self._loop.call_soon(self._answer_some)
+        try:
+            while left and self._released:
+                for waiter, wait in islice(self._released[0], left):
+                    left -= 1
+                    if waiter.wait is wait:
+                        waiter.wait = None
+                        self._number -= 1
+                        waiter.release()
+                if left:
+                    self._released.popleft()
+        finally:
+            # Whatever went wrong with one of them, the others still wait.
+            if self._released:
+                self._loop.call_soon(self._answer_some)
