@@ -155,27 +155,21 @@ async def test_a_connection_without_a_request_yet_is_kept(service: FakeService) 
         assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-async def test_a_connection_that_is_gone_before_it_is_met_leaves_nothing_behind(
-    service: FakeService,
+@pytest.mark.parametrize(
+    ("first", "unread"),
+    [
+        pytest.param(b"", b"what is never read makes an end a reset", id="before it is met"),
+        pytest.param(POLL, b"", id="after asking"),
+    ],
+)
+async def test_who_is_gone_leaves_nothing_behind(
+    service: FakeService, first: bytes, unread: bytes
 ) -> None:
     async with knowing(service) as server:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
-        theirs.send(b"never read, which makes the end of this connection a reset")
-        ours.close()
-        fd = theirs.detach()
-        passing.meet(server.surroundings, fd, "127.0.0.1")
-
-        assert server.connections == 0
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            os.fstat(fd)
-
-
-async def test_who_has_gone_after_asking_leaves_nothing_behind(service: FakeService) -> None:
-    async with knowing(service) as server:
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        ours.send(POLL)
+        ours.send(first)
+        theirs.send(unread)
         ours.close()
         fd = theirs.detach()
         passing.meet(server.surroundings, fd, "127.0.0.1")
