@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from notbefore.agent.locking import sole_agent
 from notbefore.agent.settings import load
 from notbefore.agent.status_wire import Stage
 from notbefore.cli.agent_checking import check_targets
+from tests.agent.hooks.answering import Asked, Reply
+from tests.agent.hooks.answering import answering as metadata
 from tests.agent.journeys import a_plan, a_sighting
 from tests.builders import NOON
 from tests.cli.agents import EVENT, OTHER, an_agent, an_event
@@ -125,6 +128,70 @@ def test_a_target_that_does_not_answer_is_not_waited_for(file: Path) -> None:
     problems = {target.name: target.problems for target in found}
     assert problems["agent.endpoint"] == ("no answer within 0.3 s",)
     assert problems["hooks.drain"] == ()
+
+
+def versions(asked: Asked) -> Reply:
+    """As Azure and NotBefore refuse a version that they don't know."""
+    if "api-version=2020-07-01" in asked.path:
+        pytest.fail("a document was read, which switches notice on")
+    return Reply(status=400, json={"error": "Bad request.", "newest-versions": ["2020-07-01"]})
+
+
+def a_document(_: Asked) -> Reply:
+    return Reply(json={"DocumentIncarnation": 1, "Events": []})
+
+
+@pytest.mark.parametrize("events", [versions, a_document])
+def test_a_service_without_instances_will_do_where_the_file_names_the_vm(
+    file: Path, events: Callable[[Asked], Reply]
+) -> None:
+    """The agent would run there, so nothing is wrong."""
+
+    def answer(asked: Asked) -> Reply:
+        is_known = asked.path.startswith("/metadata/scheduledevents?")
+        return events(asked) if is_known else Reply(status=404)
+
+    with metadata(answer) as service:
+        written(file, a_command("true"), endpoint=service.url)
+        named = invoke("agent", "check", str(file))
+        file.write_text(file.read_text().replace('resource = "web"\n', ""))
+        unnamed = invoke("agent", "check", str(file), "--json")
+
+    assert named.exit_code == 0, named.stdout
+    assert unnamed.exit_code == 1
+    [problem] = json.loads(unnamed.stdout)["targets"][0]["problems"]
+    assert f"{service.url}/metadata/instance?api-version=" in problem
+    assert "resource=" in problem
+
+
+def test_what_serves_no_events_is_found_though_the_file_names_the_vm(file: Path) -> None:
+    with metadata(lambda _: Reply(status=404)) as service:
+        written(file, a_command("true"), endpoint=service.url)
+        result = invoke("agent", "check", str(file), "--json")
+
+    assert result.exit_code == 1
+    [problem] = json.loads(result.stdout)["targets"][0]["problems"]
+    assert problem.startswith(f"{service.url}/metadata/scheduledevents?")
+    assert problem.endswith("answered 404")
+
+
+def test_a_vm_that_the_service_does_not_know_is_found_though_the_file_names_it(file: Path) -> None:
+    """NotBefore knows instances, so a refusal is about this one: its events are refused, too."""
+
+    def answer(asked: Asked) -> Reply:
+        if asked.path.startswith("/metadata/versions"):
+            return Reply(json={"apiVersions": ["2017-03-01", "2021-12-13"]})
+        if asked.path.startswith("/metadata/instance"):
+            return Reply(status=404, json={"error": "no VM is named 'web'"})
+        return versions(asked)
+
+    with metadata(answer) as service:
+        written(file, a_command("true"), endpoint=service.url)
+        result = invoke("agent", "check", str(file), "--json")
+
+    assert result.exit_code == 1
+    [problem] = json.loads(result.stdout)["targets"][0]["problems"]
+    assert "no VM is named 'web'" in problem
 
 
 # --- run -----------------------------------------------------------------------------------------

@@ -109,6 +109,7 @@ class Stage:
             status=said.status,
             headers=said.headers,
             body=said.body,
+            url=f"http://metadata{request.target}",
         )
 
     def _at(self) -> datetime:

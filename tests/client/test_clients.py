@@ -247,3 +247,46 @@ def test_every_failure_of_the_library_below_has_a_meaning() -> None:
         httpx2.WriteTimeout,
         httpx2.PoolTimeout,
     }
+
+
+def test_a_service_that_does_not_say_which_vm_this_is_is_named_with_the_way_out(
+    client: MakeDriver,
+) -> None:
+    with (
+        answering(FAULTS["404"]) as service,
+        client(service.address) as events,
+        pytest.raises(RefusedError) as refused,
+    ):
+        events.me()
+
+    asked = f"http://{service.address}/metadata/instance?api-version=2021-12-13"
+    assert asked in str(refused.value)
+    assert "resource=" in str(refused.value)
+
+
+def test_a_watch_of_this_vm_alone_tells_the_way_out_too(client: MakeDriver) -> None:
+    with (
+        answering(FAULTS["404"]) as service,
+        client(service.address) as events,
+        pytest.raises(UnavailableError, match=r"/metadata/instance.* resource="),
+    ):
+        next(iter(events.watch(only_mine=True, patience=0)))
+
+
+def test_a_watch_that_is_told_the_name_needs_no_instance_endpoint(client: MakeDriver) -> None:
+    with answering(GOOD) as service, client(service.address, resource="WEB_0") as events:
+        first = next(iter(events.watch(only_mine=True)))
+
+    assert first.kind is ChangeKind.APPEARED
+
+
+def test_a_refusal_says_what_was_asked(client: MakeDriver) -> None:
+    with (
+        answering(FAULTS["404"]) as service,
+        client(service.address) as events,
+        pytest.raises(RefusedError) as refused,
+    ):
+        events.document()
+
+    asked = f"http://{service.address}/metadata/scheduledevents?api-version=2020-07-01"
+    assert str(refused.value) == f"{asked} answered 404"

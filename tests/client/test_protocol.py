@@ -193,6 +193,35 @@ def test_who_the_vm_is_is_asked_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Say(status=404),
+        Say(status=400, body=b'{"error": "what?", "newest-versions": ["2020-07-01"]}'),
+        Say(body=b"<html>no such page</html>"),
+        a_document(3),
+    ],
+)
+def test_where_nobody_says_which_vm_this_is_the_error_says_what_was_asked_and_the_way_out(
+    answer: Say,
+) -> None:
+    with pytest.raises((RefusedError, ProtocolError)) as told:
+        Stage(lambda _: answer).run(a_protocol().me())
+
+    assert "http://metadata/metadata/instance?api-version=2021-12-13" in str(told.value)
+    assert str(told.value).endswith("resource=")
+
+
+@pytest.mark.parametrize("answer", [Say(status=503), Say(status=429), Lose()])
+def test_a_service_that_is_not_there_at_the_moment_is_no_reason_to_give_a_name(
+    answer: Say | Lose,
+) -> None:
+    with pytest.raises(UnavailableError) as told:
+        Stage(lambda _: answer).run(a_protocol().me())
+
+    assert "resource=" not in str(told.value)
+
+
 @pytest.mark.parametrize("version", ["", "2020-07-01&wait=1s", "a b"])
 def test_what_is_no_api_version_is_a_mistake(version: str) -> None:
     with pytest.raises(ValueError, match="api-version"):

@@ -18,8 +18,13 @@ from notbefore.agent.settings import (
     KubernetesReadiness,
     NotBeforeReadiness,
 )
-from notbefore.cli.agent_naming import found_endpoint, own_name
-from notbefore.client import ScheduledEventsError
+from notbefore.cli.agent_naming import (
+    found_endpoint,
+    knows_instances,
+    look_for_events,
+    own_name,
+)
+from notbefore.client import ProtocolError, RefusedError, ScheduledEventsError
 
 PATIENCE: Final = timedelta(seconds=15)
 """For each target: a check is a question that should be answered at once."""
@@ -66,6 +71,19 @@ async def _checked(
 async def _metadata(settings: AgentSettings) -> list[str]:
     try:
         await own_name(settings)
+    except (RefusedError, ProtocolError) as error:
+        # An agent that is told its name never asks for it, and needs the events alone.
+        if settings.resource is None or await knows_instances(settings):
+            return [str(error)]
+        return await _events(settings)
+    except ScheduledEventsError as error:
+        return [str(error)]
+    return []
+
+
+async def _events(settings: AgentSettings) -> list[str]:
+    try:
+        await look_for_events(settings)
     except ScheduledEventsError as error:
         return [str(error)]
     return []

@@ -26,19 +26,23 @@ class EndpointNotFoundError(ScheduledEventsError):
 
 
 class RefusedError(ScheduledEventsError):
-    """The service refused with `status`, and said `message`."""
+    """The service answered `status` to what `url` asks for, and said `message`."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(f"refused with {status}: {message}" if message else f"refused: {status}")
+    def __init__(self, status: int, message: str, *, url: str = "") -> None:
+        answered = f"{url or 'the service'} answered {status}"
+        super().__init__(f"{answered}: {message}" if message else answered)
         self.status = status
         self.message = message
+        self.url = url
 
 
 class UnsupportedVersionError(RefusedError):
     """The service does not know the api-version; `newest` are those that it names instead."""
 
-    def __init__(self, status: int, message: str, *, newest: tuple[str, ...]) -> None:
-        super().__init__(status, message)
+    def __init__(
+        self, status: int, message: str, *, newest: tuple[str, ...], url: str = ""
+    ) -> None:
+        super().__init__(status, message, url=url)
         self.newest = newest
         self.add_note(f"api-versions it names: {', '.join(newest)}")
 

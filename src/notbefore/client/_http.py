@@ -96,7 +96,7 @@ class Connection:
                 for chunk in response.iter_raw():
                     body += chunk
                     _check(body, asked, request)
-                return _answer(asked, response.status_code, response.headers, bytes(body))
+                return _answer(asked, response, bytes(body))
         except _FAILURES as error:
             return _lost(self._endpoint, error)
 
@@ -128,7 +128,7 @@ class AsyncConnection:
                 async for chunk in response.aiter_raw():
                     body += chunk
                     _check(body, asked, request)
-                return _answer(asked, response.status_code, response.headers, bytes(body))
+                return _answer(asked, response, bytes(body))
         except _FAILURES as error:
             return _lost(self._endpoint, error)
 
@@ -160,15 +160,16 @@ def _check(body: bytearray, asked: float, request: Request) -> None:
         raise TimeoutError
 
 
-def _answer(asked: float, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+def _answer(asked: float, response: httpx2.Response, body: bytes) -> Answer:
     passed = _timing.passed()
     return Answer(
         now=passed.now,
         at=passed.at,
         asked=asked,
-        status=status,
-        headers={name.lower(): value for name, value in headers.items()},
+        status=response.status_code,
+        headers={name.lower(): value for name, value in response.headers.items()},
         body=body,
+        url=str(response.url),
     )
 
 

@@ -35,6 +35,7 @@ _PASSING: Final = {408, 425, 429}
 _GONE: Final = 410
 _NOT_MODIFIED: Final = 304
 _BAD_REQUEST: Final = 400
+_NAME_IT: Final = "If it can't say which VM this is, give this VM's name as resource="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class EventsProtocol:
             target = f"{_INSTANCE}?api-version={INSTANCE_VERSION}"
             request = Request(target=target, timeout=self._timeout)
             self._instance = yield from self.exchange(
-                lambda _: request, _read_instance, retrying or Briefly(self.jitter)
+                lambda _: request, _read_instance, retrying or Briefly(self.jitter), hint=_NAME_IT
             )
         return self._instance
 
@@ -129,8 +130,12 @@ class EventsProtocol:
         retrying: Retrying,
         *,
         now: float = 0.0,
+        hint: str = "",
     ) -> Flow[T]:
-        """Ask until there is an answer that can be read; `ask` is told how late it is."""
+        """Ask until there is an answer that can be read; `ask` is told how late it is.
+
+        `hint` says what to do where what answers will never do.
+        """
         while True:
             outcome = yield ask(now)
             trouble = trouble_of(outcome)
@@ -139,10 +144,13 @@ class EventsProtocol:
                 try:
                     result = read(outcome)
                 except ProtocolError as error:
-                    trouble = Trouble(error=error, gravity=Gravity.PASSING)
+                    unread = ProtocolError(f"{outcome.url}: {error}")
+                    trouble = Trouble(error=unread, gravity=Gravity.PASSING)
                 else:
                     retrying.worked(outcome.now)
                     return result
+            if hint and isinstance(trouble.error, RefusedError | ProtocolError):
+                _add_hint(trouble.error, hint)
             self._is_slow = self._is_slow or trouble.gravity is Gravity.SLOW
             now = (yield retrying.pause(trouble, outcome.now)).now
 
@@ -247,6 +255,11 @@ def trouble_of(outcome: Passed) -> Trouble | None:
             raise TypeError(outcome)
 
 
+def _add_hint(error: ScheduledEventsError, hint: str) -> None:
+    """In the message, because logs show nothing else of an error."""
+    error.args = (f"{str(error).removesuffix('.')}. {hint}",)
+
+
 def _refusal(answer: Answer) -> Trouble:
     message, newest = _wire.read_refusal(answer.body)
     wish = _wish(answer)
@@ -256,9 +269,9 @@ def _refusal(answer: Answer) -> Trouble:
         said = f": {message}" if message else ""
         gone = UnavailableError(f"the service answered {status}{said}")
         return Trouble(error=gone, gravity=gravity, wish=wish)
-    error: ScheduledEventsError = RefusedError(status, message)
+    error: ScheduledEventsError = RefusedError(status, message, url=answer.url)
     if newest:
-        error = UnsupportedVersionError(status, message, newest=newest)
+        error = UnsupportedVersionError(status, message, newest=newest, url=answer.url)
     gravity = Gravity.FINAL if status == _BAD_REQUEST else Gravity.REFUSED
     return Trouble(error=error, gravity=gravity)
 

@@ -64,6 +64,8 @@ class Answer(Passed):
     headers: Mapping[str, str]
     """By name in lower case."""
     body: bytes
+    url: str
+    """What was asked for, as a person could ask for it again."""
 
 
 class Loss(Enum):
