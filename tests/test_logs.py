@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import pytest
 
@@ -10,7 +11,7 @@ from notbefore import logs
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.transitions import Activated, ResourceAdded
 from notbefore.service.ports import Commit
-from tests.builders import NOON
+from tests.builders import MINUTE, NOON, SECOND
 
 SCOPE = ScopeId("scope1")
 
@@ -28,10 +29,10 @@ def _root_as_it_was() -> Iterator[None]:
 def test_facts_stand_beside_the_message_and_no_colours_of_a_library(
     capsys: pytest.CaptureFixture[str], *, as_json: bool
 ) -> None:
-    logs.configure(level="info", as_json=as_json, stamp=lambda: NOON)
+    logs.configure(level="info", as_json=as_json)
     extra = {"color_message": "\033[1mup\033[0m", "port": 8170}
 
-    logging.getLogger("uvicorn.error").info("up", extra=extra)
+    logging.getLogger("uvicorn.error").warning("up", extra=extra)
 
     [line] = capsys.readouterr().err.splitlines()
     assert "8170" in line
@@ -41,7 +42,7 @@ def test_facts_stand_beside_the_message_and_no_colours_of_a_library(
 def test_what_befalls_many_vms_of_a_scope_alike_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    logs.configure(level="info", as_json=True, stamp=lambda: NOON)
+    logs.configure(level="info", as_json=True)
     names = [ResourceName(f"vm{number}") for number in range(25)]
     added = tuple(ResourceAdded(scope_id=SCOPE, at=NOON, resource=name) for name in names)
 
@@ -53,11 +54,103 @@ def test_what_befalls_many_vms_of_a_scope_alike_is_one_line(
     assert many["resources"] == [*names[:9], "and 16 more"]
 
 
-def test_a_name_can_not_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+# --- time ----------------------------------------------------------------------------------------
+
+
+def a_line(logged: logging.LogRecord) -> None:
+    logging.getLogger("notbefore").handle(logged)
+
+
+def at(instant: datetime) -> logging.LogRecord:
+    """What the machine's clock said when the line was logged is in the record."""
+    fields = {"name": "notbefore", "levelname": "INFO", "levelno": logging.INFO}
+    return logging.makeLogRecord({**fields, "msg": "started", "created": instant.timestamp()})
+
+
+def test_a_line_has_the_machines_time_and_the_servers_beside_it_where_they_differ(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure(level="info", as_json=False, clock=lambda: NOON + 10 * MINUTE)
+    a_line(at(NOON))
+    logs.configure(level="info", as_json=True, clock=lambda: NOON + 10 * MINUTE)
+    a_line(at(NOON))
+
+    text, as_json = capsys.readouterr().err.splitlines()
+    assert text == "2026-01-05 12:00:00Z (clock 2026-01-05 12:10:00Z) INFO    started"
+    assert json.loads(as_json) == {
+        "at": "2026-01-05T12:00:00+00:00",
+        "clock": "2026-01-05T12:10:00+00:00",
+        "level": "info",
+        "message": "started",
+    }
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [None, lambda: NOON, lambda: NOON + SECOND],
+    ids=["none", "the same", "a second ahead, as a virtual clock may start"],
+)
+def test_a_line_has_one_time_where_the_clocks_agree(
+    capsys: pytest.CaptureFixture[str], clock: Callable[[], datetime] | None
+) -> None:
+    logs.configure(level="info", as_json=False, clock=clock)
+    a_line(at(NOON))
+    logs.configure(level="info", as_json=True, clock=clock)
+    a_line(at(NOON))
+
+    text, as_json = capsys.readouterr().err.splitlines()
+    assert text == "2026-01-05 12:00:00Z INFO    started"
+    assert "clock" not in json.loads(as_json)
+
+
+# --- what comes from outside (S14) ---------------------------------------------------------------
+
+FORGED = "web\n2026-01-05 12:00:00Z ERROR   forged\r\x1b[2J\x7f\x9b1m\u2028\u202e"
+
+
+def controls(line: str) -> list[str]:
+    return [char for char in line if not char.isprintable()]
+
+
+@pytest.mark.parametrize("value", [FORGED, [FORGED], {"name": FORGED}], ids=["text", "list", "map"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_value_can_forge_a_line_or_steer_a_terminal(
+    capsys: pytest.CaptureFixture[str], value: object, *, as_json: bool
+) -> None:
+    """S14: facts are names and reasons that come from outside."""
+    logs.configure(level="info", as_json=as_json)
+
+    logging.getLogger("notbefore").info("event gone", extra={"why": value})
+
+    [line] = capsys.readouterr().err.splitlines()
+    assert controls(line) == []
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_message_of_a_library_can_forge_a_line(
+    capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    """S14: our own messages are constant, those of libraries are not."""
+    logs.configure(level="info", as_json=as_json)
+
+    logging.getLogger("uvicorn.error").warning("Invalid request from %s", FORGED)
+
+    [line] = capsys.readouterr().err.splitlines()
+    assert controls(line) == []
+
+
+def test_a_traceback_is_indented_so_that_no_error_can_forge_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """S14."""
-    logs.configure(level="info", as_json=False, stamp=lambda: NOON)
-    added = ResourceAdded(scope_id=SCOPE, at=NOON, resource=ResourceName("vm\n2026 ERROR forged"))
+    logs.configure(level="info", as_json=False)
+    try:
+        int(FORGED)
+    except ValueError:
+        logging.getLogger("notbefore").exception("a timer failed")
 
-    logs.log_commit(Commit(transitions=(added,)))
-
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    first, *rest = capsys.readouterr().err.removesuffix("\n").split("\n")
+    assert first.endswith("ERROR   a timer failed")
+    assert any("ValueError: invalid literal" in line for line in rest)
+    assert all(line.startswith("    ") for line in rest)
+    assert controls("".join(rest)) == []

@@ -1,6 +1,7 @@
 """HTTP servers as guests of a loop that others live in, at sockets that are there already."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
@@ -11,6 +12,8 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from notbefore.certificates import ServerCertificate
+
+_log = logging.getLogger(__name__)
 
 # As ASGI has them.
 Message = MutableMapping[str, Any]
@@ -66,6 +69,8 @@ async def serving(
         ws="none",
         lifespan="off",
         log_config=None,
+        # Its lines about a process that starts and stops, once for each listener, tell nothing.
+        log_level="warning",
         access_log=False,
         server_header=False,
         # Or whoever is on this machine could say in a header which address they call from.
@@ -78,6 +83,7 @@ async def serving(
     config.load()
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name=name)
+    _log.info("%s listener open", name, extra={"address": listener.getsockname()[:2]})
     try:
         yield
     finally:

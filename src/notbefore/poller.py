@@ -94,7 +94,7 @@ def _configure_logs(settings: Settings, clock: FollowingClock) -> None:
     logs.configure(
         level=settings.log_level,
         as_json=settings.log_format is LogFormat.JSON,
-        stamp=clock.now,
+        clock=clock.now,
     )
 
 

@@ -19,7 +19,6 @@ from typing import Final
 import msgspec
 
 from notbefore import logs, offspring
-from notbefore.clock import wall_clock
 from notbefore.listeners import (
     Addresses,
     StartError,
@@ -52,11 +51,7 @@ async def _supervise(resolved: Resolved, welcome: Callable[[Addresses], None]) -
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    logs.configure(
-        level=settings.log_level,
-        as_json=settings.log_format is LogFormat.JSON,
-        stamp=wall_clock,
-    )
+    logs.configure(level=settings.log_level, as_json=settings.log_format is LogFormat.JSON)
     with ExitStack() as stack:
         metadata = await metadata_listeners(settings.metadata, settings.workers)
         for listener in metadata:

@@ -186,7 +186,7 @@ def configure_logs(settings: Settings, clock: Clock) -> None:
     logs.configure(
         level=settings.log_level,
         as_json=settings.log_format is LogFormat.JSON,
-        stamp=clock.now,
+        clock=clock.now,
     )
 
 

@@ -16,7 +16,7 @@ from notbefore.agent.reporting import Reporter
 from notbefore.agent.runner import Runner
 from tests.agent.journeys import EVENT, ME, a_plan, a_step
 from tests.agent.stubs import StubClient, StubHook
-from tests.builders import MINUTE, NOON, SECOND
+from tests.builders import DAY, MINUTE, NOON, SECOND
 
 KEY: Final = EVENT.lower()
 PLAN: Final = a_plan(a_step("drain", has_undo=True), recover=(a_step("check"),))
@@ -56,7 +56,8 @@ class Machine:
                 runner=runner,
                 duties=duties,
                 contact=client.contact,
-                started_at=NOON,
+                clock=lambda: NOON + DAY,
+                started_at=NOON + DAY - MINUTE,
                 boot=boot,
             )
             task = asyncio.create_task(runner.run())

@@ -115,7 +115,7 @@ STARTED = a_sighting(is_started=True)
         (a_progress(), Stage.PREPARING, True),
         (a_progress(begun=frozenset(PREPARED)), Stage.PREPARING, True),
         (a_progress(outcomes=PREPARED), Stage.READY, True),
-        (a_progress(outcomes=SKIPPED), Stage.READY, False),
+        (a_progress(outcomes=SKIPPED), Stage.NOT_PREPARED, False),
         (a_progress(outcomes=PREPARED, sighting=STARTED), Stage.STARTED, True),
         (a_progress(outcomes=PREPARED, is_gone=True), Stage.RESTORING, True),
         (a_progress(outcomes=PREPARED | {UNDO: DONE}, is_gone=True), Stage.RESTORING, False),

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, Final
 
@@ -39,8 +40,12 @@ def an_event(event_id: str = EVENT, *, stage: Stage = Stage.PREPARING) -> EventS
 
 
 def a_status(
-    *events: EventStatus, healthy: bool = True, warnings: tuple[str, ...] = ()
+    *events: EventStatus,
+    healthy: bool = True,
+    warnings: tuple[str, ...] = (),
+    ahead: timedelta = timedelta(0),
 ) -> AgentStatus:
+    """`ahead` is the service's clock of this VM's."""
     return AgentStatus(
         now=NOON,
         version="1",
@@ -51,7 +56,9 @@ def a_status(
         ready=not events,
         why="" if healthy and not events else "it prepares for a Reboot",
         warnings=warnings,
-        document_at=NOON - MINUTE / 60,
+        service_now=NOON + ahead,
+        document_at=NOON + ahead - MINUTE / 60,
+        document_age="1s",
         incarnation=4,
         events=events,
     )
@@ -85,6 +92,9 @@ def answering(body: bytes, status: int = 200) -> Iterator[str]:
 
 
 @contextmanager
-def an_agent(*events: EventStatus, warnings: tuple[str, ...] = ()) -> Iterator[str]:
-    with answering(msgspec.json.encode(a_status(*events, warnings=warnings))) as address:
+def an_agent(
+    *events: EventStatus, warnings: tuple[str, ...] = (), ahead: timedelta = timedelta(0)
+) -> Iterator[str]:
+    status = a_status(*events, warnings=warnings, ahead=ahead)
+    with answering(msgspec.json.encode(status)) as address:
         yield address

@@ -259,6 +259,9 @@ def test_a_live_rehearsal_runs_the_hooks_times_them_and_undoes_them(file: Path) 
 
     assert result.exit_code == 0, result.stderr
     assert result.stdout.endswith("Would miss none.\n")
+    ran = [line for line in result.stdout.splitlines() if line.startswith(("prepare", "undo"))]
+    assert len(ran) == 2
+    assert not any(" 0.0s " in line for line in ran)
     assert mark.exists()
     assert undone.exists()
     found = json.loads(as_json)

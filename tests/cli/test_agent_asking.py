@@ -1,11 +1,13 @@
 """What a running agent is asked: `notbefore agent status` and `notbefore agent explain`."""
 
 import json
+from datetime import timedelta
 
 import msgspec
 import pytest
 
-from notbefore.agent.status_wire import EventStatus, Stage
+from notbefore.agent.status_wire import EventStatus, Stage, StepStatus
+from tests.builders import DAY, MINUTE
 from tests.cli.agents import EVENT, OTHER, an_agent, an_event, answering
 from tests.cli.served import invoke
 
@@ -19,7 +21,7 @@ def test_status_tells_how_the_agent_is_and_what_it_does_about_open_events() -> N
     assert result.stdout.splitlines() == [
         "web_0  healthy, not ready: it prepares for a Reboot",
         "  reads          http://169.254.169.254",
-        "  document       incarnation 4, 1s ago",
+        "  document       incarnation 4, read 1s ago",
         "  running since  2026-01-05 11:59:00 UTC (1m ago)",
         "  version        1",
         "",
@@ -27,6 +29,25 @@ def test_status_tells_how_the_agent_is_and_what_it_does_about_open_events() -> N
         "0000000A Reboot preparing 10m  reboots drain: 3 sessions of web/one",
     ]
     assert "0000000B Reboot finished" in every.stdout
+
+
+@pytest.mark.parametrize(
+    ("ahead", "told"),
+    [
+        (3 * DAY, "2026-01-08 12:00:00 UTC, 3d ahead of this VM's"),
+        (-10 * MINUTE, "2026-01-05 11:50:00 UTC, 10m behind this VM's"),
+    ],
+)
+def test_the_services_clock_and_the_vms_are_told_apart(ahead: timedelta, told: str) -> None:
+    """An emulator's clock can be moved; the agent has not run for three days because of that."""
+    with an_agent(an_event(), ahead=ahead) as address:
+        status = invoke("agent", "status", "--agent", address).stdout.splitlines()
+        explained = invoke("agent", "explain", "--agent", address).stdout
+
+    assert "  document         incarnation 4, read 1s ago" in status
+    assert "  running since    2026-01-05 11:59:00 UTC (1m ago)" in status
+    assert f"  service's clock  {told}" in status
+    assert "2026-01-05 12:10:00 UTC by the service's clock" in explained
 
 
 def test_status_shows_what_somebody_has_to_see_to_though_it_is_over() -> None:
@@ -79,6 +100,20 @@ def test_explain_names_the_rule_the_step_what_it_waits_for_and_the_time_left() -
         "prepare drain           running",
         "undo    drain           to come      ready web/one",
     ]
+
+
+def test_a_step_of_which_nobody_knows_how_long_it_took_is_not_said_to_have_taken_no_time() -> None:
+    cut_short = StepStatus(phase="prepare", step="app", state="interrupted")
+    event = msgspec.structs.replace(
+        an_event(stage=Stage.NOT_PREPARED),
+        steps=(cut_short,),
+        not_approved_because="step 'app' is required and was interrupted",
+    )
+    with an_agent(event) as address:
+        lines = invoke("agent", "explain", "--agent", address).stdout.splitlines()
+
+    assert lines[0] == f"Reboot {EVENT} not prepared"
+    assert lines[-1].split() == ["prepare", "app", "interrupted", "unknown"]
 
 
 def test_an_event_is_found_by_the_beginning_of_its_id() -> None:

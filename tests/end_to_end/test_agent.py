@@ -149,7 +149,7 @@ def test_what_comes_of_a_hook_decides_on_the_approval(
     with an_agent(tmp_path, file.text(tmp_path / "state"), endpoint_of(server, "web")) as agent:
         until(lambda: agent.get("/healthz")[0] == 200, "a document")
         event_id = schedule(server, "Reboot", "web")
-        seen = agent.until(event_id, "started" if approves else "ready")
+        seen = agent.until(event_id, "started" if approves else "not prepared")
 
         assert seen["steps"][0]["state"] == verdict
         assert notebook.runs == PREPARED
@@ -175,7 +175,7 @@ def test_what_does_not_fit_before_not_before_is_left_out_and_cut_short(
     with an_agent(tmp_path, file.text(tmp_path / "state"), endpoint_of(server, "web")) as agent:
         until(lambda: agent.get("/healthz")[0] == 200, "a document")
         event_id = schedule(server, "Reboot", "web", notice="4s", short_notice=True)
-        seen = agent.until(event_id, "ready")
+        seen = agent.until(event_id, "not prepared")
 
         states = {(s["phase"], s["step"]): s["state"] for s in seen["steps"]}
         assert states["prepare", "drain"] == "timed_out"
@@ -252,7 +252,7 @@ def test_no_secret_of_a_hook_is_logged_or_shown(server: Server, tmp_path: Path) 
     with an_agent(tmp_path, text, endpoint_of(server, "web")) as agent:
         until(lambda: agent.get("/healthz")[0] == 200, "a document")
         event = schedule(server, "Reboot", "web")
-        shown = str(agent.until(event, "ready"))
+        shown = str(agent.until(event, "not prepared"))
         server.call("POST", f"/v1/events/{event}/cancel", {"reason": "enough"})
         agent.until(event, "finished")
 
@@ -299,7 +299,7 @@ def test_told_to_stop_in_the_middle_of_a_hook_it_stops_and_never_runs_it_again(
         assert "Traceback" not in agent.log()
         until(lambda: not _is_running(hook), "the hook to be ended")
     with an_agent(tmp_path, text, endpoint_of(server, "web")) as agent:
-        seen = agent.until(event_id, "ready")
+        seen = agent.until(event_id, "not prepared")
         assert seen["steps"][0]["state"] == "interrupted"
         assert notebook.runs == PREPARED
         server.call("POST", f"/v1/events/{event_id}/cancel", {"reason": "enough"})

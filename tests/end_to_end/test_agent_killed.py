@@ -170,7 +170,7 @@ def test_a_required_hook_that_was_cut_short_keeps_it_from_approving(
         assert lives.died(life)
 
     with an_agent(tmp_path, text, endpoint_of(server, "web")) as agent:
-        seen = agent.until(event_id, "ready")
+        seen = agent.until(event_id, "not prepared")
         assert seen["not_approved_because"] == "step 'drain' is required and was interrupted"
         server.call("POST", f"/v1/events/{event_id}/cancel", {"reason": "enough"})
         agent.until(event_id, "finished")

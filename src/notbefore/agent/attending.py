@@ -254,8 +254,9 @@ class Attendance:
             "step": turn.step,
             "verdict": str(outcome.verdict),
             "detail": outcome.detail,
-            "took": format_duration(outcome.took),
         }
+        if outcome.took is not None:
+            facts["took"] = format_duration(outcome.took)
         _log.log(level, "hook ended", extra=facts)
 
     # --- approval -------------------------------------------------------------------------------

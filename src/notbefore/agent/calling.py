@@ -31,4 +31,4 @@ async def run_hook(hook: Hook | None, call: Call) -> HookOutcome:
         _log.exception("hook raised", extra={"event": call.sighting.event_id})
         detail = f"{type(error).__name__}: {error}"
         return HookOutcome(verdict=Verdict.FAILED, detail=detail, took=took)
-    return outcome if outcome.took else replace(outcome, took=monotonic() - began)
+    return outcome if outcome.took is not None else replace(outcome, took=monotonic() - began)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from notbefore.agent.model import HookOutcome, Turn
-from notbefore.agent.status_wire import AgentStatus, Stage
+from notbefore.agent.status_wire import BEFORE_START, AgentStatus, Stage
 from notbefore.durations import parse_duration
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,8 +26,9 @@ class Tally:
 
     def ended(self, turn: Turn, outcome: HookOutcome) -> None:
         self.hooks[turn.step, str(turn.phase), str(outcome.verdict)] += 1
-        # The type of a Counter's values is int; that of what it counts need not be.
-        self.hook_seconds[turn.step, str(turn.phase)] += outcome.took.total_seconds()  # type: ignore[assignment]
+        if outcome.took is not None:
+            # The type of a Counter's values is int; that of what it counts need not be.
+            self.hook_seconds[turn.step, str(turn.phase)] += outcome.took.total_seconds()  # type: ignore[assignment]
 
 
 def render(status: AgentStatus, tally: Tally, *, age: timedelta | None) -> str:
@@ -68,7 +69,7 @@ def _lines(status: AgentStatus, tally: Tally, age: timedelta | None) -> Iterator
         [
             ({"event": event.event_id, "type": event.type}, _seconds(event.time_left))
             for event in status.events
-            if event.stage in {Stage.PREPARING, Stage.READY} and event.time_left is not None
+            if event.stage in BEFORE_START and event.time_left is not None
         ],
     )
     yield from _metric(

@@ -90,7 +90,8 @@ class HookOutcome:
     verdict: Verdict
     detail: str = ""
     """For people: why it failed, what it waits for."""
-    took: timedelta = timedelta(0)
+    took: timedelta | None = None
+    """None where it did not run, or nobody knows when it ended."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What the same step's undo has to know: what was changed, and how it was before."""
 

@@ -156,6 +156,20 @@ def why_not_approved(progress: Progress) -> str | None:
     return None
 
 
+def is_prepared(progress: Progress) -> bool:
+    """Whether every required step is done and none vetoes, whatever the plan's policy is."""
+    outcomes = [
+        (step, progress.outcomes.get(Turn(Phase.PREPARE, step.name)))
+        for step in progress.plan.prepare
+    ]
+    return all(
+        outcome is not None
+        and outcome.verdict is not Verdict.VETOED
+        and (outcome.allows_approval or not step.required)
+        for step, outcome in outcomes
+    )
+
+
 def time_left(sighting: Sighting, now: datetime) -> timedelta | None:
     """Until NotBefore; None where there is none."""
     return None if sighting.not_before is None else sighting.not_before - now

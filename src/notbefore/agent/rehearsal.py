@@ -222,6 +222,6 @@ class _Stage:
             yield RehearsedStep(
                 turn=turn,
                 what="" if hook is None else hook.describe(turn.phase),
-                takes=step.takes if outcome is None else outcome.took,
+                takes=step.takes if outcome is None else outcome.took or timedelta(0),
                 outcome=outcome,
             )

@@ -8,7 +8,7 @@ from notbefore import __version__
 from notbefore.agent.attending import Attendance, Duties
 from notbefore.agent.hook import Hook
 from notbefore.agent.model import Phase, Plan, Progress, Step, Turn, Verdict
-from notbefore.agent.plan import not_put_back, time_left, why_not_approved
+from notbefore.agent.plan import is_prepared, not_put_back, time_left, why_not_approved
 from notbefore.agent.runner import Runner
 from notbefore.agent.status_wire import AgentStatus, EventStatus, Stage, StepStatus
 from notbefore.client import Contact
@@ -25,7 +25,9 @@ def stage(progress: Progress) -> Stage:
         return Stage.STARTED
     steps = progress.plan.prepare
     is_over = all(Turn(Phase.PREPARE, step.name) in progress.outcomes for step in steps)
-    return Stage.READY if is_over else Stage.PREPARING
+    if not is_over:
+        return Stage.PREPARING
+    return Stage.READY if is_prepared(progress) else Stage.NOT_PREPARED
 
 
 def keeps_from_work(progress: Progress) -> bool:
@@ -60,6 +62,8 @@ class Reporter:
     runner: Runner
     duties: Duties
     contact: Callable[[], Contact]
+    clock: Callable[[], datetime]
+    """This VM's. Duties go by the service's."""
     started_at: datetime
     boot: str
 
@@ -72,7 +76,7 @@ class Reporter:
             why = f"event {busy[0].event_id} ({busy[0].sighting.type}): {stage(busy[0])}"
         events = tuple(self._event(key, each) for key, each in duties.journal.events.items())
         return AgentStatus(
-            now=duties.now(),
+            now=self.clock(),
             version=__version__,
             resource=duties.me,
             endpoint=contact.endpoint or "",
@@ -80,7 +84,9 @@ class Reporter:
             healthy=health.is_well,
             ready=not busy,
             why=why,
+            service_now=None if contact.at is None else duties.now(),
             document_at=contact.at,
+            document_age=None if contact.age is None else format_duration(_whole(contact.age)),
             incarnation=contact.incarnation,
             warnings=tuple(warning for event in events for warning in _warnings(event)),
             events=events,
@@ -95,7 +101,7 @@ class Reporter:
         sighting, plan = progress.sighting, progress.plan
         left = None if progress.is_gone else time_left(sighting, self.duties.now())
         at = stage(progress)
-        is_ahead = at is Stage.READY and not progress.approved
+        is_decided = at in {Stage.READY, Stage.NOT_PREPARED} and not progress.approved
         return EventStatus(
             event_id=sighting.event_id,
             type=sighting.type,
@@ -111,7 +117,7 @@ class Reporter:
             approve=str(plan.approve),
             leader=str(plan.leader),
             approved=progress.approved,
-            not_approved_because=why_not_approved(progress) if is_ahead else None,
+            not_approved_because=why_not_approved(progress) if is_decided else None,
             came_back=bool(self.boot and progress.boot and self.boot != progress.boot),
             not_put_back=not_put_back(progress),
             reappeared=key in self.runner.reappeared,
@@ -145,10 +151,11 @@ def _steps(
         outcome = progress.outcomes.get(turn)
         if outcome is not None:
             state, detail = str(outcome.verdict), outcome.detail
-            took = format_duration(_rounded(outcome.took))
+            # Journals of before have a zero where nothing is known.
+            took = format_duration(_rounded(outcome.took)) if outcome.took else None
         elif running is not None and running.turn == turn:
             state, detail = "running", _described(hooks, turn)
-            took = format_duration(_whole(monotonic() - running.began))
+            took = format_duration(_rounded(monotonic() - running.began))
             limit = format_duration(running.limit)
         else:
             # Begun and not running: the agent was ended meanwhile, and is about to say so.
@@ -181,10 +188,12 @@ def _described(hooks: Mapping[str, Hook], turn: Turn) -> str:
 
 
 def _rounded(span: timedelta) -> timedelta:
-    """As exact as anybody wants to read it."""
+    """As exact as anybody wants to read it, and never nothing for something."""
     if span >= timedelta(seconds=1):
         return _whole(span)
-    return timedelta(milliseconds=round(span.total_seconds() * 1000))
+    if span >= timedelta(milliseconds=1):
+        return timedelta(milliseconds=round(span.total_seconds() * 1000))
+    return span
 
 
 def _whole(span: timedelta) -> timedelta:

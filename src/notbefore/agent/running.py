@@ -135,6 +135,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
             runner=runner,
             duties=duties,
             contact=client.contact,
+            clock=wall_clock,
             started_at=front.started_at,
             boot=boot,
         )
@@ -198,7 +199,7 @@ class _Front:
         if self.reporter is not None:
             return self.reporter.status()
         return AgentStatus(
-            now=self.now(),
+            now=wall_clock(),
             version=__version__,
             resource="",
             endpoint=self._client.contact().endpoint or "",

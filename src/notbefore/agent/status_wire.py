@@ -6,6 +6,7 @@ that a reader has never heard of are ignored, so that either side may be the new
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -15,11 +16,16 @@ class Stage(StrEnum):
 
     PREPARING = "preparing"
     READY = "ready"
-    """Every prepare hook has run; the event has not started."""
+    """Every required step is done and none vetoes; the event has not started."""
+    NOT_PREPARED = "not prepared"
+    """As `ready`, but a required step was not done, or one vetoes: the VM is not ready for it."""
     STARTED = "started"
     RESTORING = "restoring"
     """The event is over, or was canceled: undo and recover hooks run."""
     FINISHED = "finished"
+
+
+BEFORE_START: Final = frozenset({Stage.PREPARING, Stage.READY, Stage.NOT_PREPARED})
 
 
 class StepStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +39,7 @@ class StepStatus(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     """For people: what it does, while it is to come; what came of it, once it has run."""
     took: str | None = None
+    """None where it has not run, or nobody knows when it ended."""
     limit: str | None = None
     """Of one that runs: how long it may."""
     required: bool = True
@@ -72,7 +79,7 @@ class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
-    """By the agent's clock."""
+    """By this VM's clock, as `started_at` is."""
     version: str
     resource: str
     """This VM's name; empty while it is not known."""
@@ -85,8 +92,13 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not healthy, or not ready."""
     warnings: tuple[str, ...] = ()
     """What somebody has to see to, because the agent won't."""
+    service_now: datetime | None = None
+    """By the service's clock, as `document_at` and every NotBefore are; None before the first
+    document. An emulator's may be days away from this VM's."""
     document_at: datetime | None = None
-    """When the last good document was read; None for never."""
+    """When the last good document was sent, by the service's clock; None for never."""
+    document_age: str | None = None
+    """How long ago it was read, whatever the clocks say."""
     incarnation: int | None = None
     events: tuple[EventStatus, ...] = ()
     """The oldest first; finished ones too, as long as they are remembered."""

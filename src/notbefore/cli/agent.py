@@ -59,10 +59,9 @@ def run(config: Path) -> None:
     from notbefore import logs
     from notbefore.agent.running import AgentError
     from notbefore.agent.running import run as run_agent
-    from notbefore.clock import wall_clock
 
     table = settings.agent
-    logs.configure(level=table.log_level, as_json=table.log_format == "json", stamp=wall_clock)
+    logs.configure(level=table.log_level, as_json=table.log_format == "json")
     try:
         asyncio.run(run_agent(settings))
     except AgentError as error:
@@ -143,12 +142,13 @@ def explain(event: str, *, address: str) -> None:
     from notbefore.cli.agent_asking import ask, find
     from notbefore.cli.agent_pages import explanation_page
 
-    found = find(ask(address).status, event)
+    told = ask(address).status
+    found = find(told, event)
     session = _session()
     if session.is_json:
         click.echo(msgspec.json.encode(found))
     else:
-        session.print(explanation_page(found))
+        session.print(explanation_page(found, told))
 
 
 @agent.command()

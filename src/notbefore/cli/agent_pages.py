@@ -17,6 +17,7 @@ from notbefore.cli.wording import TYPE_STYLES, ago, instant, listing, plain, sho
 _STAGE_STYLES: Final = {
     Stage.PREPARING: "yellow",
     Stage.READY: "green",
+    Stage.NOT_PREPARED: "red",
     Stage.STARTED: "bold green",
     Stage.RESTORING: "yellow",
     Stage.FINISHED: "dim",
@@ -31,6 +32,9 @@ _STATE_STYLES: Final = {
     "interrupted": "red",
 }
 _NEVER_FOLDED: Final = frozenset({"Event", "Type", "Stage", "Left", "Phase", "Notice", "Took", ""})
+_CLOSE: Final = timedelta(seconds=2)
+"""Clocks that are this near are shown as one."""
+_SHORTEST_SHOWN: Final = timedelta(milliseconds=100)
 _NO_RULE: Final = "none: nothing is done about it"
 
 
@@ -75,26 +79,40 @@ def _heading(status: AgentStatus) -> Text:
 
 def _agent_facts(status: AgentStatus) -> Iterator[tuple[str, str]]:
     yield "reads", plain(status.endpoint) or "nothing yet"
-    if status.document_at is not None:
+    if status.document_age is not None:
         incarnation = "" if status.incarnation is None else f"incarnation {status.incarnation}, "
-        yield "document", f"{incarnation}{ago(status.document_at, status.now)}"
+        yield "document", f"{incarnation}read {status.document_age} ago"
     else:
         yield "document", "none yet"
     started = f"{instant(status.started_at)} UTC ({ago(status.started_at, status.now)})"
     yield "running since", started
+    if lead := _lead(status):
+        yield "service's clock", f"{instant(status.now + lead)} UTC, {_apart(lead)} this VM's"
     yield "version", plain(status.version)
+
+
+def _lead(status: AgentStatus) -> timedelta:
+    """How far the service's clock is from this VM's; zero where they agree."""
+    if status.service_now is None:
+        return timedelta(0)
+    lead = status.service_now - status.now
+    return lead if abs(lead) >= _CLOSE else timedelta(0)
+
+
+def _apart(lead: timedelta) -> str:
+    return f"{span(abs(lead))} {'ahead of' if lead > timedelta(0) else 'behind'}"
 
 
 # --- explain -------------------------------------------------------------------------------------
 
 
-def explanation_page(event: EventStatus) -> Iterator[RenderableType]:
+def explanation_page(event: EventStatus, status: AgentStatus) -> Iterator[RenderableType]:
     yield Text.assemble(
         (plain(event.type), TYPE_STYLES.get(event.type, "")),
         f" {event.event_id} ",
         (event.stage, _STAGE_STYLES[event.stage]),
     )
-    yield facts(_event_facts(event))
+    yield facts(_event_facts(event, whose=" by the service's clock" if _lead(status) else ""))
     yield ""
     yield facts(_reasons(event))
     if event.steps:
@@ -102,14 +120,14 @@ def explanation_page(event: EventStatus) -> Iterator[RenderableType]:
         yield _step_table(event.steps)
 
 
-def _event_facts(event: EventStatus) -> Iterator[tuple[str, str]]:
+def _event_facts(event: EventStatus, *, whose: str) -> Iterator[tuple[str, str]]:
     yield "VMs", listing(event.resources)
     yield "source", plain(event.source)
     if event.description:
         yield "description", plain(event.description)
     yield "duration", event.duration or "unknown"
     if event.not_before is not None:
-        yield "NotBefore", f"{instant(event.not_before)} UTC"
+        yield "NotBefore", f"{instant(event.not_before)} UTC{whose}"
 
 
 def _reasons(event: EventStatus) -> Iterator[tuple[str, str]]:
@@ -150,7 +168,7 @@ def _step_table(steps: Iterable[StepStatus]) -> Table:
             step.phase,
             plain(step.step) if step.required else f"{plain(step.step)} (optional)",
             _state(step.state),
-            step.took or "",
+            step.took or ("unknown" if step.state == "interrupted" else ""),
             plain(step.detail),
         )
     return table
@@ -195,7 +213,7 @@ def _rehearsed_table(steps: Iterable[RehearsedStep]) -> Table:
             step.turn.phase,
             plain(step.turn.step),
             Text("not run", "dim") if outcome is None else _state(outcome.verdict),
-            took(step.takes),
+            "" if outcome is not None and outcome.took is None else took(step.takes),
             plain(told or step.what),
         )
     return table
@@ -224,6 +242,8 @@ def _fits(fit: Fit) -> Text:
 
 def took(length: timedelta) -> str:
     """To a tenth of a second below a minute: hooks are often quick."""
+    if timedelta(0) < length < _SHORTEST_SHOWN:
+        return "<0.1s"
     if length < timedelta(minutes=1):
         return f"{length.total_seconds():.1f}s"
     return span(length)

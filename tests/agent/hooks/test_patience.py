@@ -133,6 +133,7 @@ async def test_a_limit_ends_it_and_says_what_it_waited_for() -> None:
     assert outcome.verdict is Verdict.TIMED_OUT
     assert outcome.detail == "still waiting for the sessions of web/1"
     assert outcome.notes == {"changed": "web/1"}
+    assert outcome.took is not None
     assert timedelta(0) < outcome.took
 
 
