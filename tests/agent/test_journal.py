@@ -1,8 +1,12 @@
 """The journal keeps every fact through crashes, and nothing that was never true."""
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,3 +138,55 @@ def test_finished_events_are_forgotten_after_a_while(
     with Journal(path) as journal:
         assert (EVENT in journal.events) is remembered
         assert other in journal.events
+
+
+# --- on disk before anything else ----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def calls_to_the_system() -> Iterator[list[str]]:
+    """The names of those that change a file, in order, as the interpreter makes them."""
+    made: list[str] = []
+
+    # Any: whatever is called.
+    def note(_: object, event: str, called: Any) -> None:
+        if event == "c_call" and called in {os.write, os.fsync, os.replace}:
+            made.append(called.__name__)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield made
+    finally:
+        sys.setprofile(before)
+
+
+def test_a_fact_is_on_disk_before_the_next_step(path: Path) -> None:
+    """I30: a hook that began before the power went must not be run again."""
+    with Journal(path) as journal, calls_to_the_system() as made:
+        journal.write(PLANNED)
+        journal.write(Began(event_id=EVENT, at=NOON, turn=TURN))
+
+    assert made == ["write", "fsync", "write", "fsync"]
+
+
+def test_a_new_journal_is_a_name_on_disk_before_it_is_written(path: Path) -> None:
+    """I30: facts in a file that no directory knows are gone with the power."""
+    with calls_to_the_system() as made, Journal(path):
+        pass
+
+    assert made == ["fsync"]
+
+
+def test_a_journal_that_is_made_anew_is_on_disk_before_it_takes_the_place_of_the_old(
+    path: Path,
+) -> None:
+    """I30: an empty file in its place would be every hook once more."""
+    with Journal(path) as journal:
+        journal.write(PLANNED)
+    path.write_bytes(path.read_bytes() + b'{"cut": "sho')
+
+    with calls_to_the_system() as made, Journal(path):
+        pass
+
+    assert made == ["write", "fsync", "replace", "fsync"]

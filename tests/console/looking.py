@@ -95,7 +95,9 @@ class Looking:
 
 def assert_guarded(answer: httpx2.Response) -> None:
     policy = answer.headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == rules["frame-ancestors"] == rules["base-uri"] == "'none'"
+    assert rules["form-action"] == "'self'"
     assert "unsafe" not in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Referrer-Policy"] == "same-origin"

@@ -373,4 +373,110 @@ _METADATA: Final = (
     ),
 )
 
-MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *_METADATA)
+_AGENT: Final = (
+    Mutant(
+        name="sdk-trusts-anybody",
+        file="client/_http.py",
+        old='if endpoint.startswith("https:"):\n        return True',
+        new='if endpoint.startswith("https:"):\n        return False',
+        breaks="S16: the SDK tells its VM's name and approvals to whatever answers over TLS",
+        tests=("tests/client/test_tls.py",),
+    ),
+    Mutant(
+        name="hooks-trust-anybody",
+        file="agent/hooks/web.py",
+        old="if self._ca_file is None:\n            return True",
+        new="if self._ca_file is None:\n            return False",
+        breaks="S16: the agent's calls, with their tokens, go to whatever answers over TLS",
+        tests=("tests/agent/hooks/test_http.py",),
+    ),
+    Mutant(
+        name="journal-not-flushed",
+        file="agent/journal.py",
+        old="written = os.write(self._file, line)\n            os.fsync(self._file)",
+        new="written = os.write(self._file, line)",
+        breaks="I30: a hook runs again after the power went, for its journal had not reached the disk",
+        tests=("tests/agent/test_journal.py",),
+    ),
+)
+
+_PROCESSES: Final = (
+    Mutant(
+        name="child-outlives-supervisor",
+        file="offspring.py",
+        old="ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)",
+        new="pass",
+        breaks="I23: a busy child goes on without its supervisor, beside its own successor",
+        tests=("tests/test_offspring.py",),
+    ),
+    Mutant(
+        name="sleep-does-not-count",
+        file="clock.py",
+        old='getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)',
+        new="time.CLOCK_MONOTONIC",
+        breaks="I20: events are late by as long as the machine was suspended",
+        # Needs root: elsewhere it is skipped, and says nothing.
+        tests=("tests/test_clock.py",),
+    ),
+    Mutant(
+        name="answered-before-told",
+        file="feed/synced.py",
+        old='if message["type"] == "http.response.start":\n                await feed.sync()',
+        new='if message["type"] == "http.response.end":\n                await feed.sync()',
+        breaks="I25: a change is answered, and a VM that polls then does not see it",
+        tests=("tests/feed/test_synced.py",),
+    ),
+    Mutant(
+        name="polls-not-asked-for",
+        file="feed/synced.py",
+        old='if scope["method"] in _READING:\n            await feed.sync()',
+        new='if scope["method"] in _READING:\n            pass',
+        breaks="I28: a VM that has just read is said not to have",
+        tests=("tests/feed/test_synced.py",),
+    ),
+    Mutant(
+        name="store-from-the-future",
+        file="writer.py",
+        old="_LONGEST_LEAD: Final = timedelta(minutes=5)",
+        new="_LONGEST_LEAD: Final = timedelta(days=5)",
+        breaks="I20: real time waits for days for a store that is ahead, and nothing starts",
+        tests=("tests/test_alone.py",),
+    ),
+)
+
+_EDGES: Final = (
+    Mutant(
+        name="console-in-a-frame",
+        file="console/rendering.py",
+        old=" frame-ancestors 'none';",
+        new="",
+        breaks="S13: another site can put the console into a frame, and have it clicked",
+        tests=("tests/console/test_console_app.py",),
+    ),
+    Mutant(
+        name="log-line-forged",
+        file="logs.py",
+        old="{name}={json.dumps(value, default=str)}",
+        new="{name}={value}",
+        breaks="S14: a name with a line's end in it writes a line of its own",
+        tests=("tests/test_logs.py",),
+    ),
+    Mutant(
+        name="log-message-forged",
+        file="logs.py",
+        old="{_escaped(record.getMessage())}",
+        new="{record.getMessage()}",
+        breaks="S14: what a library quotes in its message writes a line of its own",
+        tests=("tests/test_logs.py",),
+    ),
+)
+
+MUTANTS: Final = (
+    *_RULES,
+    *_SERVICE,
+    *_STORAGE,
+    *_METADATA,
+    *_AGENT,
+    *_PROCESSES,
+    *_EDGES,
+)

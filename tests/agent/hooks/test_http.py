@@ -1,13 +1,17 @@
 """Calls to HTTP services: filled, judged, retried, and never to anybody else (S15, S16)."""
 
 import json
+import ssl
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from notbefore.agent.model import Phase, Verdict
-from tests.agent.hooks.answering import Asked, Reply, answering
+from notbefore.certificates import CA_FILE, provide
+from notbefore.clock import wall_clock
+from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
 
 
@@ -189,3 +193,43 @@ async def test_undo_has_an_address_of_its_own() -> None:
         ("POST", "/out", b"out"),
         ("PUT", "/in", b"in again: undo"),
     ]
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Iterator[Service]:
+    """Its certificate is for its address, and in order, but of an authority that no one knows."""
+    made = provide(tmp_path, names=["127.0.0.1"], now=wall_clock())
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(made.certificate, made.key)
+    with answering(well, tls) as service:
+        yield service
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["the system's", "of a file"])
+async def test_no_service_is_told_anything_whose_certificate_is_of_an_unknown_authority(
+    stranger: Service, tmp_path: Path, *, others: bool
+) -> None:
+    """S16: calls carry tokens, and what they answer counts as done."""
+    token = tmp_path / "token"
+    token.write_text("secret")
+    table = {"url": stranger.url, "bearer_file": str(token), "retries": 0}
+    if others:
+        (tmp_path / "other").mkdir()
+        other = provide(tmp_path / "other", names=["127.0.0.1"], now=wall_clock())
+        table["ca_file"] = str(other.authority)
+
+    outcome = await a_hook("http", **table).run(a_call())
+    problems = await a_hook("http", **table).check()
+
+    assert outcome.verdict is Verdict.FAILED
+    assert "certificate verify failed" in outcome.detail
+    assert "certificate verify failed" in problems[0]
+    assert stranger.asked == []
+
+
+async def test_a_service_whose_authority_the_file_names_is_called(
+    stranger: Service, tmp_path: Path
+) -> None:
+    outcome = await a_hook("http", url=stranger.url, ca_file=str(tmp_path / CA_FILE)).run(a_call())
+
+    assert outcome.verdict is Verdict.DONE, outcome
