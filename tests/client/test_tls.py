@@ -11,10 +11,11 @@ from notbefore.client import UnavailableError
 from notbefore.clock import wall_clock
 from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.client.drivers import MakeDriver
+from tests.client.flows import an_event
 
 
 def a_document(_: Asked) -> Reply:
-    return Reply(json={"DocumentIncarnation": 1, "Events": []})
+    return Reply(json={"DocumentIncarnation": 1, "Events": [an_event()]})
 
 
 @pytest.fixture

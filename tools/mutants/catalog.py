@@ -395,7 +395,7 @@ _AGENT: Final = (
         file="agent/journal.py",
         old="written = os.write(self._file, line)\n            os.fsync(self._file)",
         new="written = os.write(self._file, line)",
-        breaks="I30: a hook runs again after the power went, for its journal had not reached the disk",
+        breaks="I30: what a hook has begun is not on disk, and it runs again once the power is back",
         tests=("tests/agent/test_journal.py",),
     ),
 )
@@ -415,7 +415,7 @@ _PROCESSES: Final = (
         old='getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)',
         new="time.CLOCK_MONOTONIC",
         breaks="I20: events are late by as long as the machine was suspended",
-        # Needs root: elsewhere it is skipped, and says nothing.
+        # Needs a time namespace: who may have none skips it, and learns nothing.
         tests=("tests/test_clock.py",),
     ),
     Mutant(
