@@ -12,6 +12,9 @@ import pytest
 from notbefore.agent.readiness import Readiness, ReadinessError, Report, Roll, Standing
 from notbefore.agent.readiness_directory import DirectoryOfReports
 from notbefore.agent.readiness_kubernetes import LeasesOfReports
+from notbefore.certificates import provide
+from notbefore.clock import wall_clock
+from tests.agent.hooks.answering import Reply, answering, of_its_own_authority
 from tests.agent.journeys import EVENT
 from tests.builders import MINUTE
 
@@ -218,3 +221,19 @@ async def test_outside_of_a_cluster_it_says_what_is_missing(
     (tmp_path / "token").write_text("secret")
     with pytest.raises(ReadinessError, match="no pod of a cluster"):
         await readiness.reports(EVENT)
+
+
+async def test_no_token_is_sent_to_an_api_server_of_another_authority(tmp_path: Path) -> None:
+    """S16."""
+    served, ours = tmp_path / "served", tmp_path / "ours"
+    for folder in (served, ours):
+        folder.mkdir()
+    known = provide(ours, names=["127.0.0.1"], now=wall_clock())
+    (ours / "token").write_text("secret")
+    (ours / "ca.crt").write_bytes(known.authority.read_bytes())
+    with answering(lambda _: Reply(json={"items": []}), of_its_own_authority(served)) as service:
+        leases = LeasesOfReports(server=service.url, namespace="ours", credentials=ours)
+        with pytest.raises(ReadinessError, match="certificate verify failed"):
+            await leases.reports(EVENT)
+
+    assert service.asked == []

@@ -1,15 +1,12 @@
 """Both clients and a service over TLS that no one has vouched for (S16)."""
 
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from notbefore.certificates import provide
 from notbefore.client import UnavailableError
-from notbefore.clock import wall_clock
-from tests.agent.hooks.answering import Asked, Reply, Service, answering
+from tests.agent.hooks.answering import Asked, Reply, Service, answering, of_its_own_authority
 from tests.client.drivers import MakeDriver
 from tests.client.flows import an_event
 
@@ -20,11 +17,7 @@ def a_document(_: Asked) -> Reply:
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[Service]:
-    """Its certificate is for its address, and in order, but of an authority that no one knows."""
-    made = provide(tmp_path, names=["127.0.0.1"], now=wall_clock())
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(made.certificate, made.key)
-    with answering(a_document, tls) as service:
+    with answering(a_document, of_its_own_authority(tmp_path)) as service:
         yield service
 
 

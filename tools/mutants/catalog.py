@@ -395,7 +395,7 @@ _AGENT: Final = (
         file="agent/journal.py",
         old="written = os.write(self._file, line)\n            os.fsync(self._file)",
         new="written = os.write(self._file, line)",
-        breaks="I30: what a hook has begun is not on disk, and it runs again once the power is back",
+        breaks="I30: what has begun is not on disk, and runs again once the power is back",
         tests=("tests/agent/test_journal.py",),
     ),
 )

@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
+
+from notbefore.certificates import provide
+from notbefore.clock import wall_clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +98,11 @@ def answering(
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def of_its_own_authority(folder: Path) -> ssl.SSLContext:
+    """A certificate for this address, in order, of an authority that is in the folder alone."""
+    made = provide(folder, names=["127.0.0.1"], now=wall_clock())
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(made.certificate, made.key)
+    return tls

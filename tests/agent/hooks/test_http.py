@@ -1,7 +1,6 @@
 """Calls to HTTP services: filled, judged, retried, and never to anybody else (S15, S16)."""
 
 import json
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from notbefore.agent.model import Phase, Verdict
 from notbefore.certificates import CA_FILE, provide
 from notbefore.clock import wall_clock
-from tests.agent.hooks.answering import Asked, Reply, Service, answering
+from tests.agent.hooks.answering import Asked, Reply, Service, answering, of_its_own_authority
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
 
 
@@ -197,11 +196,7 @@ async def test_undo_has_an_address_of_its_own() -> None:
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[Service]:
-    """Its certificate is for its address, and in order, but of an authority that no one knows."""
-    made = provide(tmp_path, names=["127.0.0.1"], now=wall_clock())
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(made.certificate, made.key)
-    with answering(well, tls) as service:
+    with answering(well, of_its_own_authority(tmp_path)) as service:
         yield service
 
 
