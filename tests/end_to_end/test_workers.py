@@ -1,9 +1,11 @@
 """Several processes behind one port, and each of them killed."""
 
 import contextlib
+import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPException
@@ -12,6 +14,7 @@ from typing import Final
 
 import pytest
 
+from notbefore.feed.sending import PATIENCE as LONGEST_SYNC
 from tests.end_to_end.crews import FLAGS, PATIENCE, Crew, crewed, is_alive, wait_until
 from tests.end_to_end.serving import Server, start
 
@@ -107,6 +110,33 @@ def test_whoever_steers_finds_every_poller_in_step(crew: Crew) -> None:
         for count in range(1, 21):
             schedule(server, name)
             assert len(server.get(source=source).json["Events"]) == count
+
+
+@contextlib.contextmanager
+def standing_still(crew: Crew, worker: str) -> Iterator[None]:
+    os.kill(crew.pid(worker), signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(crew.pid(worker), signal.SIGCONT)
+
+
+def test_both_doors_wait_for_a_poller_that_is_behind_and_not_without_end(crew: Crew) -> None:
+    """Whoever is answered while a poller is behind might poll it, and miss what they have done."""
+    waited: list[float] = []
+
+    # One poller for each door: whoever was waited for in vain is not waited for again.
+    with standing_still(crew, "poller 1"):
+        began = time.monotonic()
+        schedule(crew.server, "even-1")
+        waited.append(time.monotonic() - began)
+    with standing_still(crew, "poller 2"):
+        began = time.monotonic()
+        crew.server.ask_arm("GET", "/subscriptions/s/resourcegroups?api-version=2024-11-01")
+        waited.append(time.monotonic() - began)
+
+    longest = LONGEST_SYNC.total_seconds()
+    assert all(0.9 * longest < seconds < longest + 30 for seconds in waited), waited
 
 
 def test_a_foreign_event_is_refused_as_one_that_does_not_exist(crew: Crew) -> None:
