@@ -94,7 +94,8 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody has to see to, because the agent won't."""
     service_now: datetime | None = None
     """By the service's clock, as `document_at` and every NotBefore are; None before the first
-    document. An emulator's may be days away from this VM's."""
+    document. An emulator's may be days away from this VM's. Counted on in real time from the last
+    document: one that is paused, or hurries, is somewhat elsewhere."""
     document_at: datetime | None = None
     """When the last good document was sent, by the service's clock; None for never."""
     document_age: str | None = None

@@ -84,10 +84,11 @@ def _agent_facts(status: AgentStatus) -> Iterator[tuple[str, str]]:
         yield "document", f"{incarnation}read {status.document_age} ago"
     else:
         yield "document", "none yet"
+    if (lead := _lead(status)) and status.document_at is not None:
+        shown = f"{instant(status.document_at)} UTC then"
+        yield "service's clock", f"{shown}, {_apart(lead)} this VM's"
     started = f"{instant(status.started_at)} UTC ({ago(status.started_at, status.now)})"
     yield "running since", started
-    if lead := _lead(status):
-        yield "service's clock", f"{instant(status.now + lead)} UTC, {_apart(lead)} this VM's"
     yield "version", plain(status.version)
 
 
