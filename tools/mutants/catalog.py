@@ -416,7 +416,7 @@ _PROCESSES: Final = (
         new="time.CLOCK_MONOTONIC",
         breaks="I20: events are late by as long as the machine was suspended",
         # Needs a time namespace: who may have none skips it, and learns nothing.
-        tests=("tests/test_clock.py",),
+        tests=("tests/test_clock_asleep.py",),
     ),
     Mutant(
         name="answered-before-told",
