@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from notbefore.client import ScheduledEvents
-from notbefore.testing import Request, ScheduledEventsService, serve
+from notbefore.testing import Request, ScheduledEventsService, WaitTimeoutError, serve
+from notbefore.testing._words import Span
 
 SECOND = timedelta(seconds=1)
 MINUTE = 60 * SECOND
@@ -89,6 +90,36 @@ def test_time_stands_still_until_it_is_moved() -> None:
         assert event.status == "Completed"
 
 
+@pytest.mark.parametrize("span", [600, 600.0, "600s", "10m", "PT10M", 10 * MINUTE])
+def test_a_number_is_seconds(scheduled_events: ScheduledEventsService, span: Span) -> None:
+    before = scheduled_events.now
+
+    assert scheduled_events.advance(span) == before + 10 * MINUTE
+    event = scheduled_events.vm().schedule("Reboot", notice=span)
+    assert event.not_before == scheduled_events.now + 10 * MINUTE
+
+
+def test_the_endpoint_is_that_of_the_vm_without_a_name(
+    scheduled_events: ScheduledEventsService,
+) -> None:
+    assert ask(scheduled_events.endpoint) == 200
+
+    event = scheduled_events.vm().schedule("Reboot")
+    with ScheduledEvents(scheduled_events.endpoint) as scheduled:
+        scheduled.approve(*scheduled.events())
+
+    assert event.approved_by == "vm"
+
+
+def test_the_vm_without_a_name_may_be_made_as_a_test_wants_it(
+    scheduled_events: ScheduledEventsService,
+) -> None:
+    event = scheduled_events.vm(priority="Spot").schedule("Preempt")
+
+    with ScheduledEvents(scheduled_events.endpoint) as scheduled:
+        assert [shown.event_id for shown in scheduled.events()] == [event.id]
+
+
 def test_vms_of_a_set_share_a_document(scheduled_events: ScheduledEventsService) -> None:
     for kind in ("scale_set", "availability_set"):
         one = scheduled_events.vm(f"{kind}-0", **{kind: "web"})  # type: ignore[arg-type]  # a set
@@ -103,7 +134,7 @@ def test_a_vm_is_made_once(scheduled_events: ScheduledEventsService) -> None:
 
     assert scheduled_events.vm("cheap") is spot
     assert scheduled_events.vm("CHEAP", priority="Spot") is spot
-    with pytest.raises(ValueError, match="made otherwise"):
+    with pytest.raises(ValueError, match="made before with priority='Spot'"):
         scheduled_events.vm("cheap", scale_set="web")
 
 
@@ -175,7 +206,6 @@ MISTAKES: dict[str, Callable[[ScheduledEventsService], object]] = {
     "notice": lambda service: service.vm("a").schedule("Reboot", notice="never"),
     "not started": lambda service: service.vm("a").schedule("Reboot").complete(),
     "back in time": lambda service: service.advance("-5m"),
-    "a span that is a bare number": lambda service: service.advance(900),  # type: ignore[arg-type]  # many tests are not type-checked
     "api-version": lambda service: service.vm("a").document("2099-01-01"),
     "no time": lambda service: service.advance("0s"),
     "kind of fault": lambda service: service.faults.add("gone"),
@@ -202,7 +232,7 @@ def test_an_instant_without_a_zone_is_refused() -> None:
 
 
 def test_a_vm_is_gone_when_its_deletion_is_over(scheduled_events: ScheduledEventsService) -> None:
-    vm = scheduled_events.vm("web_0", scale_set="web")
+    vm = scheduled_events.vm("web_0", scale_set="web", terminate_notice="5m")
     event = vm.schedule("Terminate")
 
     event.approve()
@@ -212,6 +242,35 @@ def test_a_vm_is_gone_when_its_deletion_is_over(scheduled_events: ScheduledEvent
     assert ask(vm.endpoint) == 404
     with pytest.raises(ValueError, match="gone"):
         vm.document()
+
+
+@pytest.mark.parametrize("priority", ["Regular", "Spot"])
+def test_a_vm_without_terminate_notice_is_deleted_at_once_and_told_nothing(
+    scheduled_events: ScheduledEventsService, priority: str
+) -> None:
+    """As Azure deletes VMs whose model has the notification off; Spot VMs have none."""
+    vm = scheduled_events.vm("web_0", scale_set="web", priority=priority)
+    other = scheduled_events.vm("web_1", scale_set="web")
+    before = other.document()
+
+    event = vm.schedule("Terminate")
+
+    assert (event.status, event.is_announced, event.approved_by) == ("Completed", False, None)
+    assert ask(vm.endpoint) == 404
+    assert other.document() == before
+    with pytest.raises(WaitTimeoutError, match=r"no VM was told of it: .*terminate_notice='5m'"):
+        event.wait_approved(timeout=60)
+
+
+def test_a_terminate_with_a_notice_of_its_own_gives_that(
+    scheduled_events: ScheduledEventsService,
+) -> None:
+    vm = scheduled_events.vm("web_0")
+
+    event = vm.schedule("Terminate", notice="7m")
+
+    assert event.not_before == scheduled_events.now + 7 * MINUTE
+    assert [shown["EventId"] for shown in vm.document()["Events"]] == [event.id]
 
 
 def test_when_it_is_over_nothing_listens_and_nothing_answers() -> None:

@@ -88,7 +88,7 @@ def test_reads_are_waited_for(scheduled_events: ScheduledEventsService) -> None:
     ask(vm.endpoint)
 
     vm.wait_polled()
-    with pytest.raises(WaitTimeoutError, match="read its document 1 and not 2 times"):
+    with pytest.raises(WaitTimeoutError, match="read its document 1 times, not 2,"):
         vm.wait_polled(2, timeout=SHORT)
 
 

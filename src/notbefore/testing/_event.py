@@ -7,9 +7,11 @@ from typing_extensions import override
 
 from notbefore.core import model
 from notbefore.core.ids import EventId
-from notbefore.core.model import EventStatus
+from notbefore.core.model import EventStatus, EventType
 from notbefore.testing._ledger import WaitTimeoutError
 from notbefore.testing._running import TEST, Running
+
+__tracebackhide__ = True
 
 _OVER = (EventStatus.COMPLETED, EventStatus.CANCELED)
 
@@ -66,23 +68,20 @@ class Event:
 
     def wait_approved(self, timeout: float = 5) -> None:
         """Until a VM has approved it. Raises WaitTimeoutError, at once if it started without."""
-
-        def is_so() -> bool:
-            if self.approved_by is None and self.status != EventStatus.SCHEDULED:
-                raise WaitTimeoutError(f"{self!r} was never approved; {self._account}")
-            return self.approved_by is not None
-
-        self._wait(is_so, timeout, "has not been approved")
+        self._wait(
+            lambda: self.approved_by is not None or self.status != EventStatus.SCHEDULED,
+            timeout,
+            "has not been approved",
+        )
+        if self.approved_by is None:
+            untold = "" if self.is_announced else f", because no VM was told of it: {self._untold}"
+            raise WaitTimeoutError(f"{self!r} was never approved{untold}; {self._account}")
 
     def wait_started(self, timeout: float = 5) -> None:
         """Until it has started. Raises WaitTimeoutError, at once if it has been called off."""
-
-        def is_so() -> bool:
-            if self.status == EventStatus.CANCELED:
-                raise WaitTimeoutError(f"{self!r} has been called off; {self._account}")
-            return self.status != EventStatus.SCHEDULED
-
-        self._wait(is_so, timeout, "has not started")
+        self._wait(lambda: self.status != EventStatus.SCHEDULED, timeout, "has not started")
+        if self.status == EventStatus.CANCELED:
+            raise WaitTimeoutError(f"{self!r} has been called off; {self._account}")
 
     def wait_gone(self, timeout: float = 5) -> None:
         """Until it is over. A started one is, some minutes later: `advance` the clock."""
@@ -93,21 +92,29 @@ class Event:
     def approve(self) -> None:
         """Let it start now, as an operator would."""
         approving = self._running.application.approving
-        self._running.decide(approving.approve_from_outside(EventId(self.id), by=TEST))
+        self._running.call(approving.approve_from_outside(EventId(self.id), by=TEST))
 
     def cancel(self, reason: str = "") -> None:
         """Call it off. Raises ValueError once it has started."""
         scheduling = self._running.application.scheduling
-        self._running.decide(scheduling.cancel(EventId(self.id), reason=reason, by=TEST))
+        self._running.call(scheduling.cancel(EventId(self.id), reason=reason, by=TEST))
 
     def complete(self) -> None:
         """Have it over with. Raises ValueError unless it has started."""
         carrying = self._running.application.carrying
-        self._running.decide(carrying.complete_by_hand(EventId(self.id), by=TEST))
+        self._running.call(carrying.complete_by_hand(EventId(self.id), by=TEST))
 
     @property
     def _now(self) -> model.Event:
         return self._running.ledger.event(EventId(self.id))
+
+    @property
+    def _untold(self) -> str:
+        """Why no VM was told of it, where none was."""
+        name = self.resources[0]
+        if self.type == EventType.TERMINATE:
+            return f"vm({name!r}, terminate_notice='5m') makes a VM that is told of its deletion"
+        return f"VM {name} had never read its document when it was scheduled"
 
     @property
     def _account(self) -> str:

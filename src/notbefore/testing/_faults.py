@@ -6,7 +6,9 @@ from notbefore.core.ids import ResourceName
 from notbefore.service import faults as service
 from notbefore.service.faults import FaultKind, FaultMethod, FaultRecord
 from notbefore.testing._running import Running
-from notbefore.testing._spans import Span, span_or_none
+from notbefore.testing._words import MistakeError, Span, choose, span_or_none
+
+__tracebackhide__ = True
 
 
 class Fault:
@@ -82,22 +84,22 @@ class Faults:
             kind = what
         usual = FaultKind.DELAY if status is None else FaultKind.STATUS
         wanted = service.Fault(
-            kind=usual if kind is None else FaultKind(kind),
+            kind=usual if kind is None else choose(FaultKind, kind, "a kind of fault"),
             status=status,
             delay=span_or_none(delay),
             retry_after=span_or_none(retry_after),
             times=times,
             vm=None if vm is None else ResourceName(vm),
-            method=None if method is None else FaultMethod(method.upper()),
+            method=None if method is None else choose(FaultMethod, method, "a method"),
         )
 
         async def add() -> FaultRecord:
             application = self._running.application
             if vm is not None and application.directory.by_name(vm) is None:
-                raise ValueError(f"no VM is named {vm!r}")
+                raise MistakeError(f"no VM is named {vm!r}")
             return application.faults.add(wanted)
 
-        return Fault(self._running, self._running.decide(add()))
+        return Fault(self._running, self._running.call(add()))
 
     def clear(self) -> None:
         """Let none of them happen any more."""

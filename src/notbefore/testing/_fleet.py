@@ -9,11 +9,15 @@ from typing import Final
 from notbefore.application import Application
 from notbefore.core.ids import HostName, ResourceName, ScopeId
 from notbefore.core.model import Priority, Resource, Scope, ScopeKind
+from notbefore.durations import format_duration
 from notbefore.service.fleet_kinds import NO_SUBSCRIPTION, UPDATE_DOMAINS
 from notbefore.service.fleet_plan import PlannedScope, guid
 from notbefore.service.fleet_writing import Step, carry_out
 from notbefore.service.ports import Binding, Caller, Profile, Transaction
 from notbefore.testing._running import TEST
+from notbefore.testing._words import MistakeError
+
+__tracebackhide__ = True
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,62}\w)?", re.ASCII)
 _PLACE: Final = "test"
@@ -27,41 +31,54 @@ class Wish:
     name: str
     scale_set: str | None = None
     availability_set: str | None = None
-    priority: str = Priority.REGULAR
+    priority: Priority = Priority.REGULAR
     terminate_notice: timedelta | None = None
     is_active: bool = True
 
     def scope(self) -> tuple[ScopeId, ScopeKind]:
-        """Raises ValueError."""
-        for name in (self.name, self.scale_set, self.availability_set):
-            if name is not None and not _NAME.fullmatch(name):
-                raise ValueError(
+        """Raises MistakeError."""
+        # Few tests are type-checked.
+        names: tuple[object, ...] = (self.name, self.scale_set, self.availability_set)
+        for name in names:
+            if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
+                raise MistakeError(
                     f"{name!r} is not a name: expected up to 64 letters, digits, hyphens, dots and"
                     " underscores, a letter or a digit first"
                 )
         if self.scale_set is not None and self.availability_set is not None:
-            raise ValueError("a VM is in a scale set or in an availability set, not in both")
+            raise MistakeError("a VM is in a scale set or in an availability set, not in both")
         if self.scale_set is not None:
             return ScopeId(f"vmss/{self.scale_set}/0"), ScopeKind.PLACEMENT_GROUP
         if self.availability_set is not None:
             return ScopeId(f"avset/{self.availability_set}"), ScopeKind.AVAILABILITY_SET
         return ScopeId(f"vm/{self.name}"), ScopeKind.VIRTUAL_MACHINE
 
+    def shown(self) -> str:
+        """As the call that makes such a VM has it, beside its name."""
+        said = {
+            "scale_set": self.scale_set,
+            "availability_set": self.availability_set,
+            "priority": None if self.priority is Priority.REGULAR else str(self.priority),
+            "terminate_notice": None
+            if self.terminate_notice is None
+            else format_duration(self.terminate_notice),
+            "active": None if self.is_active else False,
+        }
+        listed = [f"{name}={value!r}" for name, value in said.items() if value is not None]
+        return f"with {', '.join(listed)}" if listed else "with its name alone"
+
 
 async def make(application: Application, wish: Wish) -> None:
-    """Raises ValueError, RefusalError."""
+    """Raises MistakeError, RefusalError."""
     scope_id, kind = wish.scope()
-    priority = Priority(wish.priority)
-    work = partial(_enroll, wish=wish, scope_id=scope_id, kind=kind, priority=priority)
+    work = partial(_enroll, wish=wish, scope_id=scope_id, kind=kind)
     await application.decider.decide(work)
     if wish.is_active:
         caller = Caller(name=ResourceName(wish.name), scope_id=scope_id)
         await application.reading.activate(caller, address=_LOOPBACK)
 
 
-def _enroll(
-    tx: Transaction, *, wish: Wish, scope_id: ScopeId, kind: ScopeKind, priority: Priority
-) -> None:
+def _enroll(tx: Transaction, *, wish: Wish, scope_id: ScopeId, kind: ScopeKind) -> None:
     name = ResourceName(wish.name)
     others = len(tx.load(scope_id).resources) if tx.exists(scope_id) else 0
     resource = Resource(
@@ -69,7 +86,7 @@ def _enroll(
         # Each has its own, so that what befalls one host befalls one VM.
         host=HostName(f"host-of-{name}"),
         update_domain=others % UPDATE_DOMAINS,
-        priority=priority,
+        priority=wish.priority,
         terminate_notice=wish.terminate_notice,
     )
     profile = Profile(

@@ -23,6 +23,8 @@ from notbefore.metadata.asks import (
 from notbefore.metadata.refusals import Refusal
 from notbefore.service.ports import Caller, Commit
 
+__tracebackhide__ = True
+
 _WORDS: Final = {
     ReadEvents: "events",
     Approve: "approve",
@@ -35,6 +37,9 @@ _WORDS: Final = {
 
 class WaitTimeoutError(AssertionError):
     """What a test waits for has not happened in time, or can't happen any more."""
+
+    # What pytest prints is where people import it from.
+    __module__ = "notbefore.testing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +97,11 @@ class Ledger:
             return [each for each in self._requests if vm is None or each.vm == vm]
 
     def wait(self, is_so: Callable[[], bool], *, timeout: float, otherwise: str) -> None:
-        """`otherwise` says what is missing. What `is_so` raises ends the wait."""
+        """`otherwise` says what is missing."""
         with self._moved:
-            if not self._moved.wait_for(is_so, timeout):
-                raise WaitTimeoutError(f"{otherwise} within {timeout:g} s; {self.account()}")
+            happened = self._moved.wait_for(is_so, timeout)
+        if not happened:
+            raise WaitTimeoutError(f"{otherwise} within {timeout:g} s; {self.account()}")
 
     def account(self) -> str:
         """What has been asked so far, for people who wonder why nothing happens."""

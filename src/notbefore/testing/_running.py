@@ -21,12 +21,18 @@ from notbefore.metadata.responses import render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.faults import Faults
 from notbefore.service.fleet_plan import guid
+from notbefore.service.means import Means
 from notbefore.settings import Settings
 from notbefore.storage.memory import MemoryStore
 from notbefore.testing._ledger import Ledger
+from notbefore.testing._words import MistakeError
+
+__tracebackhide__ = True
 
 T = TypeVar("T")
 
+DEFAULT_VM: Final = "vm"
+"""The VM that requests without a VM's name in their path come from."""
 TEST: Final = Actor(name="test")
 """Who history says it was."""
 
@@ -35,6 +41,7 @@ class Running:
     """Serves between `start` and `stop`. Whatever is asked of it may be asked on any thread."""
 
     application: Application
+    means: Means
     endpoint: str
 
     def __init__(self, start: datetime | None) -> None:
@@ -58,18 +65,19 @@ class Running:
             self._thread.join()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it where the service runs, and return what it returns."""
+        """Run it where the service runs, and return what it returns.
+
+        What the rules refuse is a mistake in the test, and so a ValueError. It is raised anew, so
+        that pytest shows the line of the test and not what the server was made of.
+        """
         if self._loop is None:
             work.close()
             raise RuntimeError("the scheduled events of this test are over")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def decide(self, work: Coroutine[Any, Any, T]) -> T:
-        """As `call`; what the rules refuse is a mistake in the test, and so a ValueError."""
         try:
-            return self.call(work)
-        except RefusalError as refusal:
-            raise ValueError(str(refusal)) from refusal
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except (RefusalError, MistakeError) as error:
+            message = str(error)
+        raise ValueError(message)
 
     def _run(self) -> None:
         try:
@@ -86,15 +94,14 @@ class Running:
         settings = Settings()
         clock = VirtualClock(self._start, speed=0)
         rules = settings.rules()
-        numbers = count(1)
+        self.means = means = _means(settings)
         store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
         self.application = application = Application(
             store,
             clock,
             rules=rules,
             render=render,
-            # The same in every run, so that a failure reads the same, too.
-            new_id=lambda: EventId(guid(f"event/{next(numbers)}").upper()),
+            new_id=means.new_event_id,
             timings=simulated_timings(settings),
             address_range=settings.address_range,
             faults=Faults(),
@@ -110,7 +117,7 @@ class Running:
                 reader=application.reading,
                 approver=application.approving,
                 clock=clock,
-                options=Options(port=0, emulator=True, rate_limit=None),
+                options=Options(port=0, emulator=True, rate_limit=None, default_vm=DEFAULT_VM),
                 readiness=application.readiness,
                 faults=application.faults,
                 witness=self.ledger.witness,
@@ -121,3 +128,14 @@ class Running:
             self._loop = asyncio.get_running_loop()
             self._ready.set_result(None)
             await self._stopped.wait()
+
+
+def _means(settings: Settings) -> Means:
+    """With ids that are the same in every run, so that a failure reads the same, too."""
+    numbers = count(1)
+    return Means(
+        rules=settings.rules(),
+        new_event_id=lambda: EventId(guid(f"event/{next(numbers)}").upper()),
+        new_id=lambda: guid(f"operation/{next(numbers)}"),
+        address_range=settings.address_range,
+    )

@@ -2,18 +2,21 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from typing_extensions import override
 
+from notbefore.core.model import Priority
 from notbefore.testing import _fleet
 from notbefore.testing._faults import Faults
 from notbefore.testing._fleet import Wish
-from notbefore.testing._running import Running
-from notbefore.testing._spans import Span, span, span_or_none
+from notbefore.testing._running import DEFAULT_VM, Running
 from notbefore.testing._vm import Vm
+from notbefore.testing._words import Span, choose, span, span_or_none
+
+__tracebackhide__ = True
 
 
 class ScheduledEventsService:
@@ -28,11 +31,17 @@ class ScheduledEventsService:
 
     @override
     def __repr__(self) -> str:
-        return f"<ScheduledEventsService at {self.endpoint}>"
+        return f"<ScheduledEventsService at {self._running.endpoint}>"
 
     @property
     def endpoint(self) -> str:
-        """Where it listens. A VM's own endpoint is below that."""
+        """Where it listens: the endpoint of the default VM, the one that `vm()` gives.
+
+        Other VMs have endpoints of their own, below this one.
+        """
+        with self._making:
+            if DEFAULT_VM not in self._vms:
+                self._make(Wish(name=DEFAULT_VM))
         return self._running.endpoint
 
     @property
@@ -42,7 +51,7 @@ class ScheduledEventsService:
 
     def vm(
         self,
-        name: str = "vm",
+        name: str = DEFAULT_VM,
         *,
         scale_set: str | None = None,
         availability_set: str | None = None,
@@ -60,40 +69,49 @@ class ScheduledEventsService:
             name=name,
             scale_set=scale_set,
             availability_set=availability_set,
-            priority=priority.capitalize(),
+            priority=choose(Priority, priority, "a priority"),
             terminate_notice=span_or_none(terminate_notice),
             is_active=active,
         )
         with self._making:
-            known = self._vms.get(name.casefold())
-            if known is None:
-                self._running.decide(_fleet.make(self._running.application, wish))
-                known = self._vms[name.casefold()] = Vm(self._running, name), wish
-        vm, made = known
+            vm, made = self._vms.get(str(name).casefold()) or self._make(wish)
         wish = replace(wish, name=made.name)
         if wish not in (made, Wish(name=made.name)):
-            raise ValueError(f"VM {made.name!r} was made otherwise before: {made}")
+            raise ValueError(
+                f"VM {made.name!r} was made before {made.shown()}, and can't be made anew"
+                f" {wish.shown()}"
+            )
         return vm
+
+    def _make(self, wish: Wish) -> tuple[Vm, Wish]:
+        self._running.call(_fleet.make(self._running.application, wish))
+        made = self._vms[wish.name.casefold()] = Vm(self._running, wish.name), wish
+        return made
 
     def advance(self, by: Span) -> datetime:
         """Move the clock forward, and return where it stands then.
+
+        By `"10m"`, by a timedelta, or by a number of seconds.
 
         Whatever falls due on the way has happened, in order, when this returns: events have
         started and completed, and whoever waits for a change of the document is being answered.
         """
         timekeeping = self._running.application.timekeeping
-        return self._running.decide(timekeeping.step(span(by))).now
+        return self._running.call(timekeeping.step(span(by))).now
 
 
-@contextmanager
-def serve(*, start: datetime | None = None) -> Iterator[ScheduledEventsService]:
+def serve(*, start: datetime | None = None) -> AbstractContextManager[ScheduledEventsService]:
     """Scheduled events in this process, on a free port of loopback, until the block ends.
 
     The clock stands at `start`, by default the time it is, until it is advanced.
     """
     if start is not None and start.tzinfo is None:
         raise ValueError("start needs a time zone, as in datetime(2026, 1, 5, tzinfo=UTC)")
-    running = Running(start)
+    return _serving(Running(start))
+
+
+@contextmanager
+def _serving(running: Running) -> Iterator[ScheduledEventsService]:
     running.start()
     try:
         yield ScheduledEventsService(running)

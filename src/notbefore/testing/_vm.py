@@ -6,19 +6,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventSource, EventType
+from notbefore.core.errors import UnknownResourceError
+from notbefore.core.ids import EventId, ResourceName
+from notbefore.core.model import EventSource, EventType, Priority
 from notbefore.metadata import wire
 from notbefore.metadata.versions import EVENT_VERSIONS
-from notbefore.service.ports import EventRecord
+from notbefore.service import inventory
+from notbefore.service.operating import Action, operate
+from notbefore.service.ports import EventRecord, Transaction
 from notbefore.service.scheduling import Request as Wanted
 from notbefore.testing._event import Event
 from notbefore.testing._ledger import Request
 from notbefore.testing._running import TEST, Running
-from notbefore.testing._spans import Span, span_or_none
+from notbefore.testing._words import MistakeError, Span, choose, span_or_none
 
 if TYPE_CHECKING:
     import pytest
+
+__tracebackhide__ = True
 
 ENDPOINT_VARIABLE: Final = "NOTBEFORE_ENDPOINT"
 
@@ -59,21 +64,46 @@ class Vm:
         `notice` is the time to NotBefore, by default what Azure gives; `duration` the impact that
         the document tells of. The source is `Platform`, but `User` for a Terminate. Raises
         ValueError for what makes no sense.
+
+        Without a `notice`, a Terminate does what deleting the VM does on Azure: a VM that was made
+        with a `terminate_notice` is told of it and goes then, every other is gone at once.
         """
-        kind = EventType(type.capitalize())
+        kind = choose(EventType, type, "a type of event")
+        if kind is EventType.TERMINATE and notice is None:
+            deletion = self._running.call(self._delete_untold())
+            if deletion is not None:
+                event = Event(self._running, deletion)
+                event.wait_gone()
+                return event
         usual = EventSource.USER if kind is EventType.TERMINATE else EventSource.PLATFORM
         wanted = Wanted(
             type=kind,
             resources=(ResourceName(self.name),),
-            source=usual if source is None else EventSource(source.capitalize()),
+            source=usual if source is None else choose(EventSource, source, "a source"),
             notice=span_or_none(notice),
             short_notice=notice is not None,
             duration=span_or_none(duration),
             description=description,
         )
         scheduling = self._running.application.scheduling
-        [record] = self._running.decide(scheduling.schedule(wanted, by=TEST))
+        [record] = self._running.call(scheduling.schedule(wanted, by=TEST))
         return Event(self._running, record.event.id)
+
+    async def _delete_untold(self) -> EventId | None:
+        """Delete it as the service does where its model asks for no notice; None where it does."""
+        means = self._running.means
+
+        def work(tx: Transaction) -> EventId | None:
+            found = inventory.machine(tx, self.name)
+            if found is None:
+                raise UnknownResourceError(ResourceName(self.name))
+            vm = found.resource
+            if vm.terminate_notice is not None and vm.priority is not Priority.SPOT:
+                return None
+            [event_id] = operate(tx, [found], Action.DELETE, means=means, by=TEST)
+            return event_id
+
+        return await self._running.application.decider.decide(work)
 
     def fail_host(self) -> Event:
         """Break the host it is on: an event that has started already, with no notice at all."""
@@ -82,10 +112,10 @@ class Vm:
             application = self._running.application
             about = await application.reading.about(ResourceName(self.name))
             if about is None:
-                raise ValueError(f"VM {self.name!r} is gone")
+                raise MistakeError(f"VM {self.name!r} is gone")
             return await application.scheduling.fail_host(about.resource.host, by=TEST)
 
-        [record] = self._running.decide(fail())
+        [record] = self._running.call(fail())
         return Event(self._running, record.event.id)
 
     def document(self, api_version: str = "2020-07-01") -> dict[str, Any]:
@@ -95,14 +125,14 @@ class Vm:
         """
         if api_version not in EVENT_VERSIONS:
             known = ", ".join(EVENT_VERSIONS)
-            raise ValueError(f"{api_version!r} is not an api-version: {known}")
+            raise ValueError(f"{api_version!r} is not an api-version: expected one of {known}")
 
         async def look() -> bytes:
             application = self._running.application
             caller = application.directory.by_name(self.name)
             page = None if caller is None else application.board.page(caller.scope_id)
             if page is None:
-                raise ValueError(f"VM {self.name!r} is gone")
+                raise MistakeError(f"VM {self.name!r} is gone")
             return wire.encode(page.document, EVENT_VERSIONS[api_version])
 
         found: dict[str, Any] = json.loads(self._running.call(look()))
@@ -128,5 +158,5 @@ class Vm:
         self._running.ledger.wait(
             lambda: self.polls >= times,
             timeout=timeout,
-            otherwise=f"VM {self.name} has read its document {self.polls} and not {times} times",
+            otherwise=f"VM {self.name} has read its document {self.polls} times, not {times},",
         )

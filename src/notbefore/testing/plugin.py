@@ -20,7 +20,9 @@ def scheduled_events() -> "Iterator[ScheduledEventsService]":
     scheduled_events.faults.add(status=500, times=2)
     """
     # Not before a test needs it: every run of pytest imports this module.
-    from notbefore.testing import serve  # noqa: PLC0415
-
+    try:
+        from notbefore.testing import serve  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        pytest.fail(str(error), pytrace=False)
     with serve() as service:
         yield service
