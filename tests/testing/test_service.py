@@ -12,7 +12,6 @@ import pytest
 
 from notbefore.client import ScheduledEvents
 from notbefore.testing import Request, ScheduledEventsService, WaitTimeoutError, serve
-from notbefore.testing._words import Span
 
 SECOND = timedelta(seconds=1)
 MINUTE = 60 * SECOND
@@ -91,7 +90,9 @@ def test_time_stands_still_until_it_is_moved() -> None:
 
 
 @pytest.mark.parametrize("span", [600, 600.0, "600s", "10m", "PT10M", 10 * MINUTE])
-def test_a_number_is_seconds(scheduled_events: ScheduledEventsService, span: Span) -> None:
+def test_a_number_is_seconds(
+    scheduled_events: ScheduledEventsService, span: float | str | timedelta
+) -> None:
     before = scheduled_events.now
 
     assert scheduled_events.advance(span) == before + 10 * MINUTE
