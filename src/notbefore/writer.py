@@ -311,7 +311,7 @@ async def control_server(
         listener,
         name="control",
         certificate=certificate,
-        parting=services.changes.close,
+        parting=services.close,
     ):
         yield
 

@@ -272,6 +272,17 @@ async def test_a_stream_ends_when_the_token_is_revoked(control: Guarded) -> None
     assert [*names(answer)] == ["hello", "signed_out"]
 
 
+async def test_a_wait_tells_nothing_to_a_token_that_was_revoked_meanwhile(control: Guarded) -> None:
+    """S12."""
+    event = await control.gate.steered.schedule("Reboot", "web")
+    control.gate.roster.revokes = True
+
+    path = f"/v1/events/{event['event_id']}?wait=approved"
+    answer = await control.ask("GET", path, token_of(Role.READER))
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "token_invalid")
+
+
 async def test_a_stream_ends_with_the_session(control: Guarded) -> None:
     """S13."""
     [control.signed_in] = (each for each in PEOPLE if each.role is Role.READER)

@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "fleet": "fleet",
         "events": "events",
         "explain": "events",
+        "wait": "event_wait",
         "history": "events",
         "schedule": "scheduling",
         "maintain": "scheduling",

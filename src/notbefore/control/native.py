@@ -25,6 +25,7 @@ from notbefore.control.metrics import CONTENT_TYPE
 from notbefore.control.request_wire import (
     AddFault,
     Cancel,
+    EventQuery,
     EventsQuery,
     FleetQuery,
     HistoryQuery,
@@ -41,6 +42,7 @@ from notbefore.service.identities import Role
 
 def create_app(services: Services) -> Starlette:
     services.decider.tell(services.changes.hear)
+    services.decider.tell(services.waits.hear)
     app = Starlette(
         routes=routes(OPERATIONS, services),
         middleware=[Middleware(SameSite, allowed_hosts=services.allowed_hosts)],
@@ -83,7 +85,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         query=EventsQuery,
         reply=wire.Events,
     ),
-    read("/v1/events/{event_id}", native_events.show_event, "One event", reply=wire.Event),
+    Operation(
+        method="GET",
+        path="/v1/events/{event_id}",
+        name="show_event",
+        summary="One event; at once, or once it is approved, started or completed",
+        needs=Role.READER,
+        answer=native_events.show_event,
+        query=EventQuery,
+        replies=(wire.Event,),
+    ),
     read(
         "/v1/events/{event_id}/explain",
         native_events.explain_event,

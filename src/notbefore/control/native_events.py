@@ -1,6 +1,7 @@
 """Events: causing them, calling them off, looking at them, watching them."""
 
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from notbefore.control.changes import ChangeStream, message
 from notbefore.control.errors import RefusedAtError
 from notbefore.control.request_wire import (
     Cancel,
+    EventQuery,
     EventsQuery,
     HistoryQuery,
     Maintain,
@@ -19,10 +21,11 @@ from notbefore.control.request_wire import (
     Schedule,
     StatusFilter,
 )
-from notbefore.control.routes import Asked
+from notbefore.control.routes import Asked, json_response
 from notbefore.control.services import Services
 from notbefore.core.errors import InvalidIdError, UnknownEventError
 from notbefore.core.ids import EventId, HostName, ScopeId, parse_event_id
+from notbefore.service.identities import InvalidTokenError
 from notbefore.service.ports import EventFilter, EventRecord, Snapshot
 
 # What a watcher is told of at first; it may ask for more by itself.
@@ -39,8 +42,18 @@ async def list_events(services: Services, asked: Asked[Nothing, EventsQuery]) ->
     return views.events(await services.decider.ask(lambda snapshot: snapshot.events(wanted)))
 
 
-async def show_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
-    return views.event(await _record(services, _event_id(asked)))
+async def show_event(services: Services, request: Request, admitted: Admitted) -> Response:
+    query = decoding.query(request, EventQuery)
+    limit = query.limit()
+    event_id = parse_event_id(request.path_params["event_id"])
+    if query.wait is None:
+        return json_response(views.event(await _record(services, event_id)))
+    record = await services.waits.until(
+        query.wait, event_id, partial(_record, services, event_id), timeout=limit
+    )
+    if not await admitted.is_still_admitted():
+        raise InvalidTokenError("the token was revoked or has expired while the request waited")
+    return json_response(views.event(record))
 
 
 async def explain_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Explained:

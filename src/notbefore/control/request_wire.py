@@ -3,12 +3,14 @@
 We own both ends, so an unknown name is a slip of the hand and better refused than passed over.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Final
 
 import msgspec
 
+from notbefore.control.errors import BadRequestError
+from notbefore.control.event_waits import Milestone
 from notbefore.control.wire import Span
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import EventSource, EventStatus, EventType
@@ -21,6 +23,9 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 
 # The largest number that a store gives a row.
 _LAST_ROW: Final = (1 << 63) - 1
+_USUAL_WAIT: Final = timedelta(minutes=1)
+# As long as a VM's poll may wait for a change of its document.
+_LONGEST_WAIT: Final = timedelta(minutes=5)
 _OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
 # What people do to their own VMs; the rest only ever happens to them.
 _BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
@@ -168,6 +173,27 @@ class EventsQuery(Ask, frozen=True):
             type=self.type,
             limit=self.limit,
         )
+
+
+class EventQuery(Ask, frozen=True):
+    wait: Annotated[
+        Milestone | None,
+        msgspec.Meta(description="answer once the event is there, or can't get there any more"),
+    ] = None
+    timeout: Annotated[
+        Span | None,
+        msgspec.Meta(
+            description="of a wait, in real time; if left out: 1m; longer than 5m counts as 5m"
+        ),
+    ] = None
+
+    def limit(self) -> timedelta:
+        """How long to wait. Raises BadRequestError."""
+        if self.timeout is None:
+            return _USUAL_WAIT
+        if self.wait is None:
+            raise BadRequestError("timeout goes with wait", field="timeout")
+        return min(self.timeout.length, _LONGEST_WAIT)
 
 
 class HistoryQuery(Ask, frozen=True):

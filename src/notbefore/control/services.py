@@ -7,6 +7,7 @@ from starlette.requests import HTTPConnection
 
 from notbefore.control.access import Access
 from notbefore.control.changes import Changes
+from notbefore.control.event_waits import EventWaits
 from notbefore.control.metrics import Metrics
 from notbefore.core.rules import Rules
 from notbefore.service.approving import Approving
@@ -50,4 +51,9 @@ class Services:
     """What the metadata listeners have counted since this was last called."""
     faults: Faults = field(default_factory=Faults)
     changes: Changes = field(default_factory=Changes)
-    """Whoever stops the server closes it first: a watcher's connection never ends by itself."""
+    waits: EventWaits = field(default_factory=EventWaits)
+
+    def close(self) -> None:
+        """To be called first where the server stops: these requests don't end by themselves."""
+        self.changes.close()
+        self.waits.close()
