@@ -84,7 +84,7 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             **engine_parts(settings),
         )
         await stack.enter_async_context(application)
-        await prepare(application, settings)
+        plan = await prepare(application, settings)
         tokens = await prepared_tokens(settings)
         await stack.enter_async_context(clock)
         [listener] = await metadata_listeners(settings.metadata, 1)
@@ -122,6 +122,7 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             resolved,
             metadata_url=addresses.metadata_url,
             arm_url=addresses.arm_url,
+            plan=plan,
             metrics=metrics,
             take_counts=metadata.counts.take,
             admission=admission,

@@ -39,8 +39,10 @@ from notbefore.http_serving import serving
 from notbefore.listeners import StartError, control_url, patiently
 from notbefore.principals import PrincipalsError
 from notbefore.service.faults import Faults
+from notbefore.service.fleet_kinds import FleetPlan
 from notbefore.service.identities import TokensUnavailableError
 from notbefore.service.ports import Snapshot
+from notbefore.service.reset import Reset
 from notbefore.setting_values import show
 from notbefore.settings import SETTINGS, LogFormat, Mode, Resolved, Settings
 from notbefore.storage.errors import CannotOpenError, StoreInUseError
@@ -105,7 +107,7 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             **engine_parts(settings),
         )
         await stack.enter_async_context(engine)
-        await prepare(engine, settings)
+        plan = await prepare(engine, settings)
         tokens = await prepared_tokens(settings)
         await stack.enter_async_context(clock)
         feeding = FeedServer(
@@ -133,6 +135,7 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             resolved,
             metadata_url=brief.metadata_url,
             arm_url=brief.arm_url,
+            plan=plan,
             metrics=metrics,
             take_counts=feed.take_counts,
             admission=admission,
@@ -247,10 +250,10 @@ async def prepared_tokens(settings: Settings) -> Tokens:
     return tokens
 
 
-async def prepare(engine: Engine, settings: Settings) -> None:
-    """What has to be true of a store before it is served."""
+async def prepare(engine: Engine, settings: Settings) -> FleetPlan | None:
+    """What has to be true of a store before it is served. Returns the fleet that is declared."""
     _refuse_time_ahead(engine.clock, settings)
-    await _apply_fleet(engine, settings)
+    return await _apply_fleet(engine, settings)
 
 
 async def default_vm(engine: Engine, settings: Settings) -> str | None:
@@ -270,14 +273,15 @@ def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
         )
 
 
-async def _apply_fleet(engine: Engine, settings: Settings) -> None:
+async def _apply_fleet(engine: Engine, settings: Settings) -> FleetPlan | None:
     if settings.fleet is not None:
         plan = load_fleet(settings.fleet, is_known=await engine.fleet.applied_once())
     elif settings.mode is Mode.EMULATOR:
         plan = demo_fleet()
     else:
-        return
+        return None
     await engine.fleet.apply_once(plan, by=Actor(name="fleet file"))
+    return plan
 
 
 async def admit_by(
@@ -335,6 +339,7 @@ def make_services(
     *,
     metadata_url: str,
     arm_url: str | None,
+    plan: FleetPlan | None,
     metrics: Metrics,
     take_counts: Callable[[], Mapping[str, int]],
     admission: Admission,
@@ -357,6 +362,14 @@ def make_services(
         fleet=engine.fleet,
         timekeeping=engine.timekeeping,
         faults=engine.faults,
+        reset=Reset(
+            decider=engine.decider,
+            reading=engine.reading,
+            timekeeping=engine.timekeeping,
+            faults=engine.faults,
+            address_range=settings.address_range,
+            plan=plan if settings.mode is Mode.EMULATOR else None,
+        ),
         rules=engine.rules,
         mode=settings.mode,
         metadata_url=metadata_url,

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from notbefore.clock import SystemClock, VirtualClock
 from notbefore.control.changes import Changes
+from notbefore.control.fleet_wire import parse
 from notbefore.control.native import create_app
 from notbefore.control.services import Services
 from notbefore.core import lifecycle
@@ -24,6 +25,7 @@ from notbefore.service.approving import Approving
 from notbefore.service.carrying import Carrying
 from notbefore.service.deciding import Decider
 from notbefore.service.explaining import Explaining
+from notbefore.service.faults import Faults
 from notbefore.service.fleet import Fleet
 from notbefore.service.ports import (
     Caller,
@@ -35,6 +37,7 @@ from notbefore.service.ports import (
     Transaction,
 )
 from notbefore.service.reading import Reading
+from notbefore.service.reset import Reset
 from notbefore.service.scheduling import Scheduling
 from notbefore.service.timekeeping import Timekeeping
 from notbefore.service.waking import Waker
@@ -165,14 +168,26 @@ def _wired(store: Breakable, clock: Clock, rules: Rules, changes: Changes) -> St
     waker = Waker(decider, reading, rules, clock)
     decider.tell(waker.hear)
     ids = _ids()
+    fleet_range = ipaddress.ip_network("10.1.0.0/16")
+    timekeeping = Timekeeping(clock, clock if isinstance(clock, VirtualClock) else None)
+    faults = Faults()
     services = Services(
         decider=decider,
         scheduling=Scheduling(decider, rules, lambda: next(ids)),
         approving=Approving(decider, rules),
         carrying=Carrying(decider),
         explaining=Explaining(decider),
-        fleet=Fleet(decider, reading, ipaddress.ip_network("10.1.0.0/16")),
-        timekeeping=Timekeeping(clock, clock if isinstance(clock, VirtualClock) else None),
+        fleet=Fleet(decider, reading, fleet_range),
+        timekeeping=timekeeping,
+        faults=faults,
+        reset=Reset(
+            decider=decider,
+            reading=reading,
+            timekeeping=timekeeping,
+            faults=faults,
+            address_range=fleet_range,
+            plan=parse(FLEET),
+        ),
         rules=rules,
         mode="emulator",
         metadata_url="http://127.0.0.1:8169",

@@ -130,3 +130,16 @@ def test_a_page_that_somebody_holds_does_not_change_under_them() -> None:
 
     assert held is not None
     assert held.rendered("new") == "1 as of new"
+
+
+def test_those_who_wait_hear_of_a_scope_that_is_switched_off() -> None:
+    """Or they would wait on for a document of which nobody is told any more."""
+    board = Board(Renderer())
+    heard: list[ScopeId] = []
+    board.watch(heard.append)
+    board.put(Saved(scope=a_scope(active=True), revision=1))
+
+    board.put(Saved(scope=a_scope(active=False), revision=2))
+    board.put(Saved(scope=a_scope(active=True), revision=3))
+
+    assert heard == [SCOPE1]

@@ -35,6 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "complete": "deciding",
         "clock": "clock",
         "faults": "faults",
+        "reset": "reset",
         "env": "environment",
         "ca": "authority",
         "token": "access",

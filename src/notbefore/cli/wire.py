@@ -194,6 +194,13 @@ class MadeFaults(msgspec.Struct, frozen=True):
     faults: tuple[MadeFault, ...]
 
 
+class ResetDone(msgspec.Struct, frozen=True, kw_only=True):
+    events: int
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    faults: int
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the stream of changes."""
 

@@ -90,6 +90,7 @@ STATUS: Final[Mapping[type[RefusalError | RequestError], HTTPStatus]] = {
     service.AddressTakenError: HTTPStatus.CONFLICT,
     service.RealClockError: HTTPStatus.CONFLICT,
     service.FaultsForbiddenError: HTTPStatus.CONFLICT,
+    service.ResetForbiddenError: HTTPStatus.CONFLICT,
     service.TooManyFaultsError: HTTPStatus.CONFLICT,
     service.UnknownFaultError: HTTPStatus.NOT_FOUND,
     core.InvalidIdError: HTTPStatus.BAD_REQUEST,

@@ -162,6 +162,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "Every setting, its value and where that came from",
         reply=list[wire.Setting],
     ),
+    write(
+        "/v1/reset",
+        native_server.reset_emulator,
+        "Put an emulator back to how it started: fleet, events, faults and the clock's speed",
+        needs=Role.ADMIN,
+        body=Nothing,
+        reply=wire.ResetDone,
+    ),
     # --- the fleet
     read("/v1/fleet", native_fleet.show_fleet, "All scopes with their VMs", reply=wire.Scopes),
     Operation(

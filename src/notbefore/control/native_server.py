@@ -59,6 +59,10 @@ async def show_endpoints(services: Services, _: Asked[Nothing, Nothing]) -> wire
     )
 
 
+async def reset_emulator(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ResetDone:
+    return views.reset_done(await services.reset.reset(by=asked.by))
+
+
 async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
     return views.clock(services.timekeeping.show())
 

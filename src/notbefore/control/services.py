@@ -17,6 +17,7 @@ from notbefore.service.explaining import Explaining
 from notbefore.service.faults import Faults
 from notbefore.service.fleet import Fleet
 from notbefore.service.identities import Principal
+from notbefore.service.reset import Reset
 from notbefore.service.scheduling import Scheduling
 from notbefore.service.timekeeping import Timekeeping
 
@@ -30,6 +31,7 @@ class Services:
     explaining: Explaining
     fleet: Fleet
     timekeeping: Timekeeping
+    reset: Reset
     rules: Rules
     mode: str
     metadata_url: str

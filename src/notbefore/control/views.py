@@ -21,6 +21,7 @@ from notbefore.control.wire import (
     Span,
     Vm,
 )
+from notbefore.control.wire import ResetDone as WireResetDone
 from notbefore.core import model, transitions
 from notbefore.core.rules import Rules
 from notbefore.core.transitions import Canceled, Completed, EventTransition, Transition
@@ -28,6 +29,7 @@ from notbefore.service import ports
 from notbefore.service.explaining import Explanation
 from notbefore.service.faults import FaultRecord
 from notbefore.service.fleet import Applied, ScopeView
+from notbefore.service.reset import ResetDone
 from notbefore.service.timekeeping import ClockReading
 
 
@@ -146,6 +148,16 @@ def clock(reading: ClockReading) -> Clock:
         return Clock(now=reading.now, speed=reading.speed, state="real")
     state: Literal["running", "paused"] = "running" if reading.speed else "paused"
     return Clock(now=reading.now, speed=reading.speed, state=state)
+
+
+def reset_done(done: ResetDone) -> WireResetDone:
+    return WireResetDone(
+        events=done.cleared.events,
+        added=done.cleared.added,
+        removed=done.cleared.removed,
+        faults=done.faults,
+        clock=clock(done.clock),
+    )
 
 
 def change(fact: Transition) -> Change:

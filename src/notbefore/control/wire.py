@@ -230,6 +230,16 @@ class Faults(Shape, frozen=True):
     faults: tuple[Fault, ...]
 
 
+class ResetDone(Shape, frozen=True):
+    """What there was to put back."""
+
+    events: Annotated[int, msgspec.Meta(description="how many were open, and have ended")]
+    added: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that had gone")]
+    removed: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that had come")]
+    faults: Annotated[int, msgspec.Meta(description="how many there were")]
+    clock: Clock
+
+
 Wellbeing = Literal["ok", "store_unavailable"]
 
 

@@ -69,7 +69,7 @@ class Board(Generic[Rendered]):
             return
         page = self._pages[content.scope_id] = Page(content, self._render)
         self.generation += 1
-        if shown is not None and shown.document.incarnation != page.document.incarnation:
+        if shown is not None and _is_news(shown, page):
             for watcher in self._watchers:
                 watcher(content.scope_id)
 
@@ -82,9 +82,18 @@ class Board(Generic[Rendered]):
         self.generation += 1
 
     def watch(self, watcher: Callable[[ScopeId], None]) -> None:
-        """Call the watcher whenever a scope's VMs would read something else than before."""
+        """Call the watcher whenever a scope's VMs would read something else than before.
+
+        Also where the scope is not active any more: whoever waits has to read again to be told of
+        what is to come.
+        """
         self._watchers.append(watcher)
 
     def hear(self, commit: Commit) -> None:
         for saved in commit.shown:
             self.put(saved)
+
+
+def _is_news(shown: Page[Rendered], page: Page[Rendered]) -> bool:
+    is_other = shown.document.incarnation != page.document.incarnation
+    return is_other or (shown.is_active and not page.is_active)

@@ -81,6 +81,16 @@ class FaultsForbiddenError(RefusalError):
         )
 
 
+class ResetForbiddenError(RefusalError):
+    field = "mode"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server tells real VMs of real events, and can't be reset:"
+            " an emulator can, which is what 'notbefore serve' starts without --mode service"
+        )
+
+
 class BadFaultError(RefusalError):
     """A fault whose parts don't go together."""
 

@@ -72,6 +72,11 @@ class Reading:
             return None
         return known.by
 
+    def forget(self) -> None:
+        """That anybody has read anything: as a process that begins."""
+        self._seen.clear()
+        self._readers.clear()
+
     async def flush(self) -> None:
         """Write down who has read, so that a restart knows."""
         marks = dict(self._seen)

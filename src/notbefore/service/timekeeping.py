@@ -48,6 +48,7 @@ class Timekeeping:
         self._clock = clock
         self._movable = movable
         self._record = record
+        self._speed_at_start = 1.0 if movable is None else movable.speed
         self._speed_before_pause = 1.0
 
     def show(self) -> ClockReading:
@@ -66,6 +67,14 @@ class Timekeeping:
         clock = self._require()
         if not clock.speed:
             await clock.run(self._speed_before_pause)
+        return await self._moved()
+
+    async def go_on_as_started(self) -> ClockReading:
+        """At the speed it had at the start, paused included. Real time has no other."""
+        if self._movable is None:
+            return self.show()
+        self._speed_before_pause = 1.0
+        await self._movable.run(self._speed_at_start)
         return await self._moved()
 
     async def run(self, speed: float) -> ClockReading:

@@ -156,6 +156,7 @@ MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
     # Faults are for /v1 to ask for, and no call of ARM's meets these.
     service.UnknownFaultError: _NOT_FOUND,
     service.FaultsForbiddenError: _NOT_ALLOWED,
+    service.ResetForbiddenError: _NOT_ALLOWED,
     service.TooManyFaultsError: _NOT_ALLOWED,
     service.BadFaultError: _INVALID,
     InvalidFleetError: _INVALID,

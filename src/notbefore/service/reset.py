@@ -1,0 +1,103 @@
+"""An emulator as it was when it started: the fleet as declared, no events, no faults.
+
+What happened stays in history, time does not go back, and incarnations do not fall: VMs that have
+read their documents go on reading them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from notbefore.core import reset as core
+from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import Actor, Scope
+from notbefore.core.transitions import Canceled, Completed
+from notbefore.service.deciding import Decider
+from notbefore.service.errors import ResetForbiddenError
+from notbefore.service.faults import Faults
+from notbefore.service.fleet_comparison import compare
+from notbefore.service.fleet_kinds import FleetPlan, Network
+from notbefore.service.fleet_plan import PlannedScope
+from notbefore.service.fleet_writing import Step, carry_out
+from notbefore.service.ports import Transaction
+from notbefore.service.reading import Reading
+from notbefore.service.timekeeping import ClockReading, Timekeeping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """What there was to put back in the store."""
+
+    events: int
+    added: tuple[ResourceName, ...]
+    removed: tuple[ResourceName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetDone:
+    cleared: Cleared
+    faults: int
+    clock: ClockReading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    decider: Decider
+    reading: Reading
+    timekeeping: Timekeeping
+    faults: Faults
+    address_range: Network
+    plan: FleetPlan | None
+    """The fleet that was declared at the start; None where there is no going back to it."""
+
+    async def reset(self, *, by: Actor) -> ResetDone:
+        """Raises ResetForbiddenError.
+
+        In one transaction, so that it happens whole or not at all. A fleet of 100,000 VMs keeps the
+        store busy for some seconds; emulators are smaller.
+        """
+        if self.plan is None:
+            raise ResetForbiddenError
+        expansion = compare(self.plan, [], address_range=self.address_range, prune=False).expansion
+        planned = {each.scope.id: each for each in expansion.scopes()}
+        cleared = await self.decider.decide(partial(_clear, planned=planned, by=by))
+        self.reading.forget()
+        return ResetDone(
+            cleared=cleared,
+            faults=len(self.faults.clear()),
+            clock=await self.timekeeping.go_on_as_started(),
+        )
+
+
+def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Actor) -> Cleared:
+    events, removed = 0, []
+    for saved in list(tx.scopes()):
+        leaving = _not_as_planned(tx, saved.scope, planned.get(saved.scope.id))
+        change = core.clear(saved.scope, leaving=leaving, now=tx.now)
+        events += sum(isinstance(fact, Canceled | Completed) for fact in change.transitions)
+        removed += leaving
+        tx.save(change, by=by)
+    # What people have declared by ARM is theirs; VMs that were declared at the start need none.
+    for declaration in list(tx.declarations("")):
+        tx.withdraw(declaration.path)
+    applied = carry_out(tx, Step(planned=tuple(planned.values())), by=by)
+    again = frozenset(applied.added).intersection(removed)
+    return Cleared(
+        events=events,
+        added=tuple(name for name in applied.added if name not in again),
+        removed=tuple(name for name in removed if name not in again),
+    )
+
+
+def _not_as_planned(
+    tx: Transaction, scope: Scope, planned: PlannedScope | None
+) -> list[ResourceName]:
+    """VMs that are not declared, or have come to be otherwise: those are made anew."""
+    if planned is None:
+        return list(scope.resources)
+    bindings = {binding.name: binding for binding in planned.bindings}
+    return [
+        name
+        for name, vm in scope.resources.items()
+        if vm != planned.scope.resources.get(name) or tx.binding(name) != bindings.get(name)
+    ]

@@ -1,0 +1,58 @@
+from notbefore.core import reset
+from notbefore.core.ids import ResourceName
+from notbefore.core.model import EventStatus
+from notbefore.core.transitions import Canceled, Completed
+from tests.builders import NOON, A, B, a_resource, a_scope, an_event
+from tests.core.builders_core import names_of_facts
+
+VM1, VM2 = ResourceName("vm1"), ResourceName("vm2")
+
+
+def test_every_event_ends_with_a_record_that_says_why() -> None:
+    """I19."""
+    scope = a_scope(an_event(A), an_event(B, status=EventStatus.STARTED), active=False)
+
+    change = reset.clear(scope, leaving=(), now=NOON)
+
+    canceled, completed = change.transitions
+    assert isinstance(canceled, Canceled)
+    assert (canceled.event.id, canceled.reason) == (A, "the emulator was reset")
+    assert isinstance(completed, Completed)
+    assert (completed.event.id, completed.event.status) == (B, EventStatus.COMPLETED)
+    assert change.scope.events == {}
+
+
+def test_the_incarnation_rises_where_events_were_shown_and_never_falls() -> None:
+    """I6, I7."""
+    shown = a_scope(an_event(A))
+    hidden = a_scope(an_event(A, announced=False))
+
+    assert reset.clear(shown, leaving=(), now=NOON).scope.incarnation == shown.incarnation + 1
+    assert reset.clear(hidden, leaving=(), now=NOON).scope.incarnation == hidden.incarnation
+
+
+def test_nobody_counts_as_having_read() -> None:
+    scope = a_scope(active=True, last_read_at=NOON)
+
+    change = reset.clear(scope, leaving=(), now=NOON)
+
+    assert (change.scope.active, change.scope.last_read_at) == (False, None)
+    assert names_of_facts(change) == ["Deactivated"]
+
+
+def test_those_who_are_to_leave_do() -> None:
+    scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2")], active=False)
+
+    change = reset.clear(scope, leaving=[VM1], now=NOON)
+
+    assert list(change.scope.resources) == [VM2]
+    assert names_of_facts(change) == ["ResourceRemoved"]
+
+
+def test_a_scope_to_which_nothing_has_happened_does_not_change() -> None:
+    scope = a_scope(active=False)
+
+    change = reset.clear(scope, leaving=(), now=NOON)
+
+    assert change.scope == scope
+    assert change.transitions == ()
