@@ -2,21 +2,40 @@
 
 import shlex
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from notbefore import __version__, supervisor
 from notbefore.listeners import Addresses, StartError
+from notbefore.ready_file import ReadyFile, ReadyFileError
 from notbefore.settings import ControlAccess, Resolved, Settings
 
 __all__ = ["StartError", "run"]
 
 
-def run(resolved: Resolved) -> None:
-    """Serve until told to stop. Raises StartError."""
+def run(resolved: Resolved, *, ready_file: Path | None = None) -> None:
+    """Serve until told to stop. Raises StartError.
 
-    def welcome(addresses: Addresses) -> None:
-        sys.stdout.write(_welcome(addresses, resolved.settings))
-        sys.stdout.flush()
+    `ready_file` tells scripts where, once every listener serves.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_start_errors())
+        file = None
+        if ready_file is not None:
+            file = ReadyFile(ready_file)
+            stack.enter_context(file.kept())
 
+        def welcome(addresses: Addresses) -> None:
+            if file is not None:
+                file.write(_facts(addresses, resolved.settings))
+            sys.stdout.write(_welcome(addresses, resolved.settings))
+            sys.stdout.flush()
+
+        _serve(resolved, welcome)
+
+
+def _serve(resolved: Resolved, welcome: Callable[[Addresses], None]) -> None:
     if resolved.settings.workers:
         supervisor.run(resolved, welcome)
         return
@@ -24,6 +43,25 @@ def run(resolved: Resolved) -> None:
     from notbefore import alone  # noqa: PLC0415
 
     alone.run(resolved, welcome)
+
+
+@contextmanager
+def _start_errors() -> Iterator[None]:
+    try:
+        yield
+    except ReadyFileError as error:
+        raise StartError(str(error)) from error
+
+
+def _facts(addresses: Addresses, settings: Settings) -> dict[str, str | None]:
+    return {
+        "version": __version__,
+        "mode": settings.mode,
+        "metadata": addresses.metadata_url,
+        "control": addresses.control_url,
+        "arm": addresses.arm_url,
+        "data": str(settings.data.absolute()),
+    }
 
 
 def _welcome(addresses: Addresses, settings: Settings) -> str:

@@ -98,10 +98,17 @@ def _default(setting: Setting) -> str:
 
 @click.command()
 @setting_options
-def serve(config: Path | None, **flags: str | None) -> None:
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the addresses that were chosen, as JSON, once all of them serve.",
+)
+def serve(config: Path | None, ready_file: Path | None, **flags: str | None) -> None:
     """Serve scheduled events until interrupted.
 
     Each setting may stand in the settings file, in the environment or here; what stands here wins.
+    Port 0, as in --control 127.0.0.1:0, takes any free port: it is printed, and in --ready-file.
     """
     resolved = load_settings(config, flags)
     # Looked for, not imported: other processes need them, which could only end with a traceback.
@@ -115,7 +122,7 @@ def serve(config: Path | None, **flags: str | None) -> None:
     from notbefore import bootstrap
 
     try:
-        bootstrap.run(resolved)
+        bootstrap.run(resolved, ready_file=ready_file)
     except bootstrap.StartError as error:
         raise RefusedError(str(error), code="cannot_start") from error
 

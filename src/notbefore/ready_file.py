@@ -1,0 +1,77 @@
+"""The file that tells scripts where a server listens, there for exactly as long as it does.
+
+Invariant: whoever finds the file finds all of it, and a server that answers at every address in it.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+_MARK: Final = "pid"
+"""What each of these files has. One without it is somebody's own, and is left alone."""
+
+
+class ReadyFileError(Exception):
+    """The file can't be written. The message says why."""
+
+
+class ReadyFile:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._draft = path.with_name(f"{path.name}.{os.getpid()}")
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Removes what an earlier server left, and at the end what this one wrote.
+
+        Raises ReadyFileError.
+        """
+        self._remove_stale()
+        # Found out now rather than when all else is ready.
+        self._write_draft({})
+        try:
+            yield
+        finally:
+            self._draft.unlink(missing_ok=True)
+            if _content(self._path).get(_MARK) == os.getpid():
+                self._path.unlink(missing_ok=True)
+
+    def write(self, facts: Mapping[str, str | None]) -> None:
+        """Raises ReadyFileError."""
+        self._write_draft({_MARK: os.getpid(), **facts})
+        try:
+            self._draft.replace(self._path)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _write_draft(self, content: Mapping[str, object]) -> None:
+        try:
+            self._draft.write_text(f"{json.dumps(content)}\n", encoding="utf-8")
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _remove_stale(self) -> None:
+        if not self._path.exists():
+            return
+        if _MARK not in _content(self._path):
+            raise ReadyFileError(
+                f"{self._path} exists and is no ready file: name another with --ready-file"
+            )
+        self._path.unlink(missing_ok=True)
+
+    def _unwritable(self, error: OSError) -> ReadyFileError:
+        return ReadyFileError(
+            f"can't write {self._path} ({error.strerror}): name another file with --ready-file"
+        )
+
+
+def _content(path: Path) -> dict[str, object]:
+    """Empty for what is no ready file."""
+    with suppress(OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+    return {}
