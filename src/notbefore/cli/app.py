@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "serve": "serving",
         "settings": "serving",
+        "run": "run",
         "fleet": "fleet",
         "events": "events",
         "explain": "events",

@@ -111,6 +111,17 @@ def serve(config: Path | None, ready_file: Path | None, **flags: str | None) -> 
     Port 0, as in --control 127.0.0.1:0, takes any free port: it is printed, and in --ready-file.
     """
     resolved = load_settings(config, flags)
+    refuse_missing_packages()
+    from notbefore import bootstrap
+
+    try:
+        bootstrap.run(resolved, ready_file=ready_file)
+    except bootstrap.StartError as error:
+        raise RefusedError(str(error), code="cannot_start") from error
+
+
+def refuse_missing_packages() -> None:
+    """Raises RefusedError."""
     # Looked for, not imported: other processes need them, which could only end with a traceback.
     missing = [name for name in SERVER_PACKAGES if find_spec(name) is None]
     if missing:
@@ -119,12 +130,6 @@ def serve(config: Path | None, ready_file: Path | None, **flags: str | None) -> 
             code="not_installed",
             advice=["In a clone of the repository: pip install '.[server]'"],
         )
-    from notbefore import bootstrap
-
-    try:
-        bootstrap.run(resolved, ready_file=ready_file)
-    except bootstrap.StartError as error:
-        raise RefusedError(str(error), code="cannot_start") from error
 
 
 @click.command()

@@ -75,6 +75,11 @@ def control_address(context: click.Context) -> str:
     return str(context.meta.get(_CONTROL, DEFAULT_CONTROL))
 
 
+def is_control_named(context: click.Context) -> bool:
+    """Whether somebody has said where the control listener is."""
+    return _CONTROL in context.meta
+
+
 class Session:
     """One command's run."""
 
