@@ -72,7 +72,9 @@ def run(
     clock: str | None,
     command: tuple[str, ...],
 ) -> None:
-    """Run COMMAND as a VM of an emulator, which is started if none runs.
+    """Run COMMAND as a VM of an emulator.
+
+    The emulator is the one that runs, or else one that is started for it and removed afterwards.
 
     The command finds the metadata service at 169.254.169.254, as on Azure, where the system lets us
     make a network namespace; it has no other network then. NOTBEFORE_ENDPOINT and NOTBEFORE_CONTROL
