@@ -177,12 +177,12 @@ def test_what_can_not_be_followed_is_the_servers_to_refuse_and_nothing_comes_aft
 def test_a_server_that_is_not_there_is_a_reset(scheduled_events: ScheduledEventsService) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
-    with relayed(f"http://127.0.0.1:{port}", "/vm/web_0") as door:
-        with (
-            socket.create_connection(door, timeout=30) as client,
-            pytest.raises(ConnectionResetError),
-        ):
-            client.recv(1)
+    with (
+        relayed(f"http://127.0.0.1:{port}", "/vm/web_0") as door,
+        socket.create_connection(door, timeout=30) as client,
+        pytest.raises(ConnectionResetError),
+    ):
+        client.recv(1)
 
 
 def test_without_a_prefix_bytes_are_passed_on_as_they_are(vm: Vm) -> None:
