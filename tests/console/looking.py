@@ -185,6 +185,7 @@ async def looking(
                 resolved,
                 metadata_url=url,
                 arm_url=None,
+                plan=None,
                 metrics=Metrics(),
                 take_counts=dict,
                 admission=admission,
