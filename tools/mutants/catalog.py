@@ -90,6 +90,14 @@ _RULES: Final = (
         tests=(MACHINE,),
     ),
     Mutant(
+        name="incarnation-reset",
+        file="core/reset.py",
+        old="change = Change(scope=replace(scope, rounds=None))",
+        new="change = Change(scope=replace(scope, rounds=None, incarnation=1))",
+        breaks="I7: a reset of an emulator lets the incarnation fall",
+        tests=(f"{CORE}/test_reset.py", "tests/control/test_reset.py"),
+    ),
+    Mutant(
         name="several-update-domains",
         file="core/lifecycle.py",
         old="if len(domains) > 1:",

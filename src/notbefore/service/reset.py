@@ -4,6 +4,7 @@ What happened stays in history, time does not go back, and incarnations do not f
 read their documents go on reading them.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from notbefore.service.fleet_comparison import compare
 from notbefore.service.fleet_kinds import FleetPlan, Network
 from notbefore.service.fleet_plan import PlannedScope
 from notbefore.service.fleet_writing import Step, carry_out
-from notbefore.service.ports import Transaction
+from notbefore.service.ports import Binding, Transaction
 from notbefore.service.reading import Reading
 from notbefore.service.timekeeping import ClockReading, Timekeeping
 
@@ -53,13 +54,13 @@ class Reset:
     async def reset(self, *, by: Actor) -> ResetDone:
         """Raises ResetForbiddenError.
 
-        In one transaction, so that it happens whole or not at all. A fleet of 100,000 VMs keeps the
-        store busy for some seconds; emulators are smaller.
+        In one transaction, so that it happens whole or not at all. A large fleet keeps the store
+        busy for seconds; emulators are small.
         """
         if self.plan is None:
             raise ResetForbiddenError
-        expansion = compare(self.plan, [], address_range=self.address_range, prune=False).expansion
-        planned = {each.scope.id: each for each in expansion.scopes()}
+        # On a thread: others are answered meanwhile.
+        planned = await asyncio.to_thread(_planned, self.plan, self.address_range)
         cleared = await self.decider.decide(partial(_clear, planned=planned, by=by))
         self.reading.forget()
         return ResetDone(
@@ -69,18 +70,27 @@ class Reset:
         )
 
 
+def _planned(plan: FleetPlan, address_range: Network) -> Mapping[ScopeId, PlannedScope]:
+    expansion = compare(plan, [], address_range=address_range, prune=False).expansion
+    return {each.scope.id: each for each in expansion.scopes()}
+
+
 def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Actor) -> Cleared:
-    events, removed = 0, []
+    events, removed, lacking = 0, [], dict(planned)
+    bindings = {binding.name: binding for binding in tx.bindings()}
     for saved in list(tx.scopes()):
-        leaving = _not_as_planned(tx, saved.scope, planned.get(saved.scope.id))
+        wanted = planned.get(saved.scope.id)
+        leaving = _not_as_planned(saved.scope, bindings, wanted)
         change = core.clear(saved.scope, leaving=leaving, now=tx.now)
         events += sum(isinstance(fact, Canceled | Completed) for fact in change.transitions)
         removed += leaving
         tx.save(change, by=by)
+        if wanted is not None and _is_whole(change.scope, wanted.scope):
+            del lacking[saved.scope.id]
     # What people have declared by ARM is theirs; VMs that were declared at the start need none.
     for declaration in list(tx.declarations("")):
         tx.withdraw(declaration.path)
-    applied = carry_out(tx, Step(planned=tuple(planned.values())), by=by)
+    applied = carry_out(tx, Step(planned=tuple(lacking.values())), by=by)
     again = frozenset(applied.added).intersection(removed)
     return Cleared(
         events=events,
@@ -90,14 +100,18 @@ def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Acto
 
 
 def _not_as_planned(
-    tx: Transaction, scope: Scope, planned: PlannedScope | None
+    scope: Scope, bindings: Mapping[ResourceName, Binding], planned: PlannedScope | None
 ) -> list[ResourceName]:
     """VMs that are not declared, or have come to be otherwise: those are made anew."""
     if planned is None:
         return list(scope.resources)
-    bindings = {binding.name: binding for binding in planned.bindings}
+    wanted = {binding.name: binding for binding in planned.bindings}
     return [
         name
         for name, vm in scope.resources.items()
-        if vm != planned.scope.resources.get(name) or tx.binding(name) != bindings.get(name)
+        if vm != planned.scope.resources.get(name) or bindings.get(name) != wanted.get(name)
     ]
+
+
+def _is_whole(scope: Scope, planned: Scope) -> bool:
+    return scope.resources == planned.resources and scope.policy == planned.policy
