@@ -98,10 +98,14 @@ class Emulator:
 
     async def ask(self, method: str, path: str, body: object = None) -> httpx2.Response:
         """With an api-version, unless the path brings its own query."""
+        return await self.send(method, path, b"" if body is None else msgspec.json.encode(body))
+
+    async def send(self, method: str, path: str, content: bytes) -> httpx2.Response:
+        """As `ask`, with a body that need not be JSON."""
         response = await self.http.request(
             method,
             path if "?" in path else f"{path}?api-version={VERSION}",
-            content=b"" if body is None else msgspec.json.encode(body),
+            content=content,
             headers={"Content-Type": "application/json"},
         )
         await self.step(timedelta(0))

@@ -34,6 +34,7 @@ from notbefore.control.arm.requests import (
     Asked,
     Json,
     checked_version,
+    deployment_body,
     form_body,
     json_body,
     query,
@@ -134,12 +135,17 @@ async def _body(request: Request, content: Content) -> Json | None:
         case Content.OPTIONAL:
             return await json_body(request)
         case Content.REQUIRED:
-            body = await json_body(request)
-            if body is None:
-                raise errors.bad_request(
-                    "InvalidRequestContent", "The request content was invalid: there is none."
-                )
-            return body
+            return _required(await json_body(request))
+        case Content.DEPLOYMENT:
+            return _required(await deployment_body(request))
+
+
+def _required(body: Json | None) -> Json:
+    if body is None:
+        raise errors.bad_request(
+            "InvalidRequestContent", "The request content was invalid: there is none."
+        )
+    return body
 
 
 def _client_id(request: Request) -> str | None:

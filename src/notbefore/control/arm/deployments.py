@@ -19,7 +19,7 @@ from notbefore.control.arm.deploying import make
 from notbefore.control.arm.errors import ArmError, invalid_parameter
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
-from notbefore.control.arm.routing import Operation, delete, head, post, put, read
+from notbefore.control.arm.routing import Content, Operation, delete, head, post, put, read
 from notbefore.control.arm.services import ArmServices
 from notbefore.control.arm.templates import Place, Planned, Template, read_deployment
 from notbefore.core.errors import RefusalError
@@ -248,9 +248,15 @@ _DEPLOYMENTS: Final = (
 )
 _ONE: Final = f"{_DEPLOYMENTS}/{{deployment}}"
 
+
+
+def _taking_template(operation: Operation) -> Operation:
+    return replace(operation, content=Content.DEPLOYMENT)
+
+
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    put(_ONE, put_deployment),
-    post(f"{_ONE}/validate", validate),
+    _taking_template(put(_ONE, put_deployment)),
+    _taking_template(post(f"{_ONE}/validate", validate)),
     read(_ONE, show),
     head(_ONE, check),
     delete(_ONE, delete_deployment),

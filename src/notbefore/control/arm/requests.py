@@ -15,6 +15,7 @@ import msgspec
 from starlette.requests import Request
 
 from notbefore.control.arm.errors import ArmError, bad_request
+from notbefore.control.arm.template_json import UnendedCommentError, standard_json
 from notbefore.control.errors import BodyTooLargeError
 from notbefore.core.model import Actor
 from notbefore.service.resource_ids import ResourceId
@@ -156,7 +157,19 @@ def checked_version(given: Mapping[str, str]) -> str:
 
 async def json_body(request: Request) -> Json | None:
     """An object, or None for an empty body."""
+    return _read_json(request, await _raw(request))
+
+
+async def deployment_body(request: Request) -> Json | None:
+    """As `json_body`, in which a template may stand as people write it."""
     raw = await _raw(request)
+    try:
+        return _read_json(request, standard_json(raw))
+    except UnendedCommentError as error:
+        raise _bad_content(str(error)) from None
+
+
+def _read_json(request: Request, raw: bytes) -> Json | None:
     if not raw.strip():
         return None
     _require_type(request, "application/json")

@@ -28,6 +28,8 @@ class Content(Enum):
     """A JSON object, or nothing."""
     REQUIRED = "required"
     """A JSON object."""
+    DEPLOYMENT = "deployment"
+    """A JSON object with a template as people write it: comments and all."""
     FORM = "form"
     """The fields of a form: `Asked.body` has a text for each."""
 
