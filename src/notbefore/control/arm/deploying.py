@@ -22,8 +22,8 @@ from notbefore.control.arm.services import ArmServices
 from notbefore.control.arm.templates import Planned
 from notbefore.core.ids import EventId
 from notbefore.service import inventory
-from notbefore.service.ports import Transaction
-from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
+from notbefore.service.ports import Snapshot, Transaction
+from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, same
 
 _KINDS: Final = {kind.type.casefold(): kind for kind in (*network.KINDS, *images.KINDS)}
 
@@ -33,7 +33,7 @@ class Made:
     """What a template's resources have become, to be looked at by its outputs."""
 
     paths: list[str] = field(default_factory=list)
-    by_name: dict[str, Callable[[], Json]] = field(default_factory=dict)
+    by_name: dict[str, Callable[[], Json | None]] = field(default_factory=dict)
     """By all that they can be called, in folded letters."""
     event_ids: list[EventId] = field(default_factory=list)
     """What making them waits for: a set that gets smaller gives its VMs notice."""
@@ -49,21 +49,45 @@ def make(tx: Transaction, services: ArmServices, asked: Asked, planned: list[Pla
     subscription, group = asked.path["subscription"], asked.path["group"]
     for each in planned:
         version = each.api_version or asked.api_version
-        show = _make(tx, services, replace(asked, api_version=version), each, made.event_ids)
+        made.event_ids.extend(_make(tx, services, replace(asked, api_version=version), each))
         made.paths.append(each.path(subscription, group))
         for name in each.names(subscription, group):
-            made.by_name[name] = show
+            made.by_name[name] = partial(look, tx, asked, each)
     return made
 
 
+def look(snapshot: Snapshot, asked: Asked, planned: Planned) -> Json | None:
+    """The resource as its own `GET` shows it; None where it is not there (yet)."""
+    type_ = planned.type.casefold()
+    if type_ == SCALE_SETS.casefold():
+        view = inventory.scale_set(snapshot, asked.id_of(SCALE_SETS, planned.name))
+        return None if view is None else scale_set_views.show_set(view)
+    if type_ == MACHINES.casefold():
+        machine = inventory.virtual_machine(snapshot, asked.id_of(MACHINES, planned.name))
+        if machine is None:
+            return None
+        path = inventory.resource_id(machine).path
+        return machine_views.shown(machine, snapshot.declaration(path))
+    if type_ == AVAILABILITY_SETS.casefold():
+        id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
+        found = inventory.availability_set(snapshot, id_)
+        return None if found is None else availability_sets.shown(found)
+    kind, part = _kept_as(planned)
+    whole, _, name = planned.name.partition("/")
+    kept_one = kept.find(snapshot, asked.id_of(kind.type, whole))
+    if kept_one is None:
+        return None
+    shown = kept.show(snapshot, kind, kept_one)
+    if not part:
+        return shown
+    parts: list[Json] = shown["properties"][part]
+    return next((each for each in parts if same(each["name"], name)), None)
+
+
 def _make(
-    tx: Transaction,
-    services: ArmServices,
-    asked: Asked,
-    planned: Planned,
-    event_ids: list[EventId],
-) -> Callable[[], Json]:
-    """How to show what was made. Adds the events it causes."""
+    tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
+) -> tuple[EventId, ...]:
+    """The events that it causes."""
     type_ = planned.type.casefold()
     if type_ == SCALE_SETS.casefold():
         id_ = asked.id_of(SCALE_SETS, planned.name)
@@ -71,63 +95,39 @@ def _make(
         _, outcome = scale_sets.put_in(
             tx, services, id_, planned.body, api_version=version, by=asked.by
         )
-        event_ids += outcome.event_ids
-        return lambda: scale_set_views.show_set(scale_sets.find(tx, id_))
+        return tuple(outcome.event_ids)
     if type_ == MACHINES.casefold():
-        return _machine(tx, services, asked, planned)
+        id_ = asked.id_of(MACHINES, planned.name)
+        return virtual_machines.put_in(tx, services, asked, id_, planned.body).event_ids
     if type_ == AVAILABILITY_SETS.casefold():
-        return _availability_set(tx, services, asked, planned)
+        id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
+        availability_sets.put_in(tx, services, asked, id_, planned.body)
+        return ()
+    kind, part = _kept_as(planned)
+    whole, _, name = planned.name.partition("/")
+    if part:
+        kept.put_part_in(tx, kind, asked.id_of(kind.type, whole), (part, name), planned.body)
+    else:
+        kept.put_in(tx, kind, asked.id_of(kind.type, planned.name), planned.body)
+    return ()
+
+
+def _kept_as(planned: Planned) -> tuple[Kind, str]:
+    """The kind, and the list of it that the resource is in; empty where it is whole by itself."""
+    type_ = planned.type.casefold()
     kind = _KINDS.get(type_)
     if kind is not None:
-        id_ = asked.id_of(kind.type, planned.name)
-        kept.put_in(tx, kind, id_, planned.body)
-        return partial(_kept, tx, kind, id_)
+        return kind, ""
     whole, _, part = type_.rpartition("/")
     kind = _KINDS.get(whole)
     spelled = {each.casefold(): each for each in (kind.parts if kind else ())}
     if kind is not None and part in spelled:
-        parent, _, name = planned.name.partition("/")
-        id_ = asked.id_of(kind.type, parent)
-        kept.put_part_in(tx, kind, id_, (spelled[part], name), planned.body)
-        return partial(_part, tx, kind, id_, (spelled[part], name))
+        return kind, spelled[part]
     raise bad_request(
         "InvalidTemplateDeployment",
         f"The resource '{planned.name[:100]}' is of type '{planned.type[:200]}', which this server"
         f" does not have. It has {', '.join(_served())}.",
     )
-
-
-def _machine(
-    tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
-) -> Callable[[], Json]:
-    id_ = asked.id_of(MACHINES, planned.name)
-    outcome = virtual_machines.put_in(tx, services, asked, id_, planned.body)
-
-    def show() -> Json:
-        path = inventory.resource_id(outcome.machine).path
-        return machine_views.shown(outcome.machine, tx.declaration(path))
-
-    return show
-
-
-def _availability_set(
-    tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
-) -> Callable[[], Json]:
-    id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
-    view = availability_sets.put_in(tx, services, asked, id_, planned.body)
-    return partial(availability_sets.shown, view)
-
-
-def _kept(tx: Transaction, kind: Kind, id_: ResourceId) -> Json:
-    found = kept.find(tx, id_)
-    assert found is not None  # noqa: S101  # it was made in this transaction
-    return kept.show(tx, kind, found)
-
-
-def _part(tx: Transaction, kind: Kind, id_: ResourceId, where: tuple[str, str]) -> Json:
-    part, name = where
-    parts: list[Json] = _kept(tx, kind, id_)["properties"][part]
-    return next(each for each in parts if each["name"].casefold() == name.casefold())
 
 
 def _served() -> list[str]:

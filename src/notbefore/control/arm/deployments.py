@@ -5,33 +5,44 @@ the operation's status: clients expect it there, and `az` can't read it anywhere
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from notbefore.control.arm import errors, groups
 from notbefore.control.arm.answers import RETRY_AFTER, ArmAnswer, accepted, no_content, ok
 from notbefore.control.arm.deploying import make
+from notbefore.control.arm.deployment_steps import steps
 from notbefore.control.arm.errors import ArmError, invalid_parameter
+from notbefore.control.arm.fields import Fields, without
+from notbefore.control.arm.machine_views import decoded
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Content, Operation, delete, head, post, put, read
 from notbefore.control.arm.services import ArmServices
 from notbefore.control.arm.templates import Place, Planned, Template, read_deployment
+from notbefore.control.arm.what_if import forecast
 from notbefore.core.errors import RefusalError
 from notbefore.service import operations
 from notbefore.service.groups import declare
 from notbefore.service.ports import Declaration, OperationRecord, Snapshot, Transaction
-from notbefore.service.resource_ids import ResourceId, group_path
+from notbefore.service.resource_ids import ResourceId, group_path, same
 
 _TYPE: Final = "Microsoft.Resources/deployments"
+_MODE: Final = "Incremental"
+"""The only one here: what a template does not name is left alone."""
+_TEMPLATE: Final = "template"
+"""Kept with a deployment, to be exported. It is not shown with the rest."""
 _NAME: Final = re.compile(r"[A-Za-z0-9._()-]{1,64}")
 MOST_KEPT: Final = 800
 """Deployments of a group: the oldest are forgotten, as Azure does."""
+
+
+T = TypeVar("T")
 
 
 class _Undo(Exception):  # noqa: N818  # it is no error
@@ -39,11 +50,10 @@ class _Undo(Exception):  # noqa: N818  # it is no error
 
 
 class _Reading(NamedTuple):
-    """A deployment as it was sent: of a template that can be made, or why it can't."""
+    """A deployment as it was sent, of a template that can be made."""
 
     template: Template
     planned: list[Planned]
-    mode: str
 
 
 # --- making --------------------------------------------------------------------------------------
@@ -55,15 +65,14 @@ async def put_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
     place = await _place(services, asked)
     asked = replace(asked, path={**asked.path, "group": place.group})
     try:
-        template = Template(properties, place)
-        reading = _Reading(template, template.planned(), "Incremental")
+        reading = _read(properties, place)
         document, record, is_new = await services.decider.decide(
             lambda tx: _deploy(tx, services, asked, reading)
         )
     except (ArmError, RefusalError) as error:
         why = _why(error)
         document, record, is_new = await services.decider.decide(
-            lambda tx: _fail(tx, services, asked, why)
+            lambda tx: _fail(tx, services, asked, properties, why)
         )
     return ArmAnswer(
         status=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
@@ -76,18 +85,56 @@ async def validate(services: ArmServices, asked: Asked) -> ArmAnswer:
     """Make all of it, and then none."""
     properties = read_deployment(asked.body or {})
     _refuse_name(asked.path["deployment"])
-    template = Template(properties, await _place(services, asked))
-    reading = _Reading(template, template.planned(), "Incremental")
-    shown: list[Json] = []
+    reading = _read(properties, await _place(services, asked))
+    document, _, __ = await _tried(services, lambda tx: _deploy(tx, services, asked, reading))
+    return ok(_shown(_id(asked).path, document, state="Succeeded"))
 
-    def work(tx: Transaction) -> None:
-        document, _, __ = _deploy(tx, services, asked, reading)
-        shown[:] = [document]
+
+async def what_if(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Make all of it, compare, and then none.
+
+    What is wrong with the deployment is told in the body of a 200: `az` can't read it elsewhere.
+    """
+    try:
+        properties = read_deployment(asked.body or {})
+        _refuse_name(asked.path["deployment"])
+        place = await _place(services, asked)
+        reading = _read(properties, place)
+        here = replace(asked, path={**asked.path, "group": place.group})
+        changes = await _tried(services, lambda tx: forecast(tx, services, here, reading.planned))
+    except (ArmError, RefusalError) as error:
+        code, message = _why(error)
+        return ok({"status": "Failed", "error": {"code": code, "message": message}})
+    is_short = _wants_ids_alone(properties)
+    return ok(
+        {
+            "status": "Succeeded",
+            "properties": {"changes": [each.shown(ids_alone=is_short) for each in changes]},
+        }
+    )
+
+
+def _wants_ids_alone(properties: Fields) -> bool:
+    wanted = properties.object("whatIfSettings").text("resultFormat") or ""
+    return wanted.casefold() == "resourceidonly"
+
+
+def _read(properties: Fields, place: Place) -> _Reading:
+    template = Template(properties, place)
+    return _Reading(template, template.planned())
+
+
+async def _tried(services: ArmServices, work: Callable[[Transaction], T]) -> T:
+    """What the work returns, without a trace of what it did."""
+    returned: list[T] = []
+
+    def undone(tx: Transaction) -> None:
+        returned[:] = [work(tx)]
         raise _Undo
 
     with suppress(_Undo):
-        await services.decider.decide(work)
-    return ok(_shown(_id(asked).path, shown[0], state="Succeeded"))
+        await services.decider.decide(undone)
+    return returned[0]
 
 
 def _deploy(
@@ -97,10 +144,11 @@ def _deploy(
     made = make(tx, services, asked, reading.planned)
     document = {
         "provisioningState": "Succeeded",
-        "mode": reading.mode,
+        "mode": _MODE,
         "parameters": reading.template.shown_parameters(),
         "outputs": reading.template.outputs(made.get),
         "outputResources": [{"id": path} for path in made.paths],
+        _TEMPLATE: reading.template.source,
     }
     event_ids = tuple(made.event_ids)
     record = operations.open_(tx, _id(asked).path, "deploy", event_ids, means=services.means)
@@ -108,13 +156,18 @@ def _deploy(
 
 
 def _fail(
-    tx: Transaction, services: ArmServices, asked: Asked, why: tuple[str, str]
+    tx: Transaction,
+    services: ArmServices,
+    asked: Asked,
+    properties: Fields,
+    why: tuple[str, str],
 ) -> tuple[Json, OperationRecord, bool]:
     code, message = why
     document = {
         "provisioningState": "Failed",
-        "mode": "Incremental",
+        "mode": _MODE,
         "error": {"code": code, "message": message},
+        _TEMPLATE: properties.raw("template"),
     }
     record = OperationRecord(
         id=services.means.new_id(),
@@ -161,6 +214,27 @@ async def _place(services: ArmServices, asked: Asked) -> Place:
     return Place(subscription=subscription, group=view.name, location=location)
 
 
+# --- the steps of one ----------------------------------------------------------------------------
+
+
+async def list_steps(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """The operations of a deployment, one for each resource."""
+    found = await services.decider.ask(lambda snapshot: _found(snapshot, asked))
+    return ok(page(steps(found), asked, lambda each: str(each["operationId"])))
+
+
+async def show_step(services: ArmServices, asked: Asked) -> ArmAnswer:
+    found = await services.decider.ask(lambda snapshot: _found(snapshot, asked))
+    wanted = asked.path["operation"]
+    for each in steps(found):
+        if same(each["operationId"], wanted):
+            return ok(each)
+    raise errors.not_found(
+        "DeploymentOperationNotFound",
+        f"The deployment operation '{wanted[:100]}' could not be found.",
+    )
+
+
 # --- looking -------------------------------------------------------------------------------------
 
 
@@ -182,6 +256,18 @@ async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     found = await services.decider.ask(question)
     return ok(page(found, asked, lambda each: each.path.casefold(), show=_shown_declaration))
+
+
+async def export(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """The template, as it was sent but for its comments."""
+    document = decoded(await services.decider.ask(lambda snapshot: _found(snapshot, asked)))
+    if _TEMPLATE not in document:
+        raise errors.not_found(
+            "DeploymentTemplateNotFound",
+            f"The template of deployment '{asked.path['deployment'][:100]}' was not kept: it was"
+            " deployed by a server of an earlier release. Deploy it again to export it.",
+        )
+    return ok({"template": document[_TEMPLATE]})
 
 
 async def delete_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
@@ -210,11 +296,14 @@ def _all(snapshot: Snapshot, subscription: str, group: str) -> list[Declaration]
 
 
 def _shown_declaration(declaration: Declaration) -> Json:
-    return _shown(declaration.path, msgspec.json.decode(declaration.document))
+    return _shown(declaration.path, decoded(declaration))
 
 
 def _shown(path: str, document: Mapping[str, Any], *, state: str = "") -> Json:
-    properties = {**document, "provisioningState": state or document["provisioningState"]}
+    properties = {
+        **without(document, _TEMPLATE),
+        "provisioningState": state or document["provisioningState"],
+    }
     return {
         "id": path,
         "name": path.rpartition("/")[2],
@@ -249,7 +338,6 @@ _DEPLOYMENTS: Final = (
 _ONE: Final = f"{_DEPLOYMENTS}/{{deployment}}"
 
 
-
 def _taking_template(operation: Operation) -> Operation:
     return replace(operation, content=Content.DEPLOYMENT)
 
@@ -257,6 +345,10 @@ def _taking_template(operation: Operation) -> Operation:
 OPERATIONS: Final[tuple[Operation, ...]] = (
     _taking_template(put(_ONE, put_deployment)),
     _taking_template(post(f"{_ONE}/validate", validate)),
+    _taking_template(post(f"{_ONE}/whatIf", what_if)),
+    post(f"{_ONE}/exportTemplate", export),
+    read(f"{_ONE}/operations", list_steps),
+    read(f"{_ONE}/operations/{{operation}}", show_step),
     read(_ONE, show),
     head(_ONE, check),
     delete(_ONE, delete_deployment),

@@ -31,7 +31,7 @@ async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> list[Json]:
         subscription, name = asked.path["subscription"], asked.path["group"]
         view = groups.find(snapshot, subscription, name)
-        return list(_resources(snapshot, subscription, view.name))
+        return list(in_group(snapshot, subscription, view.name))
 
     return _listed(await services.decider.ask(question), asked)
 
@@ -42,7 +42,7 @@ async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer
         return [
             each
             for view in resource_groups.every(snapshot, subscription)
-            for each in _resources(snapshot, subscription, view.name)
+            for each in in_group(snapshot, subscription, view.name)
         ]
 
     return _listed(await services.decider.ask(question), asked)
@@ -65,7 +65,8 @@ def _is_wanted(resource: Json, wanted: dict[str, str]) -> bool:
     return plain and groups.has_tag(resource["tags"], wanted)
 
 
-def _resources(snapshot: Snapshot, subscription: str, group: str) -> Iterator[Json]:
+def in_group(snapshot: Snapshot, subscription: str, group: str) -> Iterator[Json]:
+    """Each as lists show it: without its properties."""
     for machine in inventory.virtual_machines(snapshot, subscription, group):
         profile = machine.profile
         yield _shown(inventory.resource_id(machine), profile.location, dict(profile.tags))

@@ -58,6 +58,7 @@ class Template:
 
     def __init__(self, properties: Fields, place: Place) -> None:
         """`properties` are the deployment's."""
+        self.source: Json = properties.raw("template")
         self._template = properties.object("template")
         self._given = properties.object("parameters")
         self._place = place
