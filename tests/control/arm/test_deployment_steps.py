@@ -6,6 +6,7 @@ from tests.control.arm.emulator import COMPUTE, GROUP, Emulator
 from tests.control.arm.test_what_if import a_set, deployment
 
 ONE: Final = f"{GROUP}/providers/Microsoft.Resources/deployments/d1"
+OPERATIONS: Final = f"{GROUP}/deployments/d1/operations"
 BALANCER: Final = {"type": "Microsoft.Network/loadBalancers", "name": "lb"}
 RULE: Final = {
     "type": "Microsoft.Network/loadBalancers/inboundNatRules",
@@ -19,8 +20,8 @@ async def test_a_deployment_has_an_operation_for_each_resource_and_one_for_its_o
 ) -> None:
     await arm.good("PUT", ONE, deployment(a_set("a1"), BALANCER, RULE))
 
-    listed = (await arm.good("GET", f"{ONE}/operations"))["value"]
-    first = await arm.good("GET", f"{ONE}/operations/{listed[0]['operationId'].lower()}")
+    listed = (await arm.good("GET", OPERATIONS))["value"]
+    first = await arm.good("GET", f"{OPERATIONS}/{listed[0]['operationId'].lower()}")
 
     targets: list[Any] = [each["properties"].get("targetResource") for each in listed]
     assert first == listed[0]
@@ -37,11 +38,11 @@ async def test_a_deployment_has_an_operation_for_each_resource_and_one_for_its_o
 async def test_the_operation_of_a_failed_deployment_says_what_was_wrong(arm: Emulator) -> None:
     await arm.good("PUT", ONE, deployment(a_set("a1", team="x" * 300)))
 
-    [failed] = (await arm.good("GET", f"{ONE}/operations"))["value"]
+    [failed] = (await arm.good("GET", OPERATIONS))["value"]
 
     assert failed["properties"]["provisioningState"] == "Failed"
     assert "tags.team" in failed["properties"]["statusMessage"]["error"]["message"]
-    assert (await arm.refused("GET", f"{ONE}/operations/nothing"))[0] == 404
+    assert (await arm.refused("GET", f"{OPERATIONS}/nothing"))[0] == 404
 
 
 async def test_a_template_is_exported_as_it_was_sent_and_shown_nowhere_else(

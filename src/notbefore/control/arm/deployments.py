@@ -336,6 +336,10 @@ _DEPLOYMENTS: Final = (
     "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Resources/deployments"
 )
 _ONE: Final = f"{_DEPLOYMENTS}/{{deployment}}"
+_STEPS: Final = (
+    "/subscriptions/{subscription}/resourceGroups/{group}/deployments/{deployment}/operations"
+)
+"""Azure's own spelling: without the provider."""
 
 
 def _taking_template(operation: Operation) -> Operation:
@@ -347,8 +351,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     _taking_template(post(f"{_ONE}/validate", validate)),
     _taking_template(post(f"{_ONE}/whatIf", what_if)),
     post(f"{_ONE}/exportTemplate", export),
-    read(f"{_ONE}/operations", list_steps),
-    read(f"{_ONE}/operations/{{operation}}", show_step),
+    read(_STEPS, list_steps),
+    read(f"{_STEPS}/{{operation}}", show_step),
     read(_ONE, show),
     head(_ONE, check),
     delete(_ONE, delete_deployment),
