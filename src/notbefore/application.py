@@ -152,6 +152,7 @@ class Application(Engine):
         for page in snapshot.pages():
             self.board.show(page)
         self.directory.settle(snapshot.scope_places())
+        self.directory.put_first(snapshot.first_vm())
         return super()._take_up(snapshot)
 
 

@@ -98,13 +98,13 @@ async def metadata_listeners(address: Address, wanted: int) -> list[socket.socke
     return [listen(address.host, address.port)]
 
 
-def metadata_options(settings: Settings, *, default_vm: str | None, pollers: int = 1) -> Options:
+def metadata_options(settings: Settings, *, pollers: int = 1) -> Options:
     """How each of so many metadata listeners is to behave."""
     return Options(
         host=settings.metadata.host,
         port=settings.metadata.port,
         emulator=settings.mode is Mode.EMULATOR,
-        default_vm=default_vm,
+        default_vm=settings.default_vm,
         rate_limit=settings.rate if settings.rate_limit else None,
         first_call_delay=settings.first_call_delay,
         strict_forwarding=settings.strict_forwarding,

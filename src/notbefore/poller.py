@@ -11,7 +11,6 @@ import uvloop
 from notbefore import logs, offspring
 from notbefore.clock import FollowingClock
 from notbefore.feed.asking import Asking, RemoteApprover, RemoteReader
-from notbefore.feed.messages import Hello
 from notbefore.feed.mirror import Mirror
 from notbefore.feed.receiver import Receiver
 from notbefore.feed.remote_faults import RemoteFaults
@@ -52,8 +51,7 @@ async def _poll(brief: offspring.Brief) -> None:
         on_snapshot=_set_snapshot_aside,
     )
     async with clock, receiver:
-        hello = await _unless_stopped(receiver, stop)
-        if hello is None:
+        if not await _has_snapshot(receiver, stop):
             return
         server = MetadataServer(
             board=board,
@@ -61,7 +59,7 @@ async def _poll(brief: offspring.Brief) -> None:
             reader=reader,
             approver=RemoteApprover(asking),
             clock=clock,
-            options=metadata_options(settings, default_vm=hello.default_vm, pollers=brief.pollers),
+            options=metadata_options(settings, pollers=brief.pollers),
             listener=socket.socket(fileno=brief.listener),
             counts=counts,
             issuer=Tokens(settings.data),
@@ -73,14 +71,14 @@ async def _poll(brief: offspring.Brief) -> None:
             await stop.wait()
 
 
-async def _unless_stopped(receiver: Receiver, stop: asyncio.Event) -> Hello | None:
-    """The greeting that came with the first snapshot; None where there will be none."""
+async def _has_snapshot(receiver: Receiver, stop: asyncio.Event) -> bool:
+    """Whether the first one has come, rather than the word to stop."""
     first = asyncio.create_task(receiver.first_snapshot())
     stopped = asyncio.create_task(stop.wait())
     _, pending = await asyncio.wait((first, stopped), return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()
-    return first.result() if first.done() else None
+    return first.done()
 
 
 def _set_snapshot_aside() -> None:

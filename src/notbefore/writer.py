@@ -41,7 +41,6 @@ from notbefore.principals import PrincipalsError
 from notbefore.service.faults import Faults
 from notbefore.service.fleet_kinds import FleetPlan
 from notbefore.service.identities import TokensUnavailableError
-from notbefore.service.ports import Snapshot
 from notbefore.service.reset import Reset
 from notbefore.setting_values import show
 from notbefore.settings import SETTINGS, LogFormat, Mode, Resolved, Settings
@@ -117,7 +116,6 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             approver=engine.approving,
             reader=engine.reading,
             readiness=engine.readiness,
-            default_vm=await default_vm(engine, settings),
             faults=faults,
         )
         with _feed_errors(settings):
@@ -254,14 +252,6 @@ async def prepare(engine: Engine, settings: Settings) -> FleetPlan | None:
     """What has to be true of a store before it is served. Returns the fleet that is declared."""
     _refuse_time_ahead(engine.clock, settings)
     return await _apply_fleet(engine, settings)
-
-
-async def default_vm(engine: Engine, settings: Settings) -> str | None:
-    return settings.default_vm or await engine.decider.ask(_first_vm)
-
-
-def _first_vm(snapshot: Snapshot) -> str | None:
-    return next((binding.name for binding in snapshot.bindings()), None)
 
 
 def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:

@@ -110,7 +110,6 @@ class Writer:
                 approver=self.engine.approving,
                 reader=self.engine.reading,
                 readiness=self.engine.readiness,
-                default_vm=WEB,
                 faults=self.faults,
             )
         )

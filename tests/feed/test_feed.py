@@ -110,6 +110,21 @@ async def test_a_vm_that_joins_the_fleet_is_known_and_one_that_leaves_is_not(
     assert poller.incarnation("db") == 1
 
 
+async def test_pollers_know_the_fleets_first_vm_whoever_comes_and_goes(
+    writer: Writer, poller: Poller
+) -> None:
+    seen = [poller.directory.first()]
+    for plan in ((REPORT,), (REPORT, WEB), (WEB,)):
+        vms = tuple(VirtualMachine(name=name) for name in plan)
+        await writer.engine.fleet.apply(FleetPlan(vms=vms), by=OPERATOR, prune=True)
+        await writer.feed.sync()
+        seen.append(poller.directory.first())
+    async with polling(writer) as late:
+        seen.append(late.directory.first())
+
+    assert [each and each.name for each in seen] == [WEB, REPORT, REPORT, WEB, WEB]
+
+
 async def test_polls_count_as_read_from_before_the_clock_is_moved(
     writer: Writer, poller: Poller
 ) -> None:

@@ -19,6 +19,7 @@ from notbefore.feed.messages import (
     Failed,
     FaultsSet,
     FaultTaken,
+    FirstVm,
     FromPoller,
     FromWriter,
     Granted,
@@ -52,14 +53,15 @@ FAULT = Fault(id="1", kind=FaultKind.STATUS, status=429, retry_after=MINUTE, tim
 REPORT = Report(resource=ResourceName("vm1"), standing=Standing.READY, heard_at=NOON)
 
 FROM_WRITER = [
-    Hello(1, "1.2.3", "web", 7),
-    Hello(1, "1.2.3", None, 0),
+    Hello(1, "1.2.3", 7),
     ClockSet(NOON, 60.0),
     Pages([PAGE]),
     Places([ScopePlaces(PLACE.scope_id, [PLACE.name], [PLACE.address])]),
     SnapshotEnd(),
     Committed(8, [PAGE], [PLACE], [ResourceName("vm2")]),
-    Committed(9),
+    Committed(9, first_vm=ResourceName("vm1")),
+    FirstVm(ResourceName("vm1")),
+    FirstVm(None),
     Sync(3),
     Granted(1),
     Refused(2, "UnknownEventError", "no event A in this scope"),

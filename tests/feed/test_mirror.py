@@ -10,6 +10,7 @@ from notbefore.feed.messages import (
     PROTOCOL,
     ClockSet,
     Committed,
+    FirstVm,
     Hello,
     Pages,
     Places,
@@ -51,7 +52,7 @@ class Poller:
 
 
 def hello(sequence: int = 0, *, protocol: int = PROTOCOL) -> Hello:
-    return Hello(protocol, "1.0", None, sequence)
+    return Hello(protocol, "1.0", sequence)
 
 
 def beside(place: Place) -> ScopePlaces:
@@ -97,6 +98,20 @@ async def test_commits_are_followed_in_order(poller: Poller) -> None:
     poller.hears(Committed(42, [a_page(2)]), Committed(43, [a_page(3)]))
 
     assert poller.incarnation() == 30
+
+
+async def test_the_fleets_first_vm_is_the_writers_word_for_it(poller: Poller) -> None:
+    places = [beside(Place(VM1, SCOPE1, "10.0.0.1")), beside(Place(VM2, SCOPE2, "10.0.0.2"))]
+    poller.mirror.begin(hello())
+    poller.hears(Places(places), FirstVm(VM2), SnapshotEnd())
+    first = poller.directory.first()
+
+    poller.hears(Committed(1, unbound=[VM2], first_vm=VM1), Committed(2, [a_page(1)]))
+    second = poller.directory.first()
+    poller.hears(Committed(3, unbound=[VM1]))
+
+    assert [each and each.name for each in (first, second)] == [VM2, VM1]
+    assert poller.directory.first() is None
 
 
 @pytest.mark.parametrize("sequence", [41, 43, 0])

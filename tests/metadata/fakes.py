@@ -65,11 +65,19 @@ class FakeDirectory:
         del self._addresses[address]
         self.generation += 1
 
+    def forget(self, name: str) -> None:
+        caller = self._names.pop(name.lower())
+        self._addresses = {at: each for at, each in self._addresses.items() if each != caller}
+        self.generation += 1
+
     def by_address(self, address: str) -> Caller | None:
         return self._addresses.get(address)
 
     def by_name(self, name: str) -> Caller | None:
         return self._names.get(name.lower())
+
+    def first(self) -> Caller | None:
+        return next(iter(self._names.values()), None)
 
 
 class FakeReader:

@@ -94,12 +94,32 @@ async def test_an_emulator_gives_callers_without_a_vm_the_default_one(
     assert A not in bound.body.decode()
 
 
+async def test_the_default_vm_is_the_fleets_first_also_for_a_connection_that_stays_open(
+    service: FakeService,
+) -> None:
+    service.add("other", "127.0.0.2", "scope2")
+    service.publish(an_event())
+    options = Options(rate_limit=None, emulator=True)
+
+    async with service.serving(options) as site:
+        client = await site.connect("127.0.0.9")
+        before = await client.get(EVENTS)
+        service.directory.forget("vm1")
+        after = await client.get(EVENTS)
+        service.directory.forget("other")
+        without = await client.get(EVENTS)
+
+    assert A in before.body.decode()
+    assert (after.status, A in after.body.decode()) == (200, False)
+    assert without.status == 404
+    assert "there is no VM in the fleet" in json.loads(without.body)["error"]
+
+
 @pytest.mark.parametrize(
     ("target", "default_vm", "status", "words"),
     [
         (f"/vm/ghost{EVENTS}", None, 404, "no VM is named 'ghost'"),
         (EVENTS, "ghost", 404, "the default VM 'ghost' is not in the fleet"),
-        (EVENTS, None, 403, "ask for /vm/NAME/metadata/..., or serve with a default VM"),
     ],
 )
 async def test_an_emulator_says_how_to_be_a_vm(

@@ -8,7 +8,7 @@ import pytest
 
 from notbefore.metadata.options import Options
 from notbefore.metadata.versions import METADATA_VERSIONS
-from notbefore.service.identities import TokensUnavailableError
+from notbefore.service.identities import LOCAL_USER, TokensUnavailableError
 from notbefore.service.ports import StoreUnavailableError
 from tests.builders import HOUR, NOON
 from tests.metadata.fakes import Answer, Client, FakeService, Site, a_vm, get
@@ -54,6 +54,26 @@ async def test_an_instance_of_a_scale_set_has_the_path_of_one(service: FakeServi
         token = said(await site.get(target()))["access_token"]
 
     assert f"|{COMPUTE}/virtualMachineScaleSets/web/virtualMachines/3|" in token
+
+
+async def test_somebody_at_an_emulators_machine_gets_a_token_where_there_is_no_vm(
+    service: FakeService,
+) -> None:
+    """So that `az` can make the first VM, or the next one after all are deleted."""
+    service.directory.forget("vm1")
+
+    async with service.serving(Options(rate_limit=None, emulator=True)) as site:
+        plain = await site.get(target(), address="127.0.0.9")
+        named = await site.get(f"/vm/vm1{target()}", address="127.0.0.9")
+
+    assert plain.status == 200
+    assert said(plain)["access_token"] == f"{LOCAL_USER.subject}|{LOCAL_USER.object_id}||{ARM}"
+    assert named.status == 404
+
+
+async def test_a_service_gives_no_token_to_whom_it_does_not_know(service: FakeService) -> None:
+    async with service.serving(Options(rate_limit=None)) as site:
+        assert (await site.get(target(), address="127.0.0.9")).status == 403
 
 
 async def test_the_client_id_that_was_named_is_echoed(client: Client) -> None:

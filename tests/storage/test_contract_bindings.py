@@ -6,7 +6,7 @@ from notbefore.core.change import Change
 from notbefore.core.errors import UnknownResourceError
 from notbefore.service.errors import AddressTakenError
 from notbefore.service.ports import Binding, Commit, Store, Transaction
-from tests.builders import OPERATOR, a_binding, a_profile, a_resource, a_scope
+from tests.builders import OPERATOR, a_binding, a_profile, a_resource, a_scope, emptied
 from tests.storage.keeping import keep, save
 
 
@@ -162,3 +162,26 @@ async def test_bindings_come_in_the_order_of_the_scopes_and_their_vms(store: Sto
     )
 
     assert [binding.name for binding in await bindings(store)] == ["vm2", "vm1", "vm3"]
+
+
+async def test_the_first_vm_is_the_one_that_has_been_there_the_longest(store: Store) -> None:
+    """Of those that are bound, however they are moved, and whatever their scopes are."""
+    other = a_scope(id="scope2", resources=[a_resource("vm2")])
+    await keep(store, a_scope(), other)
+    unbound = await first_vm(store)
+    told = [await bind(store, a_binding("vm2", scope_id="scope2", address="10.0.0.2"))]
+    told.append(await bind(store, a_binding()))
+    told.append(await bind(store, a_binding(address="10.0.0.9")))
+    await save(store, a_scope(resources=[a_resource("vm1"), a_resource("vm3")]))
+    told.append(await bind(store, a_binding("vm3", address="10.0.0.3")))
+    told.append(await save(store, a_scope(resources=[a_resource("vm3")])))
+    told.append(await save(store, emptied(other)))
+    told.append(await save(store, emptied(a_scope())))
+
+    assert unbound is None
+    assert [commit.first_vm for commit in told] == ["vm2", "vm1", "vm1", "vm1", "vm2", "vm3", None]
+    assert await first_vm(store) is None
+
+
+async def first_vm(store: Store) -> str | None:
+    return await store.read(lambda snapshot: snapshot.first_vm())

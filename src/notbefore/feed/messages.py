@@ -2,7 +2,7 @@
 
 The order on a connection, from writer to poller:
 
-    Hello, ClockSet, FaultsSet, Pages…, Places…, Committed…, SnapshotEnd
+    Hello, ClockSet, FaultsSet, Pages…, Places…, FirstVm, Committed…, SnapshotEnd
     then, in any order, Committed, ClockSet, FaultsSet, Sync and answers
 
 A poller asks nothing before the snapshot's end. The rule that must stay true: a change stands on
@@ -20,7 +20,7 @@ from notbefore.service.faults import Fault, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place, ScopePlaces
 from notbefore.service.readiness import Report, Standing
 
-PROTOCOL: Final = 5
+PROTOCOL: Final = 6
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -34,8 +34,6 @@ class Hello(Message, frozen=True):
     protocol: int
     version: str
     """The program's, for people to read."""
-    default_vm: str | None
-    """Who a loopback caller is whose address is bound to no VM; None for nobody."""
     sequence: int
     """That of the last commit before this connection's first."""
 
@@ -65,6 +63,12 @@ class Places(Message, frozen=True):
     places: list[ScopePlaces]
 
 
+class FirstVm(Message, frozen=True):
+    """Part of a snapshot: the fleet's first VM; None where there is none."""
+
+    name: ResourceName | None
+
+
 class SnapshotEnd(Message, frozen=True):
     """All that was committed up to here has been told."""
 
@@ -76,6 +80,8 @@ class Committed(Message, frozen=True):
     pages: list[PageContent] = []
     bound: list[Place] = []
     unbound: list[ResourceName] = []
+    first_vm: ResourceName | None = None
+    """Counts where something is bound or unbound."""
 
 
 class Sync(Message, frozen=True):
@@ -189,7 +195,7 @@ class Synced(Message, frozen=True):
 
 
 Answer = Granted | Refused | Unavailable | Failed | AboutVm | FaultTaken | Reports
-State = ClockSet | FaultsSet | Pages | Places | SnapshotEnd | Committed
+State = ClockSet | FaultsSet | Pages | Places | FirstVm | SnapshotEnd | Committed
 FromWriter = Hello | State | Sync | Answer
 Request = Approve | Activate | AskAbout | TakeFault | ReportReadiness | AskReadiness
 FromPoller = Request | Seen | Counted | Synced

@@ -15,6 +15,7 @@ from notbefore.feed.messages import (
     ClockSet,
     Committed,
     FaultsSet,
+    FirstVm,
     Hello,
     Pages,
     Places,
@@ -76,6 +77,8 @@ class Mirror(Generic[Rendered]):
                 self._show(message.pages)
             case Places():
                 self._expect_snapshot().settle(message.places)
+            case FirstVm():
+                self._expect_snapshot().put_first(message.name)
             case Committed():
                 self._follow(message)
             case SnapshotEnd():
@@ -90,7 +93,9 @@ class Mirror(Generic[Rendered]):
         self._sequence = commit.sequence
         self._show(commit.pages)
         if commit.bound or commit.unbound:
-            (self._coming or self._directory).move(commit.bound, gone=commit.unbound)
+            directory = self._coming or self._directory
+            directory.put_first(commit.first_vm)
+            directory.move(commit.bound, gone=commit.unbound)
 
     def _show(self, pages: list[PageContent]) -> None:
         for page in pages:

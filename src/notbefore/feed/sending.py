@@ -120,10 +120,10 @@ def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
         yield Committed(after, pages=pages)
     if commit.unbound:
         after += 1
-        yield Committed(after, unbound=list(commit.unbound))
+        yield Committed(after, unbound=list(commit.unbound), first_vm=commit.first_vm)
     for bound in place_parts(map(Place.of, commit.bound)):
         after += 1
-        yield Committed(after, bound=bound)
+        yield Committed(after, bound=bound, first_vm=commit.first_vm)
 
 
 def page_parts(pages: Iterator[PageContent]) -> Iterator[list[PageContent]]:

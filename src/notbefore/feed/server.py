@@ -38,7 +38,6 @@ class FeedServer:
         approver: Approver,
         reader: Reader,
         readiness: Readiness,
-        default_vm: str | None,
         faults: FaultSource | None = None,
     ) -> None:
         self._feed = feed
@@ -46,7 +45,6 @@ class FeedServer:
         self._ask = ask
         self._reader = reader
         self._answering = Answering(approver, reader, readiness, faults)
-        self._default_vm = default_vm
         self._links: set[Link] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -96,7 +94,7 @@ class FeedServer:
         self._empty.clear()
         # From here on it hears of every commit, so none can be missed between this and the read.
         self._feed.join(link)
-        link.send(Hello(PROTOCOL, __version__, self._default_vm, self._feed.sequence))
+        link.send(Hello(PROTOCOL, __version__, self._feed.sequence))
         link.send(self._feed.time())
         # Also where there are none: the writer before this one may have had some.
         link.send(self._feed.faults())

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from notbefore.feed.frames import frame
 from notbefore.feed.link import Link
-from notbefore.feed.messages import Pages, Places, encode
+from notbefore.feed.messages import FirstVm, Pages, Places, encode
 from notbefore.feed.sending import page_parts, scope_parts
 from notbefore.service.ports import Snapshot
 
@@ -43,8 +43,9 @@ class _Spool:
             self._put(Pages(pages))
         for places in scope_parts(snapshot.scope_places()):
             self._put(Places(places))
+        self._put(FirstVm(snapshot.first_vm()))
 
-    def _put(self, message: Pages | Places) -> None:
+    def _put(self, message: Pages | Places | FirstVm) -> None:
         framed = frame(encode(message))
         if threading.get_ident() == self._home:
             # A store in memory reads on the event loop, which can't wait for itself.

@@ -32,7 +32,7 @@ from notbefore.metadata.refusals import Reason, Refusal
 from notbefore.metadata.responses import APPROVED, JSON, TEXT, DateLine, Rendered, Response
 from notbefore.metadata.waiting import Wait
 from notbefore.service.board import Board, Page
-from notbefore.service.identities import TokensUnavailableError
+from notbefore.service.identities import LOCAL_USER, Bearer, TokensUnavailableError
 from notbefore.service.ports import (
     Approver,
     Caller,
@@ -182,9 +182,7 @@ class Answers:
     async def later(self, ask: Ask, peer: Peer) -> Response:
         caller = self._identity.caller(peer, ask.vm)
         if caller is None:
-            refusal = self._identity.refusal(peer, ask.vm)
-            is_for_token = isinstance(ask.want, ReadToken)
-            return errors.refused(asks.in_oauth_words(refusal) if is_for_token else refusal)
+            return await self._without_caller(ask, peer)
         try:
             match ask.want:
                 case ReadEvents():
@@ -206,6 +204,19 @@ class Answers:
             return _UNAVAILABLE
         except RefusalError as error:
             return errors.refused_by_rules(error)
+
+    async def _without_caller(self, ask: Ask, peer: Peer) -> Response:
+        refusal = self._identity.refusal(peer, ask.vm)
+        if not isinstance(ask.want, ReadToken):
+            return errors.refused(refusal)
+        if ask.vm is not None or not self._identity.may_choose(peer):
+            return errors.refused(asks.in_oauth_words(refusal))
+        # A person's `az` asks here too, and must be able to make the first VM, or the next one.
+        try:
+            return await self._issued(ask.want, LOCAL_USER)
+        except TokensUnavailableError:
+            _log.exception("no token can be issued")
+            return _UNAVAILABLE
 
     async def _activate(self, want: ReadEvents, caller: Caller, peer: Peer) -> Response:
         await self._reader.activate(caller, address=peer.address)
@@ -262,14 +273,16 @@ class Answers:
         return Response(HTTPStatus.OK, body, {"Content-Type": kind})
 
     async def _token(self, want: ReadToken, caller: Caller) -> Response:
+        about = await self._reader.about(caller.name)
+        if about is None:
+            return _UNAVAILABLE
+        return await self._issued(want, identity.bearer(about))
+
+    async def _issued(self, want: ReadToken, bearer: Bearer) -> Response:
         if self._issuer is None:
             return errors.refused(
                 Refusal(reason=Reason.UNKNOWN_PATH, message="Not found. No tokens are issued here.")
             )
-        about = await self._reader.about(caller.name)
-        if about is None:
-            return _UNAVAILABLE
-        bearer = identity.bearer(about)
         token = await self._issuer.issue(bearer, audience=want.audience)
         body = identity.answer(want, bearer, token)
         return Response(HTTPStatus.OK, body, {"Content-Type": JSON, "Cache-Control": "no-store"})

@@ -16,7 +16,7 @@ class Options:
     emulator: bool = False
     """Whether loopback callers may be any VM, by the path prefix `/vm/{name}` or by default."""
     default_vm: str | None = None
-    """Who a loopback caller is whose address is bound to no VM; None for nobody."""
+    """Who a loopback caller is whose address is bound to no VM; None for the fleet's first VM."""
     rate_limit: float | None = 5.0
     """Requests a second for each VM, bursts of one second's worth; None for no limit."""
     first_call_delay: timedelta = timedelta(0)

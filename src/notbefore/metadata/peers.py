@@ -57,11 +57,14 @@ class Identity:
 
     def _by_address(self, peer: Peer) -> Caller | None:
         bound = self._directory.by_address(peer.address)
-        if bound is not None or self._default_vm is None or not self._may_choose(peer):
+        if bound is not None or not self.may_choose(peer):
             return bound
+        if self._default_vm is None:
+            return self._directory.first()
         return self._directory.by_name(self._default_vm)
 
-    def _may_choose(self, peer: Peer) -> bool:
+    def may_choose(self, peer: Peer) -> bool:
+        """Whether it may be any VM: somebody on the emulator's own machine."""
         return self._emulator and self._is_local(peer)
 
     def _is_local(self, peer: Peer) -> bool:
@@ -72,7 +75,7 @@ class Identity:
         """Whose connection this is; None for one that may turn out to be anybody's."""
         caller = self._directory.by_address(peer.address)
         if caller is None:
-            return None if self._may_choose(peer) else peer.address
+            return None if self.may_choose(peer) else peer.address
         peer.caller = caller
         peer.generation = self._directory.generation
         return caller.name
@@ -86,14 +89,13 @@ class Identity:
             )
         if vm is not None:
             return _unknown_vm(f"no VM is named {vm!r}")
-        if self._may_choose(peer) and self._default_vm is not None:
+        if self.may_choose(peer) and self._default_vm is not None:
             return _unknown_vm(f"the default VM {self._default_vm!r} is not in the fleet")
-        advice = "bind it to one in the fleet"
-        if self._may_choose(peer):
-            advice += ", ask for /vm/NAME/metadata/..., or serve with a default VM"
+        if self.may_choose(peer):
+            return _unknown_vm("there is no VM in the fleet")
         return Refusal(
             reason=Reason.UNKNOWN_ADDRESS,
-            message=f"Address {peer.address} is bound to no VM: {advice}.",
+            message=f"Address {peer.address} is bound to no VM: bind it to one in the fleet.",
         )
 
 

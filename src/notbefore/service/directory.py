@@ -18,6 +18,7 @@ class MemoryDirectory:
         """By folded name; of those that have one."""
         self._unreachable: dict[str, Caller] = {}
         """By folded name: those without an address, and those who lost theirs to another VM."""
+        self._first: ResourceName | None = None
         self.generation = 0
 
     def by_address(self, address: str) -> Caller | None:
@@ -28,12 +29,21 @@ class MemoryDirectory:
         address = self._addresses.get(folded)
         return self._unreachable.get(folded) if address is None else self._by_address[address]
 
+    def first(self) -> Caller | None:
+        return None if self._first is None else self.by_name(self._first)
+
     def bind(self, binding: Binding) -> None:
         self._put(Place.of(binding))
 
     def hear(self, commit: Commit) -> None:
         if commit.bound or commit.unbound:
+            self.put_first(commit.first_vm)
             self.move(map(Place.of, commit.bound), gone=commit.unbound)
+
+    def put_first(self, name: ResourceName | None) -> None:
+        """Know the fleet's first VM, which may be moved here only later."""
+        self._first = name
+        self.generation += 1
 
     def move(self, places: Iterable[Place], *, gone: Iterable[ResourceName] = ()) -> None:
         """Know VMs by these places from now on, and those that are gone no more."""
@@ -68,6 +78,7 @@ class MemoryDirectory:
         self._by_address = other._by_address  # noqa: SLF001  # one of the same class
         self._addresses = other._addresses  # noqa: SLF001
         self._unreachable = other._unreachable  # noqa: SLF001
+        self._first = other._first  # noqa: SLF001
         self.generation += 1
 
     def _put(self, place: Place) -> None:

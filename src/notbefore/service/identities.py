@@ -52,6 +52,10 @@ class Bearer:
     """A VM's ResourceId; empty for a service principal."""
 
 
+LOCAL_USER: Final = Bearer(subject="local", object_id="6e6f7462-6566-4f72-a501-6c6f63616c75")
+"""Whoever is at an emulator's own machine, as no VM. It opens no door that asks who somebody is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
     """What a token says, once it is known to be ours and in time."""

@@ -250,6 +250,9 @@ class Commit:
     transitions: tuple[Transition, ...] = ()
     bound: tuple[Binding, ...] = ()
     unbound: tuple[ResourceName, ...] = ()
+    first_vm: ResourceName | None = None
+    """The fleet's first VM as of this commit. Counts where something was bound or unbound: nothing
+    else can make another VM the first."""
     next_wake: datetime | None = None
     """When the store next wants waking, over all scopes, as of this commit."""
 
@@ -298,6 +301,9 @@ class Snapshot(Protocol):
 
     def scope_places(self) -> Iterator[ScopePlaces]:
         """The same, those of a scope together where they lie together."""
+
+    def first_vm(self) -> ResourceName | None:
+        """The VM that has been in the fleet the longest; None where there is none."""
 
     def event(self, event_id: EventId) -> EventRecord | None: ...
     def events(self, wanted: EventFilter) -> list[EventRecord]:
@@ -446,6 +452,9 @@ class Directory(Protocol):
     def by_address(self, address: str) -> Caller | None: ...
     def by_name(self, name: str) -> Caller | None:
         """In any letter case."""
+
+    def first(self) -> Caller | None:
+        """The fleet's first VM; None where there is none."""
 
 
 class Reader(Protocol):

@@ -147,6 +147,12 @@ class MemorySnapshot:
     def places(self) -> Iterator[Place]:
         return map(Place.of, self.bindings())
 
+    def first_vm(self) -> ResourceName | None:
+        bindings = self._contents.bindings
+        return next(
+            (bindings[name].name for name in self._contents.owners if name in bindings), None
+        )
+
     def event(self, event_id: EventId) -> EventRecord | None:
         return self._contents.events.get(event_id)
 
@@ -314,7 +320,8 @@ class MemoryTransaction(MemorySnapshot):
         rows.append(delta.remark(action, at=self.now, by=by, cause=cause, after=len(rows)))
 
     def commit(self) -> Commit:
-        return self._tally.commit(next_wake=self.next_wake())
+        first_vm = self.first_vm() if self._tally.moves_vms else None
+        return self._tally.commit(next_wake=self.next_wake(), first_vm=first_vm)
 
     def _refuse_taken(self, difference: Delta) -> None:
         for vm in difference.added:

@@ -72,6 +72,13 @@ class SqliteSnapshot:
     def scope_places(self) -> Iterator[ScopePlaces]:
         return streams.scope_places(self._all)
 
+    def first_vm(self) -> ResourceName | None:
+        # Rows lie in the order in which they were added.
+        row = self._one(
+            "SELECT name FROM resources WHERE profile IS NOT NULL ORDER BY rowid LIMIT 1"
+        )
+        return None if row is None else ResourceName(row["name"])
+
     def event(self, event_id: EventId) -> EventRecord | None:
         row = self._one("SELECT * FROM events WHERE id = ?", event_id)
         return None if row is None else rows.to_record(row)

@@ -75,6 +75,7 @@ class SqliteTransaction(SqliteSnapshot):
         self._kept = kept
         self._tally = Tally()
         self._next_wake: datetime | None = None
+        self._first_vm: ResourceName | None = None
         self.written: dict[ScopeId, Saved] = {}
         """Scopes as this work leaves them, for others to know once it has come to its end."""
         self._records: dict[EventId, EventRecord] = {}
@@ -181,12 +182,17 @@ class SqliteTransaction(SqliteSnapshot):
             )
         self.put_note(_RECKONED, rule)
 
-    def end(self, *, next_wake: datetime | None) -> None:
-        """The works of a group end together, so they share what is due next."""
+    @property
+    def moves_vms(self) -> bool:
+        return self._tally.moves_vms
+
+    def end(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> None:
+        """The works of a group end together, so they share what is due next, and who is first."""
         self._next_wake = next_wake
+        self._first_vm = first_vm
 
     def commit(self) -> Commit:
-        return self._tally.commit(next_wake=self._next_wake)
+        return self._tally.commit(next_wake=self._next_wake, first_vm=self._first_vm)
 
     @override
     def _saved(self, scope_id: ScopeId) -> Saved:

@@ -42,12 +42,18 @@ class Tally:
         self._unbound.pop(binding.name, None)
         self._bound[fold(binding.name)] = binding
 
-    def commit(self, *, next_wake: datetime | None) -> Commit:
+    @property
+    def moves_vms(self) -> bool:
+        """Whether another VM may be the fleet's first."""
+        return bool(self._bound or self._unbound)
+
+    def commit(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> Commit:
         return Commit(
             scopes=tuple(self._scopes.values()),
             shown=tuple(saved for saved in self._scopes.values() if saved.scope.id in self._shown),
             transitions=tuple(self._transitions),
             bound=tuple(self._bound.values()),
             unbound=tuple(self._unbound),
+            first_vm=first_vm,
             next_wake=next_wake,
         )

@@ -61,9 +61,12 @@ class Writer:
             group.append(turn)
             transactions.append(self._run(connection, turn, pending))
         pending.write()
-        next_wake = SqliteSnapshot(connection, self._clock.now()).next_wake()
+        snapshot = SqliteSnapshot(connection, self._clock.now())
+        next_wake = snapshot.next_wake()
+        moves_vms = any(transaction.moves_vms for transaction in transactions)
+        first_vm = snapshot.first_vm() if moves_vms else None
         for transaction in transactions:
-            transaction.end(next_wake=next_wake)
+            transaction.end(next_wake=next_wake, first_vm=first_vm)
         connection.execute("COMMIT")
 
     def _run(
