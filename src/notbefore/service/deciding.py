@@ -14,6 +14,7 @@ from notbefore.core.change import Change
 from notbefore.core.ids import MaintenanceId
 from notbefore.core.model import Actor
 from notbefore.core.transitions import Approved, Canceled, ResourceRemoved
+from notbefore.service import protection
 from notbefore.service.inventory import resource_id
 from notbefore.service.ports import (
     Commit,
@@ -89,6 +90,7 @@ def _withdraw_removed(tx: Transaction, change: Change) -> None:
             binding = tx.binding(fact.resource)
             if binding is not None:
                 tx.withdraw(resource_id(binding).path)
+                protection.withdraw(tx, binding)
 
 
 def _maintenance_moved_by(change: Change) -> list[MaintenanceId]:

@@ -1,9 +1,10 @@
 """The VMs of a scale set: their numbers, names, places and models, and which of them go first."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from notbefore.core import membership
+from notbefore.core.ids import ResourceName
 from notbefore.core.model import Actor, Scope, ScopeKind
 from notbefore.service import inventory, seating
 from notbefore.service.deciding import save
@@ -20,10 +21,13 @@ from notbefore.service.means import Means
 from notbefore.service.ports import Transaction
 
 
-def scale_in(staying: Sequence[Machine], fewer: int) -> list[Machine]:
+def scale_in(
+    staying: Sequence[Machine], fewer: int, *, protected: Collection[ResourceName] = ()
+) -> list[Machine]:
     """Which VMs go: of the zone with the most of them, the one with the highest number.
 
-    It is Azure's default order, as far as it is documented: zones stay balanced, the newest go.
+    It is Azure's default order, as far as it is documented: zones stay balanced, the newest go. The
+    protected ones stay, so there may be fewer to go than wanted.
     """
     order = {machine.name: place for place, machine in enumerate(staying)}
 
@@ -32,10 +36,10 @@ def scale_in(staying: Sequence[Machine], fewer: int) -> list[Machine]:
 
     left = sorted(staying, key=age)
     gone: list[Machine] = []
-    for _ in range(min(fewer, len(left))):
+    while len(gone) < fewer and (free := [m for m in left if m.name not in protected]):
         zones = [machine.profile.zone for machine in left]
-        crowded = max(sorted(set(zones)), key=zones.count)
-        newest = max((m for m in left if m.profile.zone == crowded), key=age)
+        crowded = max(sorted({m.profile.zone for m in free}), key=zones.count)
+        newest = max((m for m in free if m.profile.zone == crowded), key=age)
         left.remove(newest)
         gone.append(newest)
     return gone

@@ -14,13 +14,21 @@ from typing import Final
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId, ResourceName
 from notbefore.core.model import Actor, EventType
-from notbefore.service import instances, inventory, operating, resource_groups, seating
+from notbefore.service import (
+    instances,
+    inventory,
+    operating,
+    protection,
+    resource_groups,
+    seating,
+)
 from notbefore.service.fleet_kinds import FleetPlan, Model, ScaleSet
 from notbefore.service.fleet_seats import flexible_name, uniform_name
 from notbefore.service.inventory import Machine, ScaleSetView
 from notbefore.service.means import Means
 from notbefore.service.operating import Action
 from notbefore.service.ports import Declaration, HistoryFilter, Snapshot, Transaction
+from notbefore.service.protection import NONE
 from notbefore.service.resource_groups import BeingDeletedError
 from notbefore.service.resource_ids import SCALE_SETS, ResourceId, same
 
@@ -105,10 +113,12 @@ def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
     return view
 
 
-def choose(view: ScaleSetView, instance_ids: Sequence[str] | None) -> list[Machine]:
-    """Those with these ids, in their order; all for None and for `*`."""
+def choose(
+    snapshot: Snapshot, view: ScaleSetView, instance_ids: Sequence[str] | None
+) -> list[Machine]:
+    """Those with these ids, in their order; for None and for `*` all that nothing protects."""
     if instance_ids is None or "*" in instance_ids:
-        return list(view.machines)
+        return _unprotected(snapshot, view)
     by_id = {machine.instance_id.casefold(): machine for machine in view.machines}
     # Azure names VMs of a Flexible set by their names, and takes those for instances too.
     by_id |= {machine.name.casefold(): machine for machine in view.machines}
@@ -119,6 +129,12 @@ def choose(view: ScaleSetView, instance_ids: Sequence[str] | None) -> list[Machi
             raise UnknownInstanceError(instance_id, view.id.path)
         found[machine.name] = machine
     return list(found.values())
+
+
+def _unprotected(snapshot: Snapshot, view: ScaleSetView) -> list[Machine]:
+    """Those that what is asked of the set is for."""
+    protections = protection.of_set(snapshot, view)
+    return [m for m in view.machines if not protections.get(m.name, NONE).from_set_actions]
 
 
 def put(
@@ -150,13 +166,12 @@ def put(
         seating.set_policy(tx, scope_id, wanted.declared.policy, by=by)
     event_ids: tuple[EventId, ...] = ()
     if view is not None and wanted.upgrades_by_itself and wanted.model_changed:
-        all_names = frozenset(machine.name for machine in view.machines)
+        chosen = _unprotected(tx, view)
+        names = frozenset(machine.name for machine in chosen)
         upgrade = Upgrade(
-            model=wanted.declared.model, reimaged=all_names if wanted.reimaged else frozenset()
+            model=wanted.declared.model, reimaged=names if wanted.reimaged else frozenset()
         )
-        event_ids = _upgrade(
-            tx, view.machines, upgrade, revision=declaration.revision, means=means, by=by
-        )
+        event_ids = _upgrade(tx, chosen, upgrade, revision=declaration.revision, means=means, by=by)
     event_ids += _scale(tx, known, declaration, wanted, view, means=means, by=by)
     if view is not None and _is_met(view, declaration, wanted):
         # It was sent again, and waits for what it has brought about before.
@@ -175,7 +190,7 @@ def upgrade(
 ) -> SetOutcome:
     """Bring VMs to the set's latest model."""
     view = find(tx, id_)
-    chosen = [m for m in choose(view, instance_ids) if not view.is_latest(m)]
+    chosen = [m for m in choose(tx, view, instance_ids) if not view.is_latest(m)]
     event_ids = _upgrade(tx, chosen, plan(view, chosen), revision=view.revision, means=means, by=by)
     return SetOutcome(view=find(tx, id_), event_ids=event_ids)
 
@@ -190,7 +205,7 @@ def operate(
     by: Actor,
 ) -> SetOutcome:
     view = find(tx, id_)
-    chosen = choose(view, instance_ids)
+    chosen = choose(tx, view, instance_ids)
     event_ids = operating.operate(tx, chosen, action, means=means, by=by)
     return SetOutcome(view=find(tx, id_), event_ids=event_ids)
 
@@ -205,7 +220,7 @@ def delete_instances(
     by: Actor,
 ) -> SetOutcome:
     view = find(tx, id_)
-    chosen = choose(view, instance_ids)
+    chosen = choose(tx, view, instance_ids)
     _keep_counting(tx, view)
     event_ids = operating.remove(tx, chosen, force=force, means=means, by=by)
     return SetOutcome(view=view, event_ids=event_ids)
@@ -343,7 +358,10 @@ def _scale(
         tx.declare(replace(declaration, next_instance=declaration.next_instance + max(more, 0)))
         return ()
     if more < 0:
-        chosen = instances.scale_in(staying, -more)
+        protections = protection.of_set(tx, view)
+        held = {name for name, each in protections.items() if each.outlives_scale_in}
+        protection.refuse_too_small(id_.name, staying, held, wanted=wanted.declared.capacity)
+        chosen = instances.scale_in(staying, -more, protected=held)
         return operating.remove(tx, chosen, force=False, means=means, by=by)
     return ()
 

@@ -22,6 +22,7 @@ PROVIDERS: Final = {
         "locations",
         "locations/operations",
         "locations/publishers",
+        "locations/usages",
         "locations/vmSizes",
         "virtualMachines",
         "virtualMachineScaleSets",

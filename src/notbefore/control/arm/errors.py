@@ -17,7 +17,14 @@ from notbefore.control.arm.answers import ArmAnswer
 from notbefore.control.errors import RequestError
 from notbefore.core import errors as core
 from notbefore.core.errors import RefusalError
-from notbefore.service import acknowledging, machines, operating, resource_groups, scale_sets
+from notbefore.service import (
+    acknowledging,
+    machines,
+    operating,
+    protection,
+    resource_groups,
+    scale_sets,
+)
 from notbefore.service import errors as service
 from notbefore.service.fleet_plan import AddressesExhaustedError, InvalidFleetError
 from notbefore.service.ports import StoreUnavailableError
@@ -129,6 +136,8 @@ MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
     scale_sets.UnknownSetError: _NOT_FOUND,
     scale_sets.SetNameTakenError: _CONFLICT,
     scale_sets.UnknownInstanceError: _INVALID,
+    protection.NotProtectableError: _NOT_ALLOWED,
+    protection.ProtectedError: _NOT_ALLOWED,
     machines.UnknownMachineError: _NOT_FOUND,
     machines.UnknownAvailabilitySetError: _NOT_FOUND,
     machines.PropertyChangeError: _SETTLED,

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from notbefore.control.access import Role
 from notbefore.control.arm import scale_sets as sets
-from notbefore.control.arm.answers import ArmAnswer, accepted, no_content, ok
+from notbefore.control.arm.answers import ArmAnswer, accepted, no_content, ok, updated
 from notbefore.control.arm.errors import bad_request, resource_not_found
+from notbefore.control.arm.fields import Fields
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
-from notbefore.control.arm.routing import Answer, Operation, delete, post, read
+from notbefore.control.arm.routing import Answer, Operation, delete, post, put, read
 from notbefore.control.arm.scale_set_views import (
     Models,
     instance_path,
@@ -20,15 +21,17 @@ from notbefore.control.arm.scale_set_views import (
 from notbefore.control.arm.scale_sets import CAUSING_EVENTS, SET, SWITCHING, is_forced, set_id
 from notbefore.control.arm.services import ArmServices
 from notbefore.control.arm.statuses import statuses
-from notbefore.service import operations, scale_sets
+from notbefore.service import operations, protection, scale_sets
 from notbefore.service.inventory import Machine, ScaleSetView
 from notbefore.service.operating import Action
 from notbefore.service.ports import OperationRecord, Snapshot, Transaction
+from notbefore.service.protection import Protection
 from notbefore.service.resource_ids import same
 from notbefore.service.scale_sets import SetOutcome
 
 Condition = Callable[[ScaleSetView, Machine], bool]
 
+_PROTECTION: Final = "protectionPolicy"
 _FILTERS: Final = re.compile(
     r"startswith\(\s*instanceView/statuses/code\s*,\s*'(?P<prefix>[^']*)'\s*\)"
     r"(?:\s+eq\s+(?P<begins>true|false))?"
@@ -40,7 +43,7 @@ _FILTERS: Final = re.compile(
 _AND: Final = re.compile(r"(?<!\s)\s+and\s+", re.IGNORECASE)
 
 
-def _find(snapshot: Snapshot, asked: Asked) -> tuple[ScaleSetView, Machine]:
+def find(snapshot: Snapshot, asked: Asked) -> tuple[ScaleSetView, Machine]:
     id_, instance_id = set_id(asked), asked.path["instance"]
     view = sets.find(snapshot, id_)
     for machine in view.machines:
@@ -59,9 +62,12 @@ async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> dict[str, object]:
         view = sets.find(snapshot, set_id(asked))
         models = Models(snapshot, view)
+        protections = protection.of_set(snapshot, view)
 
         def shown(machine: Machine) -> Json:
-            return show_instance(view, machine, models.of(machine), with_statuses=with_statuses)
+            model = models.of(machine)
+            instance = show_instance(view, machine, model, with_statuses=with_statuses)
+            return _with_protection(instance, protections.get(machine.name))
 
         chosen = (m for m in view.machines if all(meets(view, m) for meets in conditions))
         return page(chosen, asked, _key, show=shown)
@@ -71,16 +77,32 @@ async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> Json:
-        view, machine = _find(snapshot, asked)
-        model = Models(snapshot, view).of(machine)
-        return show_instance(view, machine, model, with_statuses=_wants_statuses(asked))
+        view, machine = find(snapshot, asked)
+        return _shown(snapshot, view, machine, with_statuses=_wants_statuses(asked))
 
     return ok(await services.decider.ask(question))
 
 
+def _shown(
+    snapshot: Snapshot, view: ScaleSetView, machine: Machine, *, with_statuses: bool = False
+) -> Json:
+    model = Models(snapshot, view).of(machine)
+    instance = show_instance(view, machine, model, with_statuses=with_statuses)
+    return _with_protection(instance, protection.of_set(snapshot, view).get(machine.name))
+
+
+def _with_protection(instance: Json, held: Protection | None) -> Json:
+    if held is not None:
+        instance["properties"][_PROTECTION] = {
+            "protectFromScaleIn": held.from_scale_in,
+            "protectFromScaleSetActions": held.from_set_actions,
+        }
+    return instance
+
+
 async def show_statuses(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> Json:
-        return show_instance_statuses(_find(snapshot, asked)[1])
+        return show_instance_statuses(find(snapshot, asked)[1])
 
     return ok(await services.decider.ask(question))
 
@@ -126,6 +148,33 @@ def _codes(machine: Machine) -> list[Any]:
     return [each["code"].lower() for each in statuses(machine)]
 
 
+# --- protecting ----------------------------------------------------------------------------------
+
+
+async def put_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Of an instance its protection alone can be changed: the rest follows from the set's model."""
+    given = Fields(asked.body or {}).object("properties").object(_PROTECTION)
+    from_scale_in = given.flag("protectFromScaleIn")
+    from_set_actions = given.flag("protectFromScaleSetActions")
+
+    def work(tx: Transaction) -> tuple[Json, OperationRecord]:
+        view, machine = find(tx, asked)
+        former = protection.of_set(tx, view).get(machine.name, protection.NONE)
+        wanted = Protection(
+            from_scale_in=former.from_scale_in if from_scale_in is None else from_scale_in,
+            from_set_actions=(
+                former.from_set_actions if from_set_actions is None else from_set_actions
+            ),
+        )
+        if wanted != former:
+            protection.put(tx, machine, wanted)
+        path = instance_path(view, machine)
+        record = operations.open_(tx, path, "write", (), means=services.means)
+        return _shown(tx, view, machine), record
+
+    return updated(*await services.decider.decide(work), asked)
+
+
 # --- operating -----------------------------------------------------------------------------------
 
 
@@ -169,7 +218,7 @@ async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
 def _operated(
     tx: Transaction, services: ArmServices, asked: Asked, action: Action
 ) -> OperationRecord:
-    view, machine = _find(tx, asked)
+    view, machine = find(tx, asked)
     outcome = scale_sets.operate(
         tx, view.id, [machine.instance_id], action, means=services.means, by=asked.by
     )
@@ -183,17 +232,18 @@ def _open(
 
 
 _INSTANCES: Final = f"{SET}/virtualMachines"
-_INSTANCE: Final = f"{_INSTANCES}/{{instance}}"
+INSTANCE: Final = f"{_INSTANCES}/{{instance}}"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     read(_INSTANCES, list_instances),
-    read(_INSTANCE, show),
-    delete(_INSTANCE, delete_instance),
-    read(f"{_INSTANCE}/instanceView", show_statuses),
-    post(f"{_INSTANCE}/simulateEviction", evict, needs=Role.MAINTAINER),
+    read(INSTANCE, show),
+    put(INSTANCE, put_instance),
+    delete(INSTANCE, delete_instance),
+    read(f"{INSTANCE}/instanceView", show_statuses),
+    post(f"{INSTANCE}/simulateEviction", evict, needs=Role.MAINTAINER),
     *(
-        post(f"{_INSTANCE}/{word}", _operate(action), needs=Role.MAINTAINER)
+        post(f"{INSTANCE}/{word}", _operate(action), needs=Role.MAINTAINER)
         for word, action in CAUSING_EVENTS.items()
     ),
-    *(post(f"{_INSTANCE}/{word}", _operate(action)) for word, action in SWITCHING.items()),
+    *(post(f"{INSTANCE}/{word}", _operate(action)) for word, action in SWITCHING.items()),
 )

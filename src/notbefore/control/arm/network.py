@@ -26,7 +26,7 @@ def _looking_at_interfaces(snapshot: Snapshot) -> Look:
     def look(document: Json, id_: ResourceId) -> None:
         properties = document["properties"]
         owner = owners.get(id_.path.casefold())
-        properties["macAddress"] = _mac(id_)
+        properties["macAddress"] = mac_of(id_.path)
         if owner is not None:
             properties["virtualMachine"] = {"id": inventory.resource_id(owner).path}
         for at, each in enumerate(properties["ipConfigurations"]):
@@ -37,7 +37,8 @@ def _looking_at_interfaces(snapshot: Snapshot) -> Look:
             if owner is not None and at == 0:
                 inner["privateIPAddress"] = owner.binding.address
             else:
-                inner.setdefault("privateIPAddress", f"10.0.0.{_number(id_, 4 + at, 250)}")
+                number = _number(id_.path, 4 + at, 250)
+                inner.setdefault("privateIPAddress", f"10.0.0.{number}")
 
     return look
 
@@ -47,8 +48,7 @@ def _looking_at_addresses(_: Snapshot) -> Look:
         properties = document["properties"]
         properties.setdefault("publicIPAllocationMethod", "Static")
         properties.setdefault("publicIPAddressVersion", "IPv4")
-        # A network that is set aside for examples: it leads nowhere.
-        properties["ipAddress"] = f"192.0.2.{_number(id_, 1, 254)}"
+        properties["ipAddress"] = public_address_of(id_.path)
 
     return look
 
@@ -75,16 +75,22 @@ def _interfaces(document: dict[str, Any]) -> list[str]:
     return [path for path in found if isinstance(path, str)]
 
 
-def _mac(id_: ResourceId) -> str:
-    return "00-0D-3A-" + "-".join(f"{byte:02X}" for byte in _digest(id_)[:3])
+def mac_of(path: str) -> str:
+    """Of the interface at this path."""
+    return "00-0D-3A-" + "-".join(f"{byte:02X}" for byte in _digest(path)[:3])
 
 
-def _number(id_: ResourceId, first: int, last: int) -> int:
-    return first + int.from_bytes(_digest(id_)[:4]) % (last - first + 1)
+def public_address_of(path: str) -> str:
+    """In a network that is set aside for examples: it leads nowhere."""
+    return f"192.0.2.{_number(path, 1, 254)}"
 
 
-def _digest(id_: ResourceId) -> bytes:
-    return hashlib.sha256(id_.path.casefold().encode()).digest()
+def _number(path: str, first: int, last: int) -> int:
+    return first + int.from_bytes(_digest(path)[:4]) % (last - first + 1)
+
+
+def _digest(path: str) -> bytes:
+    return hashlib.sha256(path.casefold().encode()).digest()
 
 
 KINDS: Final = (

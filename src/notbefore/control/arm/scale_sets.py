@@ -15,6 +15,7 @@ from notbefore.control.arm.answers import (
 )
 from notbefore.control.arm.errors import bad_request, resource_not_found
 from notbefore.control.arm.fields import Fields
+from notbefore.control.arm.locations import AT_LOCATION, is_at
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Answer, Operation, delete, patch, post, put, read
@@ -161,6 +162,16 @@ async def list_all(services: ArmServices, asked: Asked) -> ArmAnswer:
     return ok(_page(await services.decider.ask(question), asked))
 
 
+async def list_at_location(services: ArmServices, asked: Asked) -> ArmAnswer:
+    subscription = asked.path["subscription"]
+
+    def question(snapshot: Snapshot) -> list[ScaleSetView]:
+        found = inventory.scale_sets(snapshot, subscription)
+        return [view for view in found if is_at(view.location, asked)]
+
+    return ok(_page(await services.decider.ask(question), asked))
+
+
 def _page(views: list[ScaleSetView], asked: Asked) -> Json:
     return page(views, asked, lambda view: view.id.path.casefold(), show=show_set)
 
@@ -276,6 +287,7 @@ SWITCHING: Final = {
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     read(_ALL, list_all),
+    read(f"{AT_LOCATION}/virtualMachineScaleSets", list_at_location),
     read(_SETS, list_in_group),
     put(SET, put_set),
     patch(SET, patch_set),

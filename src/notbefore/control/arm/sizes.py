@@ -10,8 +10,12 @@ from notbefore.control.arm.errors import bad_request
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked
 from notbefore.control.arm.routing import Operation, read
+from notbefore.control.arm.scale_set_wire import LARGEST_SET
+from notbefore.control.arm.scale_sets import SET, find, set_id
 from notbefore.control.arm.services import ArmServices
+from notbefore.service import machines
 from notbefore.service.ports import Snapshot
+from notbefore.service.resource_ids import MACHINES, SCALE_SETS
 
 _ZONES: Final = ("1", "2", "3")
 _AT_LOCATION: Final = re.compile(r"\s*location\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
@@ -63,6 +67,18 @@ async def list_sizes(_: ArmServices, __: Asked) -> ArmAnswer:
     return ok({"value": [_size(each) for each in SIZES]})
 
 
+async def list_sizes_of_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """What the VM can be resized to, which is any."""
+    id_ = asked.id_of(MACHINES, asked.path["name"])
+    await services.decider.ask(lambda snapshot: machines.find(snapshot, id_))
+    return await list_sizes(services, asked)
+
+
+async def list_skus_of_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await services.decider.ask(lambda snapshot: find(snapshot, set_id(asked)))
+    return ok(page(SIZES, asked, lambda size: size.name, show=_sku_of_set))
+
+
 def _location(asked: Asked) -> str | None:
     text = asked.option("$filter")
     if text is None:
@@ -101,6 +117,19 @@ def _sku(size: Size, locations: list[str]) -> dict[str, object]:
     }
 
 
+def _sku_of_set(size: Size) -> dict[str, object]:
+    return {
+        "resourceType": SCALE_SETS,
+        "sku": {"name": size.name, "tier": "Standard"},
+        "capacity": {
+            "minimum": 0,
+            "maximum": LARGEST_SET,
+            "defaultCapacity": 1,
+            "scaleType": "Automatic",
+        },
+    }
+
+
 def _size(size: Size) -> dict[str, object]:
     return {
         "name": size.name,
@@ -112,9 +141,12 @@ def _size(size: Size) -> dict[str, object]:
     }
 
 
+_GROUP: Final = "/subscriptions/{subscription}/resourceGroups/{group}"
 _COMPUTE: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     read(f"{_COMPUTE}/skus", list_skus),
     read(f"{_COMPUTE}/locations/{{location}}/vmSizes", list_sizes),
+    read(f"{_GROUP}/providers/{MACHINES}/{{name}}/vmSizes", list_sizes_of_machine),
+    read(f"{SET}/skus", list_skus_of_set),
 )

@@ -15,6 +15,7 @@ from notbefore.control.arm.answers import (
     updated,
 )
 from notbefore.control.arm.errors import bad_request, invalid_parameter
+from notbefore.control.arm.locations import AT_LOCATION, is_at
 from notbefore.control.arm.machine_views import instance_view, shown
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
@@ -138,6 +139,16 @@ async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer
     return await _listed(services, asked, group=None)
 
 
+async def list_at_location(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return await _listed(services, asked, group=None)
+
+
+async def list_extensions(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """None: nothing is installed in a VM here."""
+    await services.decider.ask(lambda snapshot: _find(snapshot, asked))
+    return ok({"value": []})
+
+
 async def _listed(services: ArmServices, asked: Asked, *, group: str | None) -> ArmAnswer:
     expanded = _expanded(asked) or (asked.option("statusOnly") or "").casefold() == "true"
     is_wanted = _filter(asked)
@@ -153,7 +164,8 @@ async def _listed(services: ArmServices, asked: Asked, *, group: str | None) -> 
             return _show(snapshot, machine, with_instance_view=expanded)
 
         bindings = inventory.own_bindings(snapshot, subscription, group)
-        return page(filter(is_wanted, bindings), asked, _key, show=show)
+        here = (each for each in bindings if is_at(each.profile.location, asked))
+        return page(filter(is_wanted, here), asked, _key, show=show)
 
     return ok(await services.decider.ask(question))
 
@@ -275,6 +287,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read(f"{_ONE}/instanceView", show_instance_view),
     read(f"{_GROUP}/providers/{MACHINES}", list_in_group),
     read(f"{_SUBSCRIPTION}/providers/{MACHINES}", list_in_subscription),
+    read(f"{AT_LOCATION}/virtualMachines", list_at_location),
+    read(f"{_ONE}/extensions", list_extensions),
     _action("restart", _operating(Action.RESTART), needs=Role.MAINTAINER),
     _action("redeploy", _operating(Action.REDEPLOY), needs=Role.MAINTAINER),
     _action("performMaintenance", _operating(Action.MAINTAIN), needs=Role.MAINTAINER),
