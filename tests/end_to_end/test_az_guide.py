@@ -36,6 +36,7 @@ def test_every_command_of_the_guide_does_what_the_guide_says(tmp_path: Path) -> 
                 perform(step, here, server, ids, ports)
 
     assert not (home / ".azure").exists()
+    assert not (home / ".ssh").exists()
 
 
 @contextlib.contextmanager

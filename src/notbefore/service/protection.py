@@ -45,10 +45,10 @@ class ProtectedError(RefusalError):
     field = "capacity"
 
     def __init__(self, set_name: str, *, protected: int, wanted: int) -> None:
+        held = "1 instance is" if protected == 1 else f"{protected} instances are"
         super().__init__(
-            f"scale set {set_name!r} can't be scaled in to {wanted}: {protected} of its instances"
-            " are protected from scale-in. Take the protection off some of them, or delete them by"
-            " their ids"
+            f"scale set {set_name!r} can't be scaled in to {wanted}: {held} protected from"
+            " scale-in. Remove the protection, or delete instances by their ids"
         )
         self.set_name = set_name
         self.protected = protected

@@ -21,7 +21,7 @@ NETWORK: Final = {
                         "name": "ip1",
                         "properties": {
                             "subnet": {"id": "/s"},
-                            "publicIPAddressConfiguration": {"name": "pub1"},
+                            "publicipaddressconfiguration": {"name": "pub1"},
                         },
                     }
                 ],

@@ -62,7 +62,7 @@ async def test_no_set_gets_smaller_than_what_is_protected(four: Emulator) -> Non
     status, code, message = await four.refused("PUT", WEB, {"sku": {"capacity": 0}})
 
     assert (status, code) == (409, "OperationNotAllowed")
-    assert "1 of its instances are protected from scale-in" in message
+    assert "1 instance is protected from scale-in" in message
     assert await everything(four) == before
 
 

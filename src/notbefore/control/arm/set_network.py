@@ -150,14 +150,18 @@ def _addresses(interface: Json) -> Iterator[Json]:
 _CONFIGURATIONS: Final = "networkInterfaceConfigurations"
 
 
+def _value(of: Json, name: str) -> Any:  # JSON
+    """Models are kept as clients send them: `az` says `publicipaddressconfiguration`."""
+    return next((value for key, value in of.items() if same(key, name)), None)
+
+
 def _object(of: Json, name: str) -> Json:
-    """Models are kept as clients send them, so it may be anything."""
-    found: Any = of.get(name)
+    found = _value(of, name)
     return found if isinstance(found, dict) else {}
 
 
 def _objects(of: Json, name: str) -> list[Json]:
-    found: Any = of.get(name)
+    found = _value(of, name)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
