@@ -10,7 +10,8 @@ from typing import Final
 
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _FILE: Final = re.compile(
-    r'^```(?:python|json) title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```', flags=re.DOTALL | re.MULTILINE
+    r'^```(?:python|json) title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```',
+    flags=re.DOTALL | re.MULTILINE,
 )
 # A command goes on in the next line where its line ends with a backslash.
 _COMMAND: Final = re.compile(r"((?:.*\\\n)*.*)\n?")

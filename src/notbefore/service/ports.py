@@ -251,8 +251,7 @@ class Commit:
     bound: tuple[Binding, ...] = ()
     unbound: tuple[ResourceName, ...] = ()
     first_vm: ResourceName | None = None
-    """The fleet's first VM as of this commit. Counts where something was bound or unbound: nothing
-    else can make another VM the first."""
+    """The fleet's first VM as of this commit; told where something was bound or unbound."""
     next_wake: datetime | None = None
     """When the store next wants waking, over all scopes, as of this commit."""
 
@@ -449,12 +448,10 @@ class Directory(Protocol):
     def generation(self) -> int:
         """Moves whenever any answer may have changed."""
 
+    def first(self) -> Caller | None: ...
     def by_address(self, address: str) -> Caller | None: ...
     def by_name(self, name: str) -> Caller | None:
         """In any letter case."""
-
-    def first(self) -> Caller | None:
-        """The fleet's first VM; None where there is none."""
 
 
 class Reader(Protocol):
