@@ -25,7 +25,7 @@ from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Content, Operation, delete, head, post, put, read
 from notbefore.control.arm.services import ArmServices
 from notbefore.control.arm.templates import Place, Planned, Template, read_deployment
-from notbefore.control.arm.what_if import forecast
+from notbefore.control.arm.what_if import forecast, ignored
 from notbefore.core.errors import RefusalError
 from notbefore.service import operations
 from notbefore.service.groups import declare
@@ -102,6 +102,8 @@ async def what_if(services: ArmServices, asked: Asked) -> ArmAnswer:
         reading = _read(properties, place)
         here = replace(asked, path={**asked.path, "group": place.group})
         changes = await _tried(services, lambda tx: forecast(tx, services, here, reading.planned))
+        # Apart from that: whoever wants to write waits for a trial, and not for a long list.
+        changes += await services.decider.ask(lambda now: ignored(now, here, reading.planned))
     except (ArmError, RefusalError) as error:
         code, message = _why(error)
         return ok({"status": "Failed", "error": {"code": code, "message": message}})

@@ -67,12 +67,14 @@ class Change:
 def forecast(
     tx: Transaction, services: ArmServices, asked: Asked, planned: list[Planned]
 ) -> list[Change]:
-    """Raises ArmError and RefusalError. The transaction has to be given up in any case."""
+    """What becomes of the template's resources. The transaction has to be given up in any case.
+
+    Raises ArmError and RefusalError.
+    """
     subscription, group = asked.path["subscription"], asked.path["group"]
-    others = {each["id"].casefold(): each for each in resources.in_group(tx, subscription, group)}
     before = [_looked_at(tx, asked, each) for each in planned]
     make(tx, services, asked, planned)
-    changes = [
+    return [
         Change(
             path=each.path(subscription, group),
             before=had,
@@ -80,9 +82,17 @@ def forecast(
         )
         for each, had in zip(planned, before, strict=True)
     ]
-    for change in changes:
-        others.pop(change.path.casefold(), None)
-    return changes + [Change(path=each["id"], before=each, after=None) for each in others.values()]
+
+
+def ignored(snapshot: Snapshot, asked: Asked, planned: list[Planned]) -> list[Change]:
+    """What is in the group and not in the template. There may be very much of it."""
+    subscription, group = asked.path["subscription"], asked.path["group"]
+    named = {each.path(subscription, group).casefold() for each in planned}
+    return [
+        Change(path=each["id"], before=each, after=None)
+        for each in resources.in_group(snapshot, subscription, group)
+        if each["id"].casefold() not in named
+    ]
 
 
 def _looked_at(snapshot: Snapshot, asked: Asked, planned: Planned) -> Json | None:
