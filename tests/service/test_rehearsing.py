@@ -11,8 +11,9 @@ from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, EventSource, EventStatus, EventType
 from notbefore.core.rules import Rules
 from notbefore.service.deciding import Decider
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.fleet import Fleet
-from notbefore.service.ports import EventFilter, HistoryFilter, Snapshot
+from notbefore.service.ports import HistoryFilter, Snapshot
 from notbefore.service.reading import Reading
 from notbefore.service.scheduling import Request, Scheduling
 from notbefore.storage.sqlite import SqliteStore

@@ -13,9 +13,9 @@ from notbefore.core import lifecycle, membership
 from notbefore.core.model import EventSource, EventStatus, EventType, Scope
 from notbefore.core.rules import Rules
 from notbefore.service.deciding import Decider
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import (
     Commit,
-    EventFilter,
     Listener,
     StoreUnavailableError,
     Transaction,

@@ -7,8 +7,8 @@ from typing import Final
 from notbefore.core.ids import EventId, ScopeId
 from notbefore.core.model import Document
 from notbefore.core.transitions import EventTransition, Transition
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import (
-    EventFilter,
     EventRecord,
     HistoryFilter,
     HistoryRow,

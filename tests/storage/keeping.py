@@ -4,9 +4,9 @@ from notbefore.core.change import Change
 from notbefore.core.ids import ScopeId
 from notbefore.core.model import Actor, Scope
 from notbefore.core.transitions import Transition
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import (
     Commit,
-    EventFilter,
     HistoryFilter,
     Saved,
     Snapshot,

@@ -10,9 +10,9 @@ from notbefore.core.change import Change, with_event, without_event
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import Actor, EventStatus, EventType
 from notbefore.core.transitions import Activated, Approved, Canceled, ResourceAdded
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import (
     Binding,
-    EventFilter,
     EventRecord,
     HistoryFilter,
     PageContent,

@@ -12,8 +12,8 @@ from notbefore.core import lifecycle
 from notbefore.core.ids import EventId, ScopeId
 from notbefore.core.model import EventStatus
 from notbefore.core.rules import Rules
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import (
-    EventFilter,
     HistoryFilter,
     Snapshot,
     Store,

@@ -23,8 +23,8 @@ from notbefore.core.ids import HostName, MaintenanceId, ScopeId
 from notbefore.core.model import Scope
 from notbefore.core.rules import Rules
 from notbefore.core.transitions import Activated
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import (
-    EventFilter,
     HistoryFilter,
     Saved,
     Snapshot,

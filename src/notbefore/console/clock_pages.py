@@ -10,7 +10,8 @@ from starlette.responses import Response
 from notbefore.console.desk import REFUSED, Desk, own_path, see
 from notbefore.console.forms import FieldError, Form, read_form
 from notbefore.core.model import EventStatus
-from notbefore.service.ports import EventFilter, HistoryFilter, Snapshot
+from notbefore.service.event_filter import EventFilter
+from notbefore.service.ports import HistoryFilter, Snapshot
 
 _MOST_TIMERS: Final = 1000
 """Calls on the way to the next change that change nothing, such as writing down who has read."""

@@ -10,7 +10,8 @@ from notbefore.console.desk import Desk
 from notbefore.console.timeline import View, build
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import EventStatus
-from notbefore.service.ports import Census, EventFilter, EventRecord, Snapshot
+from notbefore.service.event_filter import EventFilter
+from notbefore.service.ports import Census, EventRecord, Snapshot
 
 OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
 OVER: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELED})

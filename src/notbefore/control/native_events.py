@@ -25,8 +25,9 @@ from notbefore.control.routes import Asked, json_response
 from notbefore.control.services import Services
 from notbefore.core.errors import InvalidIdError, UnknownEventError
 from notbefore.core.ids import EventId, HostName, ScopeId, parse_event_id
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.identities import InvalidTokenError
-from notbefore.service.ports import EventFilter, EventRecord, Snapshot
+from notbefore.service.ports import EventRecord, Snapshot
 
 # What a watcher is told of at first; it may ask for more by itself.
 _GREETED_WITH: Final = 10_000

@@ -14,8 +14,9 @@ from notbefore.control.event_waits import Milestone
 from notbefore.control.wire import Span
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import EventSource, EventStatus, EventType
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.faults import Fault, FaultKind, FaultMethod
-from notbefore.service.ports import EventFilter, HistoryFilter
+from notbefore.service.ports import HistoryFilter
 from notbefore.service.scheduling import Request, WorkRequest
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]

@@ -24,7 +24,9 @@ from notbefore.core.model import (
     document,
 )
 from notbefore.core.transitions import Transition
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.identities import Bearer, Claims, IssuedToken, Principal
+from notbefore.service.summary import AffectedHost, Summary
 
 T = TypeVar("T")
 
@@ -189,17 +191,6 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
-    """Which events to list. What is None does not narrow."""
-
-    statuses: frozenset[EventStatus] | None = None
-    scope_id: ScopeId | None = None
-    resource: ResourceName | None = None
-    type: EventType | None = None
-    limit: int = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
     """Which history to list, newest first. What is None does not narrow."""
 
@@ -305,8 +296,7 @@ class Snapshot(Protocol):
         """The VM that has been in the fleet the longest; None where there is none."""
 
     def event(self, event_id: EventId) -> EventRecord | None: ...
-    def events(self, wanted: EventFilter) -> list[EventRecord]:
-        """Oldest first."""
+    def events(self, wanted: EventFilter) -> list[EventRecord]: ...
 
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the ids that name events of this scope which are over."""
@@ -326,6 +316,13 @@ class Snapshot(Protocol):
 
     def next_wake(self) -> datetime | None: ...
     def census(self) -> Census: ...
+    def summary(self) -> Summary: ...
+    def affected_hosts(self) -> list[AffectedHost]:
+        """Those with VMs that open events name, in order of name."""
+
+    def unread_scope_ids(self) -> list[ScopeId]:
+        """Of the scopes with VMs, none of which reads the document; the oldest first."""
+
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the events that history tells this of."""

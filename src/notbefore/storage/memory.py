@@ -13,18 +13,20 @@ from typing import Self, TypeVar
 
 from typing_extensions import override
 
+from notbefore.core import attention
+from notbefore.core.attention import Attention
 from notbefore.core.change import Change
 from notbefore.core.errors import DuplicateEventError, UnknownResourceError, UnknownScopeError
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import Actor, EventStatus, Scope
+from notbefore.core.model import Actor, Event, EventStatus, Scope
 from notbefore.service.errors import AddressTakenError, NameTakenError
+from notbefore.service.event_filter import EventFilter, Order
 from notbefore.service.ports import (
     Binding,
     Census,
     Clock,
     Commit,
     Declaration,
-    EventFilter,
     EventRecord,
     GroupPlace,
     HistoryFilter,
@@ -38,6 +40,7 @@ from notbefore.service.ports import (
     Snapshot,
     Transaction,
 )
+from notbefore.service.summary import AffectedHost, Summary
 from notbefore.storage import delta
 from notbefore.storage.alike import each_once, forgotten_before
 from notbefore.storage.delta import Delta, fold
@@ -157,8 +160,11 @@ class MemorySnapshot:
         return self._contents.events.get(event_id)
 
     def events(self, wanted: EventFilter) -> list[EventRecord]:
-        newest_first = reversed(self._contents.events.values())
-        matching = (record for record in newest_first if _is_wanted_event(record, wanted))
+        records = self._contents.events.values()
+        if wanted.order is Order.URGENT:
+            found = [record for record in records if self._is_wanted(record, wanted)]
+            return sorted(found, key=_urgency)[: wanted.limit]
+        matching = (record for record in reversed(records) if self._is_wanted(record, wanted))
         return list(islice(matching, wanted.limit))[::-1]
 
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
@@ -205,6 +211,33 @@ class MemorySnapshot:
             events=Counter((event.type, event.status) for event in open_),
         )
 
+    def summary(self) -> Summary:
+        open_ = [e for saved in self.scopes() for e in saved.scope.events.values()]
+        counted = {
+            each: sum(attention.wants(each, event, now=self._now) for event in open_)
+            for each in Attention
+        }
+        return Summary(
+            soon=counted[Attention.SOON],
+            held=counted[Attention.HELD],
+            overdue=counted[Attention.OVERDUE],
+            unread_scopes=len(self.unread_scope_ids()),
+            hosts=len(self.affected_hosts()),
+        )
+
+    def affected_hosts(self) -> list[AffectedHost]:
+        found = Counter(
+            host
+            for saved in self.scopes()
+            for event in saved.scope.events.values()
+            for host in self._hosts_of(saved.scope.id, event)
+        )
+        return [AffectedHost(host, found[host]) for host in sorted(found)]
+
+    def unread_scope_ids(self) -> list[ScopeId]:
+        scopes = (saved.scope for saved in self.scopes())
+        return [scope.id for scope in scopes if scope.resources and not scope.active]
+
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
         newest_first = reversed(self._contents.history)
         return list(
@@ -242,6 +275,22 @@ class MemorySnapshot:
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         return self._contents.operations.get(operation_id)
+
+    def _is_wanted(self, record: EventRecord, wanted: EventFilter) -> bool:
+        hosts = () if wanted.host is None else self._hosts_of(record.scope_id, record.event)
+        return (
+            _is_wanted_event(record, wanted)
+            and (wanted.host is None or wanted.host in hosts)
+            and (
+                wanted.attention is None
+                or attention.wants(wanted.attention, record.event, now=self._now)
+            )
+        )
+
+    def _hosts_of(self, scope_id: ScopeId, event: Event) -> set[HostName]:
+        """Where its VMs are now."""
+        vms = self.load(scope_id).resources
+        return {vms[name].host for name in event.resources if name in vms}
 
     def _saved(self, scope_id: ScopeId) -> Saved:
         saved = self._contents.scopes.get(scope_id)
@@ -358,7 +407,17 @@ def _is_wanted_event(record: EventRecord, wanted: EventFilter) -> bool:
         and (wanted.scope_id is None or record.scope_id == wanted.scope_id)
         and (wanted.resource is None or _is_among(wanted.resource, record.event.resources))
         and (wanted.type is None or record.event.type is wanted.type)
+        and (wanted.source is None or record.event.source is wanted.source)
     )
+
+
+def _urgency(record: EventRecord) -> tuple[object, ...]:
+    event, ended_at = record.event, record.ended_at
+    if ended_at is not None:
+        return 2, -ended_at.timestamp()
+    if event.status is EventStatus.STARTED:
+        return 1, 0.0 if event.started_at is None else event.started_at.timestamp()
+    return 0, 0.0 if event.not_before is None else event.not_before.timestamp()
 
 
 def _is_wanted_row(row: HistoryRow, wanted: HistoryFilter) -> bool:

@@ -8,11 +8,11 @@ from typing import Final
 from notbefore.core.errors import UnknownScopeError
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import EventStatus, EventType, Scope
+from notbefore.service.event_filter import EventFilter, Order
 from notbefore.service.ports import (
     Binding,
     Census,
     Declaration,
-    EventFilter,
     EventRecord,
     GroupPlace,
     HistoryFilter,
@@ -23,7 +23,8 @@ from notbefore.service.ports import (
     Saved,
     ScopePlaces,
 )
-from notbefore.storage import declared, rows, streams
+from notbefore.service.summary import AffectedHost, Summary
+from notbefore.storage import attention, declared, rows, streams
 from notbefore.storage.alike import each_once
 from notbefore.storage.delta import fold
 from notbefore.storage.rows import Value, micros, to_json
@@ -91,19 +92,29 @@ class SqliteSnapshot:
             "status IN (SELECT value FROM json_each(:statuses))": statuses is not None,
             "scope_id = :scope_id": wanted.scope_id is not None,
             "type = :type": wanted.type is not None,
+            "source = :source": wanted.source is not None,
             _NAMES_IT: wanted.resource is not None,
+            attention.IS_ON_HOST: wanted.host is not None,
         }
+        if wanted.attention is not None:
+            conditions[attention.CONDITIONS[wanted.attention]] = True
+        is_oldest_first = wanted.order is Order.OLDEST
+        order = "sequence DESC" if is_oldest_first else attention.URGENT
         found = self._connection.execute(
-            f"SELECT * FROM events {_where(conditions)} ORDER BY sequence DESC LIMIT :limit",
+            f"SELECT * FROM events {_where(conditions)} ORDER BY {order} LIMIT :limit",
             {
                 "statuses": to_json(sorted(statuses or ())),
                 "scope_id": wanted.scope_id,
                 "type": wanted.type,
+                "source": wanted.source,
                 "resource": fold(wanted.resource or ""),
+                "host": wanted.host,
                 "limit": wanted.limit,
+                **attention.instants(self._now),
             },
         )
-        return [rows.to_record(row) for row in found][::-1]
+        records = [rows.to_record(row) for row in found]
+        return records[::-1] if is_oldest_first else records
 
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
         if not event_ids:
@@ -162,6 +173,15 @@ class SqliteSnapshot:
                 for row in counted
             },
         )
+
+    def summary(self) -> Summary:
+        return attention.summary(self._connection, self._now)
+
+    def affected_hosts(self) -> list[AffectedHost]:
+        return attention.affected_hosts(self._connection)
+
+    def unread_scope_ids(self) -> list[ScopeId]:
+        return self._ids(f"SELECT id FROM scopes WHERE {attention.IS_UNREAD} ORDER BY number")
 
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
         conditions = {

@@ -20,10 +20,10 @@ from typing_extensions import override
 from notbefore.core.ids import EventId, ScopeId
 from notbefore.core.model import Document, document
 from notbefore.core.rules import Rules
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import (
     Binding,
     Declaration,
-    EventFilter,
     EventRecord,
     HistoryFilter,
     OperationRecord,
