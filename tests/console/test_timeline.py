@@ -3,15 +3,18 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from notbefore.console.bars import Bar, packed
+from notbefore.console.forms import Form
 from notbefore.console.lanes import HIGH, LOW, MOST_ROWS, Sketches
 from notbefore.console.timeline import (
     CROWDED,
+    NEAR,
     NOW_STANDS_AT,
     SPANS,
     Timeline,
@@ -153,7 +156,7 @@ def test_five_events_are_drawn_each_for_itself_with_its_name() -> None:
     timeline = build([a_record(n, scope=f"vm/{n}") for n in range(5)], now=NOW)
 
     assert not timeline.is_crowded
-    assert [lane.scope for lane in timeline.lanes] == [f"vm/{n}" for n in range(5)]
+    assert [lane.heading.key for lane in timeline.lanes] == [f"vm/{n}" for n in range(5)]
     assert all(bar.label == "Reboot vm1" for bar in bars(timeline))
 
 
@@ -165,8 +168,8 @@ def test_five_hundred_events_are_grouped_by_scope_and_drawn_low() -> None:
     assert timeline.shown == 500
     assert len(timeline.lanes) == 200
     assert timeline.is_crowded
-    assert timeline.size is LOW
-    assert all(lane.height < 50 for lane in timeline.lanes)
+    assert [lane.size for lane in timeline.lanes] == [HIGH] * NEAR + [LOW] * (200 - NEAR)
+    assert all(lane.height < 50 for lane in timeline.lanes[NEAR:])
 
 
 def test_events_of_one_scope_that_look_alike_are_drawn_as_one_which_leads_to_each() -> None:
@@ -185,7 +188,7 @@ def test_a_few_events_of_one_scope_stay_apart() -> None:
     timeline = build([a_record(n) for n in range(MOST_ROWS)], now=NOW)
 
     assert len(bars(timeline)) == MOST_ROWS
-    assert timeline.size is HIGH
+    assert not timeline.is_crowded
 
 
 def test_bars_that_are_as_long_as_each_other_are_in_order_of_type_whatever_their_ids() -> None:
@@ -204,7 +207,7 @@ def test_only_the_scope_asked_for_is_drawn() -> None:
 
     timeline = build(records, now=NOW, view=View(scope=ScopeId("vm/b")))
 
-    assert [lane.scope for lane in timeline.lanes] == ["vm/b"]
+    assert [lane.heading.key for lane in timeline.lanes] == ["vm/b"]
 
 
 @given(
@@ -271,10 +274,13 @@ def test_the_window_stands_still_for_a_while() -> None:
         ([2 * HOUR], Zoom.SIX_HOURS),
         ([3 * DAY], Zoom.WEEK),
         ([10 * MINUTE] * 5 + [7 * DAY], Zoom.HOUR),
+        ([10 * MINUTE] + [7 * DAY] * 20, Zoom.HOUR),
+        ([5 * MINUTE, 3 * HOUR], Zoom.QUARTER),
+        ([-MINUTE], Zoom.QUARTER),
         ([400 * DAY], Zoom.MONTH),
     ],
 )
-def test_without_a_wish_the_zoom_shows_most_of_what_is_to_come(
+def test_without_a_wish_the_zoom_shows_the_next_event_to_start(
     leads: list[timedelta], zoom: Zoom
 ) -> None:
     records = [a_record(n, not_before=NOW + lead) for n, lead in enumerate(leads)]
@@ -282,12 +288,21 @@ def test_without_a_wish_the_zoom_shows_most_of_what_is_to_come(
     assert fitting(records, now=NOW) is zoom
 
 
+def test_what_has_started_or_is_over_does_not_choose_the_zoom() -> None:
+    over = replace(a_record(1, not_before=NOW, status=EventStatus.CANCELED), ended_at=NOW)
+    records = [over, a_record(2, status=EventStatus.STARTED), a_record(3, not_before=NOW + 3 * DAY)]
+
+    assert fitting(records, now=NOW) is Zoom.WEEK
+
+
 def test_a_view_is_read_back_from_its_own_query() -> None:
     view = View(zoom=Zoom.DAY, at=NOON, scope=ScopeId("vmss/a&b/0"))
+    opened = replace(view, opened=frozenset({"vmss/a&b", "vmss/c"}))
     links = build([], now=NOW, view=view)
 
     assert view.query() == "?zoom=1d&at=2026-01-05T12%3A00%3A00Z&scope=vmss%2Fa%26b%2F0"
-    assert View.read({"zoom": "1d", "at": "2026-01-05T12:00:00Z", "scope": "vmss/a&b/0"}) == view
+    for one in (view, opened):
+        assert View.read(Form(parse_qsl(one.query().removeprefix("?")))) == one
     assert not links.follows
     assert links.back_to_now.href == "/?zoom=1d&scope=vmss%2Fa%26b%2F0"
     assert "at=2026-01-05T00%3A00%3A00Z" in links.earlier.href
@@ -298,7 +313,9 @@ def test_a_view_is_read_back_from_its_own_query() -> None:
     "at", ["", "soon", "0001-01-01", "9999-12-31T23:59:59-14:00", "2026-13-01"]
 )
 def test_an_address_that_makes_no_sense_shows_the_usual_picture(at: str) -> None:
-    assert View.read({"zoom": "century", "at": at, "scope": ""}) == View()
+    typed = {"zoom": "century", "at": at, "scope": "", "open": ""}
+
+    assert View.read(Form(typed.items())) == View()
 
 
 def test_every_zoom_has_a_span_and_they_grow() -> None:
@@ -317,7 +334,11 @@ def test_a_change_of_one_scope_draws_its_lane_anew_and_no_other() -> None:
 
     after = build(records, now=NOW + SECOND, sketches=sketches)
 
-    anew = [new.scope for old, new in zip(before.lanes, after.lanes, strict=True) if new is not old]
+    anew = [
+        new.heading.key
+        for old, new in zip(before.lanes, after.lanes, strict=True)
+        if new is not old
+    ]
     assert anew == ["vmss/007"]
     assert after.now_x > before.now_x
 
@@ -348,8 +369,8 @@ def test_kept_lanes_make_the_same_picture_as_new_ones() -> None:
     for view, now in looks:
         kept = build(records, now=now, view=view, sketches=sketches)
         fresh = build(records, now=now, view=view)
-        assert [(lane.href, lane.bars) for lane in kept.lanes] == [
-            (lane.href, lane.bars) for lane in fresh.lanes
+        assert [(lane.heading, lane.bars) for lane in kept.lanes] == [
+            (lane.heading, lane.bars) for lane in fresh.lanes
         ]
 
 

@@ -20,12 +20,14 @@ from notbefore.console import (
     clock_pages,
     deed_pages,
     errors,
+    event_list_pages,
     event_pages,
     fleet_pages,
     history_pages,
     home_pages,
     set_pages,
     sign_in_pages,
+    unread_pages,
 )
 from notbefore.console.deed_forms import role_for
 from notbefore.console.desk import Answer, Desk
@@ -43,6 +45,10 @@ Needs = Role | Callable[[Mapping[str, str]], Role]
 # In the order of the bar at the top, where they are in it.
 PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/", Role.READER, home_pages.show_home),
+    ("GET", "/events", Role.READER, event_list_pages.list_events),
+    ("POST", "/events/approve", Role.APPROVER, event_list_pages.approve),
+    ("POST", "/events/cancel", Role.MAINTAINER, event_list_pages.cancel),
+    ("GET", "/unread", Role.READER, unread_pages.list_unread),
     ("GET", "/fleet", Role.READER, fleet_pages.show_fleet),
     ("GET", "/scopes/{scope:path}", Role.READER, fleet_pages.show_scope),
     ("GET", "/vms/{name}", Role.READER, fleet_pages.show_vm),

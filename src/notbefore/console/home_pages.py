@@ -1,4 +1,4 @@
-"""The first page: what is open now, and what to do first where there is nothing yet."""
+"""The first page: what wants attention, what is going to happen, and how to begin."""
 
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -7,15 +7,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.console.desk import Desk
+from notbefore.console.forms import Form
+from notbefore.console.summary_strip import tiles
 from notbefore.console.timeline import View, build
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import EventStatus
-from notbefore.service.event_filter import EventFilter
+from notbefore.service.event_filter import EventFilter, Order
 from notbefore.service.ports import Census, EventRecord, Snapshot
+from notbefore.service.summary import Summary
 
 OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
 OVER: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELED})
-_LISTED: Final = 50
+_LISTED: Final = 20
 _DRAWN: Final = 1_000
 _DRAWN_OVER: Final = 500
 _REMEMBERED: Final = timedelta(hours=24)
@@ -24,7 +27,9 @@ _REMINDED_OF: Final = 10
 
 class _Seen(NamedTuple):
     census: Census
+    summary: Summary
     open: list[EventRecord]
+    """The most urgent first."""
     over: list[EventRecord]
     now: datetime
     first_vm: ResourceName | None
@@ -32,12 +37,14 @@ class _Seen(NamedTuple):
 
 
 async def show_home(desk: Desk, request: Request) -> Response:
-    view = View.read(request.query_params)
+    view = View.read(Form(request.query_params.multi_items()))
     seen = await desk.services.decider.ask(lambda snapshot: _look(snapshot, view.scope))
     return desk.page(
         request,
         "home.html",
         census=seen.census,
+        tiles=tiles(seen.summary),
+        next_event=_next(seen.open),
         timeline=build(
             [*seen.over, *seen.open],
             now=seen.now,
@@ -45,7 +52,7 @@ async def show_home(desk: Desk, request: Request) -> Response:
             sketches=desk.sketches,
         ),
         now=seen.now,
-        events=sorted(seen.open, key=_by_urgency)[:_LISTED],
+        events=seen.open[:_LISTED],
         open_count=sum(seen.census.events.values()) if view.scope is None else len(seen.open),
         drawn=len(seen.open),
         over=_lately(seen),
@@ -55,9 +62,12 @@ async def show_home(desk: Desk, request: Request) -> Response:
 
 def _look(snapshot: Snapshot, scope_id: ScopeId | None) -> _Seen:
     """Of one scope, if one is given."""
-    opened = snapshot.events(EventFilter(statuses=OPEN, scope_id=scope_id, limit=_DRAWN))
+    opened = snapshot.events(
+        EventFilter(statuses=OPEN, scope_id=scope_id, order=Order.URGENT, limit=_DRAWN)
+    )
     return _Seen(
         census=snapshot.census(),
+        summary=snapshot.summary(),
         open=opened,
         over=snapshot.events(EventFilter(statuses=OVER, scope_id=scope_id, limit=_DRAWN_OVER)),
         now=snapshot.now,
@@ -78,7 +88,7 @@ def _lately(seen: _Seen) -> list[EventRecord]:
     return sorted(over, key=lambda record: record.ended_at or since, reverse=True)[:_REMINDED_OF]
 
 
-def _by_urgency(record: EventRecord) -> tuple[bool, object]:
-    """Those that have started, then those with the nearest NotBefore."""
-    event = record.event
-    return event.not_before is not None, event.not_before or event.created_at
+def _next(opened: list[EventRecord]) -> EventRecord | None:
+    """The next to start; None where nothing waits."""
+    waiting = opened and opened[0].event.status is EventStatus.SCHEDULED
+    return opened[0] if waiting else None

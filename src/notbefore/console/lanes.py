@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
-from urllib.parse import quote
 
 from notbefore.console.bars import Bar, Window, bar, merged, moves, packed
-from notbefore.core.ids import ScopeId
+from notbefore.console.lane_order import Heading
 from notbefore.service.ports import EventRecord
 
 MOST_ROWS: Final = 4
@@ -41,17 +40,16 @@ class Size:
     """Whether there is room for them beside the bars."""
 
 
-HIGH: Final = Size(heading=20, row=22, gap=8, has_words=True)
+HIGH: Final = Size(heading=19, row=22, gap=5, has_words=True)
 LOW: Final = Size(heading=13, row=9, gap=3, has_words=False)
 
 
 # By identity: a lane that has not changed is the same one, and what was made of it is found by it.
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Lane:
-    """One scope's events, with its name above them. It does not know which lanes are above it."""
+    """Events of one scope or scale set, below its name. It does not know which lanes are above."""
 
-    scope: ScopeId
-    href: str
+    heading: Heading
     size: Size
     rows: int
     shown: int
@@ -72,30 +70,27 @@ class Pen:
     size: Size
     merges: bool
     """Whether many bars that say the same may be drawn as one."""
-    leads_to: str
-    """Where a lane's name leads, up to the scope."""
 
-    def lane(self, scope: ScopeId, records: Sequence[EventRecord]) -> Lane | None:
+    def lane(self, heading: Heading, records: Sequence[EventRecord]) -> Lane | None:
         """None where nothing of it is in the window."""
         found = (bar(record, window=self.window, now=self.now) for record in records)
         bars = [one for one in found if one is not None]
-        if not bars:
+        if not bars and not heading.is_open:
             return None
         rows = packed(bars, has_words=self.size.has_words)
-        if len(rows) > MOST_ROWS and self.merges:
+        # Placement groups share a lane to be taken in at a glance; opened, each has its own.
+        if self.merges and (len(rows) > MOST_ROWS or heading.groups):
             rows = packed(merged(bars), has_words=self.size.has_words)
-        href = self.leads_to + quote(scope, safe="")
         return Lane(
-            scope=scope,
-            href=href,
+            heading=heading,
             size=self.size,
             rows=len(rows),
             shown=len(bars),
             bars=tuple(
-                # Bars drawn as one lead to the scope, where each is drawn for itself.
+                # Bars drawn as one lead to where each is drawn for itself.
                 Placed(
                     self.size.heading + number * self.size.row,
-                    f"/events/{one.events[0]}" if len(one.events) == 1 else href,
+                    f"/events/{one.events[0]}" if len(one.events) == 1 else heading.href,
                     one,
                 )
                 for number, row in enumerate(rows)
@@ -111,16 +106,16 @@ class Sketches:
         self._limit = limit
         self._kept: OrderedDict[object, tuple[object, Lane | None]] = OrderedDict()
 
-    def lane(self, pen: Pen, scope: ScopeId, records: Sequence[EventRecord]) -> Lane | None:
+    def lane(self, pen: Pen, heading: Heading, records: Sequence[EventRecord]) -> Lane | None:
         # Time passes, but a bar that stands still is where it was.
         is_still = not any(moves(record, now=pen.now) for record in records)
         drawn_from = (pen.window, None if is_still else pen.now, tuple(records))
-        view = (scope, pen.leads_to, pen.merges, pen.size.has_words, pen.window.span)
+        view = (heading, pen.merges, pen.size.has_words, pen.window.span)
         before = self._kept.pop(view, None)
         if before is not None and before[0] == drawn_from:
             lane = before[1]
         else:
-            lane = pen.lane(scope, records)
+            lane = pen.lane(heading, records)
         self._kept[view] = (drawn_from, lane)
         if len(self._kept) > self._limit:
             self._kept.popitem(last=False)

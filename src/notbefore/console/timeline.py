@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from notbefore.console.bars import Window
-from notbefore.console.lanes import HIGH, LOW, Lane, Pen, Size, Sketches
+from notbefore.console.forms import Form
+from notbefore.console.lane_order import Addresses, Planned, planned
+from notbefore.console.lanes import HIGH, LOW, Lane, Pen, Sketches
 from notbefore.core.ids import ScopeId
+from notbefore.core.model import EventStatus
 from notbefore.service.ports import EventRecord
 
 NOW_STANDS_AT: Final = 0.3
@@ -21,7 +24,9 @@ NOW_STANDS_AT: Final = 0.3
 FAR: Final = 0.65
 """Of a window's span: how far ahead an event may lie to count as shown well."""
 CROWDED: Final = 60
-"""Rows in all, above which they are drawn low and without words."""
+"""Rows in all, above which most are drawn low and without words."""
+NEAR: Final = 10
+"""Lanes that keep their words however crowded it is: the first are the most urgent."""
 
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(9900, 1, 1, tzinfo=UTC)
@@ -62,20 +67,23 @@ class View:
     """What somebody wants to look at."""
 
     zoom: Zoom | None = None
-    """None: what shows most of the open events well."""
+    """None: what shows the next event to start well."""
     at: datetime | None = None
     """The middle of the window; None follows the clock."""
     scope: ScopeId | None = None
+    opened: frozenset[str] = frozenset()
+    """Scale sets whose placement groups are to be drawn each in its own lane."""
 
     @classmethod
-    def read(cls, query: Mapping[str, str]) -> "View":
+    def read(cls, query: Form) -> "View":
         """From an address somebody may have typed: what makes no sense is as if left out."""
-        scope = query.get("scope", "")
-        zoom = query.get("zoom", "")
+        scope = query.text("scope")
+        zoom = query.text("zoom")
         return cls(
             zoom=Zoom(zoom) if zoom in SPANS else None,
-            at=_instant(query.get("at", "")),
+            at=_instant(query.text("at")),
             scope=ScopeId(scope) if scope else None,
+            opened=frozenset(filter(None, query.texts("open"))),
         )
 
     def query(self) -> str:
@@ -85,8 +93,13 @@ class View:
             "at": None if self.at is None else f"{self.at:%Y-%m-%dT%H:%M:%SZ}",
             "scope": self.scope,
         }
-        given = {name: value for name, value in chosen.items() if value is not None}
+        given = [(name, value) for name, value in chosen.items() if value is not None]
+        given += [("open", name) for name in sorted(self.opened)]
         return f"?{urlencode(given)}" if given else ""
+
+    def toggled(self, name: str) -> "View":
+        """With a scale set opened, or folded if it was open."""
+        return replace(self, opened=self.opened ^ {name})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +127,6 @@ class Timeline:
     follows: bool
     """Whether the window moves with the clock."""
     lanes: tuple[Lane, ...]
-    size: Size
     ticks: tuple[Tick, ...]
     shown: int
     """Events in the window."""
@@ -127,7 +139,7 @@ class Timeline:
 
     @property
     def is_crowded(self) -> bool:
-        return self.size is LOW
+        return any(lane.size is LOW for lane in self.lanes)
 
 
 def build(
@@ -143,16 +155,19 @@ def build(
     wanted = [r for r in records if view.scope is None or r.scope_id == view.scope]
     zoom = view.zoom or fitting(wanted, now=now)
     window = _window(SPANS[zoom], now=now, at=view.at)
-    lanes, size = _lanes(
-        wanted,
-        Pen(
-            window=window,
-            now=now,
-            size=HIGH,
-            # Whoever looks at one scope wants to see each of its events.
-            merges=view.scope is None,
-            leads_to=_leading_to_a_scope(view, path=path),
+    to_scope = _leading_to_a_scope(view, path=path)
+    lanes = _lanes(
+        planned(
+            wanted,
+            opened=view.opened,
+            folds=view.scope is None,
+            lead=Addresses(
+                of_scope=lambda scope_id: to_scope + quote(scope_id, safe=""),
+                of_set=lambda name: path + view.toggled(name).query(),
+            ),
         ),
+        # Whoever looks at one scope wants to see each of its events.
+        Pen(window=window, now=now, size=HIGH, merges=view.scope is None),
         sketches or Sketches(),
     )
     return Timeline(
@@ -161,7 +176,6 @@ def build(
         now_x=window.place(now),
         follows=view.at is None,
         lanes=lanes,
-        size=size,
         ticks=ticks(window),
         shown=sum(lane.shown for lane in lanes),
         zooms=tuple(
@@ -179,16 +193,15 @@ def build(
 
 
 def fitting(records: Sequence[EventRecord], *, now: datetime) -> Zoom:
-    """The nearest zoom that shows most of what is to come; one far event must not shrink all."""
-    leads = sorted(
+    """The nearest zoom that shows the next event to start: those after it come nearer in time."""
+    leads = [
         record.event.not_before - now
         for record in records
-        if record.ended_at is None and record.event.not_before is not None
-    )
+        if record.event.status is EventStatus.SCHEDULED and record.event.not_before is not None
+    ]
     if not leads:
         return Zoom.HOUR
-    lead = leads[(len(leads) - 1) * 4 // 5]
-    wide = (zoom for zoom, span in SPANS.items() if zoom is not Zoom.QUARTER and lead <= FAR * span)
+    wide = (zoom for zoom, span in SPANS.items() if min(leads) <= FAR * span)
     return next(wide, Zoom.MONTH)
 
 
@@ -215,31 +228,27 @@ def _window(span: timedelta, *, now: datetime, at: datetime | None) -> Window:
     return Window(start=start - (start - _EARLIEST) % step, span=span)
 
 
-def _lanes(
-    records: Iterable[EventRecord], pen: Pen, sketches: Sketches
-) -> tuple[tuple[Lane, ...], Size]:
-    by_scope: dict[ScopeId, list[EventRecord]] = {}
-    for record in records:
-        by_scope.setdefault(record.scope_id, []).append(record)
+def _lanes(wanted: Sequence[Planned], pen: Pen, sketches: Sketches) -> tuple[Lane, ...]:
+    def draw(with_words: int) -> tuple[Lane, ...]:
+        drawn: list[Lane] = []
+        for heading, records in wanted:
+            size = HIGH if len(drawn) < with_words else LOW
+            lane = sketches.lane(replace(pen, size=size), heading, records)
+            if lane is not None:
+                drawn.append(lane)
+        return tuple(drawn)
 
-    def draw(size: Size) -> tuple[Lane, ...]:
-        sized = replace(pen, size=size)
-        drawn = (sketches.lane(sized, scope, found) for scope, found in sorted(by_scope.items()))
-        return tuple(lane for lane in drawn if lane is not None)
-
-    if len(by_scope) > CROWDED:
+    if len(wanted) > CROWDED:
         # So many lanes are crowded whatever is in them: no need to look for room for words.
-        lanes = draw(LOW)
+        lanes = draw(NEAR)
         if len(lanes) > CROWDED:
-            return lanes, LOW
-    lanes = draw(HIGH)
-    if sum(lane.rows for lane in lanes) > CROWDED:
-        return draw(LOW), LOW
-    return lanes, HIGH
+            return lanes
+    lanes = draw(len(wanted))
+    return lanes if sum(lane.rows for lane in lanes) <= CROWDED else draw(NEAR)
 
 
 def _leading_to_a_scope(view: View, *, path: str) -> str:
-    """The address of a view of one scope, up to the scope's name."""
+    """The address of a view of one scope, up to the scope's name: there may be hundreds."""
     query = replace(view, scope=None).query()
     return f"{path}{query}{'&' if query else '?'}scope="
 

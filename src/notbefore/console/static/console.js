@@ -16,6 +16,7 @@
 //   #live-state       told whether the page is live;  #announcer: what happened, for screen readers
 
 import { become } from "./become.js";
+import { listenToSelection } from "./selection.js";
 
 const SETTLE = 80; // ms: changes that come together are fetched together
 const BREATH = 250; // ms between two fetches, however many changes there are
@@ -441,6 +442,7 @@ setInterval(tick, TICK);
 setInterval(() => checkClock().catch(() => {}), CLOCK_CHECK);
 listenToTimeline();
 listenToLinks();
+listenToSelection();
 listenToVisibility();
 document.documentElement.classList.add("moves");
 if (!document.hidden) {

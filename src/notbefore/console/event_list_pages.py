@@ -1,0 +1,98 @@
+"""The list of events: filters, and what can be done to several of them at once."""
+
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from notbefore.console import bulk
+from notbefore.console.bulk import Outcome
+from notbefore.console.desk import REFUSED, Desk, mistakes
+from notbefore.console.event_listing import FILTERS, WORDS, EventPage, Shown, address, listed
+from notbefore.console.forms import Form, read_form
+from notbefore.console.natural_order import natural
+from notbefore.console.rendering import actor
+from notbefore.core.model import EventSource, EventType
+
+_FIELDS: Final = frozenset(FILTERS) | {"page"}
+
+
+class Told(NamedTuple):
+    """What is said of a deed, above the list."""
+
+    outcome: Outcome
+    verb: str
+    is_foretold: bool = False
+    """Whether it is still to be done."""
+
+
+async def list_events(desk: Desk, request: Request) -> Response:
+    return await _show(desk, request, Form(request.query_params.multi_items()))
+
+
+async def approve(desk: Desk, request: Request) -> Response:
+    form = await read_form(request)
+    try:
+        outcome = await bulk.approve_all(
+            bulk.chosen(form.texts("event")),
+            approving=desk.services.approving,
+            decider=desk.services.decider,
+            by=actor(request),
+        )
+    except REFUSED as refusal:
+        return await _show(desk, request, form, errors=mistakes(refusal, _FIELDS))
+    return await _show(desk, request, form, told=Told(outcome, "approved"))
+
+
+async def cancel(desk: Desk, request: Request) -> Response:
+    """Told beforehand what will come of it, unless the form says that it has been."""
+    form = await read_form(request)
+    is_sent = form.text("step") == "send"
+    try:
+        outcome = await bulk.cancel_all(
+            bulk.chosen(form.texts("event")),
+            deeds=desk.services.deeds if is_sent else desk.services.rehearsed,
+            decider=desk.services.decider,
+            reason=form.text("reason"),
+            by=actor(request),
+        )
+    except REFUSED as refusal:
+        return await _show(desk, request, form, errors=mistakes(refusal, _FIELDS))
+    told = Told(outcome, "canceled", is_foretold=not is_sent)
+    return await _show(desk, request, form, told=told)
+
+
+async def _show(
+    desk: Desk,
+    request: Request,
+    form: Form,
+    *,
+    errors: dict[str, str] | None = None,
+    told: Told | None = None,
+) -> Response:
+    errors = errors or {}
+    found = EventPage(records=(), hosts=(), number=1, has_more=False)
+    try:
+        found = await desk.services.decider.ask(lambda snapshot: listed(snapshot, form))
+    except REFUSED as refusal:
+        errors |= mistakes(refusal, _FIELDS)
+    is_refused = bool(errors) or (told is not None and not told.outcome.done)
+    return desk.page(
+        request,
+        "events.html",
+        status=HTTPStatus.BAD_REQUEST if is_refused else HTTPStatus.OK,
+        form=form,
+        errors=errors,
+        events=found.records,
+        hosts=sorted(found.hosts, key=lambda host: natural(host.name)),
+        is_narrowed=any(form.text(name) for name in FILTERS),
+        filters=[(name, form.text(name)) for name in FILTERS if form.text(name)],
+        own_address=address(form, page=found.number),
+        previous=address(form, page=found.number - 1) if found.number > 1 else None,
+        following=address(form, page=found.number + 1) if found.has_more else None,
+        shown=[(each, WORDS[each]) for each in Shown],
+        types=tuple(EventType),
+        sources=tuple(EventSource),
+        told=told,
+    )
