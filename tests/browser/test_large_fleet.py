@@ -41,15 +41,75 @@ async def test_the_next_event_to_start_is_seen_without_scrolling(
         ann = await window("/", viewport=size)
         await ann.is_live()
         page = ann.page
-        await expect(page.locator("#timeline")).to_have_attribute("data-events", str(EVENTS))
+        await expect(page.locator("#open-events .count")).to_have_text(str(EVENTS))
 
         bar = page.locator(f'[id="bar-{event_id}"]')
         assert await is_in_sight(bar, size), name
-        [impact] = await bar.locator(".impact").all()
-        assert await is_in_sight(impact, size), name
+        assert await is_in_sight(bar.locator(".impact"), size), name
         first = page.locator("#next-event")
         await expect(first).to_contain_text(NEXT)
         assert await is_in_sight(first, size), name
         first_lane = page.locator("#timeline .lane").first
         assert await first_lane.get_attribute("id") == f"lane-vm/{NEXT}"
         assert await page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
+        # The list has it first too.
+        await ann.open("/events")
+        row = page.locator("#events tbody tr").first
+        await expect(row).to_contain_text(NEXT)
+        assert await is_in_sight(row, size), name
+
+
+async def test_a_scale_set_is_opened_and_folded_by_keyboard_and_stays_so_while_things_happen(
+    server: Server, window: OpenWindow
+) -> None:
+    fill(server)
+    ann = await window("/", viewport=SIZES["desk"])
+    await ann.is_live()
+    groups = ann.page.locator('#timeline [id^="lane-vmss/shop-3/"]')
+    name = ann.page.locator('[id="lane-vmss/shop-3"] .lane-name')
+    await expect(groups).to_have_count(0)
+
+    await name.focus()
+    await ann.page.keyboard.press("Enter")
+
+    await expect(groups).to_have_count(3)
+    await expect(name).to_have_attribute("aria-expanded", "true")
+    await expect(name).to_be_focused()
+    assert await ann.grave_issues() == []
+    server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["web-7"]})
+    await expect(ann.page.locator("#open-events .count")).to_have_text(str(EVENTS + 1))
+    await expect(groups).to_have_count(3)
+    await ann.page.keyboard.press("Enter")
+    await expect(groups).to_have_count(0)
+
+
+async def test_what_is_ticked_stays_ticked_while_events_come_and_go_and_is_approved_at_once(
+    server: Server, window: OpenWindow
+) -> None:
+    fill(server)
+    ann = await window("/events?type=Terminate", viewport=SIZES["desk"])
+    await ann.is_live()
+    boxes = ann.page.locator('#events input[name="event"]')
+    told = ann.page.locator("[data-ticked]")
+    await expect(boxes).to_have_count(7)
+    await boxes.nth(1).check()
+    await boxes.nth(3).check()
+    await expect(told).to_have_text("2 of 7 ticked:")
+    ticked = [await boxes.nth(number).get_attribute("id") for number in (1, 3)]
+
+    server.call("POST", "/v1/events", {"type": "Terminate", "resources": ["set-20_0"]})
+    await expect(told).to_have_text("2 of 8 ticked:")
+    gone = await boxes.nth(0).get_attribute("value")
+    server.call("POST", f"/v1/events/{gone}/cancel", {"reason": "not today"})
+    await expect(told).to_have_text("2 of 7 ticked:")
+    assert [
+        await box.get_attribute("id") for box in await boxes.all() if await box.is_checked()
+    ] == ticked
+    await ann.page.get_by_label("All", exact=True).check()
+    await expect(told).to_have_text("7 of 7 ticked:")
+    await ann.page.get_by_role("button", name="Approve").click()
+
+    await expect(ann.page.locator(".outcome")).to_contain_text("7 approved.")
+    await ann.is_live()
+    await expect(ann.page.locator("#events")).to_contain_text("Started")
+    assert await ann.grave_issues() == []

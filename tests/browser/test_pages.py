@@ -56,6 +56,9 @@ def paths(event_id: str) -> tuple[str, ...]:
     deeds = ("schedule", "restart", "maintain-set", "fail-host", "scale")
     return (
         "/",
+        "/events",
+        "/events?status=all",
+        "/unread",
         "/fleet",
         "/scopes/avset/db",
         "/vms/web",
