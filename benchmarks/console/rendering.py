@@ -12,7 +12,7 @@ from benchmarks.exchange import LOOPBACK, BrokenExchangeError
 from benchmarks.figures import Line, Spread, at_most, measured
 from benchmarks.product import Product
 
-LIVE_PAGES: Final = ("/", "/fleet", "/sets")
+LIVE_PAGES: Final = ("/", "/events", "/fleet", "/sets")
 """Those that many things are on, and that are fetched again after every change."""
 A_CHANGE: Final = at_most(100)
 """ms of the server's processor"""

@@ -26,7 +26,8 @@ class Line:
     event_id: EventId
     words: str
     """Which event it is, as far as that is known."""
-    sentence: str
+    note: str = ""
+    """Why it was refused, or what else is to be known of it."""
 
 
 @dataclass(slots=True)
@@ -34,8 +35,8 @@ class Outcome:
     done: list[Line] = field(default_factory=list)
     refused: list[Line] = field(default_factory=list)
 
-    def add(self, record: EventRecord, sentence: str) -> None:
-        self.done.append(_line(record.event.id, record, sentence))
+    def add(self, record: EventRecord, note: str) -> None:
+        self.done.append(_line(record.event.id, record, note))
 
 
 class NothingToApproveError(RefusalError):
@@ -80,7 +81,7 @@ async def approve_all(
         else:
             after = await _find(decider, event_id) or record
             is_waiting = after.event.status is EventStatus.SCHEDULED
-            outcome.add(after, "approved; it waits for others" if is_waiting else "approved")
+            outcome.add(after, "it waits for others" if is_waiting else "")
     return outcome
 
 
@@ -104,7 +105,7 @@ async def cancel_all(
                 continue
             canceled.add(each.event.id)
             is_itself = each.event.id == event_id
-            outcome.add(each, "canceled" if is_itself else "canceled, as part of the same work")
+            outcome.add(each, "" if is_itself else "it is part of the same work")
     return outcome
 
 
@@ -112,8 +113,8 @@ async def _find(decider: Decider, event_id: EventId) -> EventRecord | None:
     return await decider.ask(lambda snapshot: snapshot.event(event_id))
 
 
-def _line(event_id: EventId, record: EventRecord | None, sentence: str) -> Line:
-    return Line(event_id=event_id, words=_words(record), sentence=sentence)
+def _line(event_id: EventId, record: EventRecord | None, note: str) -> Line:
+    return Line(event_id=event_id, words=_words(record), note=note)
 
 
 def _words(record: EventRecord | None) -> str:

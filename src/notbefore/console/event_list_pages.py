@@ -11,7 +11,6 @@ from notbefore.console.bulk import Outcome
 from notbefore.console.desk import REFUSED, Desk, mistakes
 from notbefore.console.event_listing import FILTERS, WORDS, EventPage, Shown, address, listed
 from notbefore.console.forms import Form, read_form
-from notbefore.console.natural_order import natural
 from notbefore.console.rendering import actor
 from notbefore.core.model import EventSource, EventType
 
@@ -72,7 +71,7 @@ async def _show(
     told: Told | None = None,
 ) -> Response:
     errors = errors or {}
-    found = EventPage(records=(), hosts=(), number=1, has_more=False)
+    found = EventPage(records=(), hosts=(), more_hosts=0, number=1, has_more=False)
     try:
         found = await desk.services.decider.ask(lambda snapshot: listed(snapshot, form))
     except REFUSED as refusal:
@@ -85,7 +84,8 @@ async def _show(
         form=form,
         errors=errors,
         events=found.records,
-        hosts=sorted(found.hosts, key=lambda host: natural(host.name)),
+        hosts=found.hosts,
+        more_hosts=found.more_hosts,
         is_narrowed=any(form.text(name) for name in FILTERS),
         filters=[(name, form.text(name)) for name in FILTERS if form.text(name)],
         own_address=address(form, page=found.number),
