@@ -11,6 +11,7 @@ from notbefore.clock import wall_clock
 from notbefore.console.sessions import Sessions
 from notbefore.control.access import Access, Identities, audiences_of
 from notbefore.principals import PrincipalsFile
+from notbefore.server_tls import ServerTls
 from notbefore.settings import ControlAccess, Settings
 from notbefore.tokens import Tokens
 
@@ -20,15 +21,19 @@ class Admission:
     access: Access
     sessions: Sessions | None
     """Who is signed in at the console; None where the control listener asks nobody who they are."""
-    certificate: ServerCertificate | None
-    """None where no listener needs one."""
-    control_certificate: ServerCertificate | None
-    """The same, where the control listener is one of those that do."""
+    tls: ServerTls | None
+    """None where no listener needs a certificate."""
+    control_is_tls: bool
+    """Whether the control listener is one of those that do."""
 
     @property
     def control_access(self) -> Access | None:
         """None where whoever reaches the control listener may do everything."""
         return None if self.sessions is None else self.access
+
+    @property
+    def control_tls(self) -> ServerTls | None:
+        return self.tls if self.control_is_tls else None
 
 
 async def make_admission(
@@ -62,13 +67,20 @@ async def make_admission(
     return Admission(
         access=access,
         sessions=sessions,
-        certificate=certificate,
-        control_certificate=certificate if settings.control_is_tls else None,
+        # By the machine's own clock: clients have no other.
+        tls=None
+        if certificate is None
+        else ServerTls(certificate, now=wall_clock, monotonic=monotonic),
+        control_is_tls=settings.control_is_tls,
     )
 
 
 async def _certificate(settings: Settings) -> ServerCertificate | None:
-    """By the machine's own clock: clients have no other."""
+    """The operator's, or one that is made here."""
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        return ServerCertificate(
+            certificate=settings.tls_certificate, key=settings.tls_key, authority=None
+        )
     at = [] if settings.arm is None else [settings.arm]
     if settings.control_is_tls:
         at.append(settings.control)

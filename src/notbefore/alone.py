@@ -16,6 +16,7 @@ from notbefore.listeners import (
     arm_listener,
     control_listener,
     control_url,
+    limits,
     metadata_listeners,
     metadata_options,
     url,
@@ -38,6 +39,7 @@ from notbefore.writer import (
     prepare,
     prepared_tokens,
     start_errors,
+    tls_of,
 )
 
 
@@ -130,7 +132,12 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             application, settings, metadata_url=addresses.metadata_url, admission=admission
         )
         serving_control = control_server(
-            services, console, control, None, admission.control_certificate
+            services,
+            console,
+            control,
+            None,
+            tls=tls_of(admission.control_tls),
+            limits=limits(settings),
         )
         await stack.enter_async_context(serving_control)
         if arm is not None and addresses.arm_url is not None:
@@ -138,7 +145,7 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
                 metadata_url=addresses.metadata_url,
                 arm_url=addresses.arm_url,
                 access=admission.access,
-                certificate=admission.certificate,
+                tls=tls_of(admission.tls),
                 new_event_id=new_event_id,
                 new_operation_id=new_operation_id,
                 feed=None,

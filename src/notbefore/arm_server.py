@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from notbefore.acceptor import Tls
 from notbefore.application import Engine
-from notbefore.certificates import ServerCertificate
 from notbefore.control.access import Access, OpenOnLoopback
 from notbefore.control.arm.app import create_arm_app
 from notbefore.control.arm.services import ArmServices
@@ -14,6 +14,7 @@ from notbefore.core.ids import EventId
 from notbefore.feed.sending import Feed
 from notbefore.feed.synced import synced_app
 from notbefore.http_serving import serving
+from notbefore.listeners import limits
 from notbefore.service.fleet_kinds import NO_SUBSCRIPTION
 from notbefore.settings import Mode, Settings
 
@@ -25,7 +26,7 @@ class ArmParts:
     metadata_url: str
     arm_url: str
     access: Access
-    certificate: ServerCertificate | None
+    tls: Tls
     new_event_id: Callable[[], EventId]
     new_operation_id: Callable[[], str]
     feed: Feed | None
@@ -38,7 +39,7 @@ async def arm_server(
 ) -> AsyncIterator[None]:
     app = create_arm_app(_services(engine, settings, parts))
     in_step = app if parts.feed is None else synced_app(app, parts.feed)
-    async with serving(in_step, listener, name="arm", certificate=parts.certificate):
+    async with serving(in_step, listener, name="arm", limits=limits(settings), tls=parts.tls):
         yield
 
 

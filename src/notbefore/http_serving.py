@@ -9,9 +9,9 @@ from typing import Any
 
 import uvicorn
 from typing_extensions import override
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from notbefore.certificates import ServerCertificate
+from notbefore.acceptor import Acceptor, Limits, Seat, Tls
+from notbefore.http_conversation import Conversation
 
 _log = logging.getLogger(__name__)
 
@@ -24,29 +24,43 @@ App = Callable[
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its own idea of what a signal means: the whole server stops, or nothing."""
+    """uvicorn without its own way to accept connections, which knows no limits.
+
+    Nor has it its own idea of what a signal means: the whole server stops, or nothing.
+    """
+
+    def __init__(self, config: uvicorn.Config, limits: Limits, tls: Tls) -> None:
+        super().__init__(config)
+        self._limits = limits
+        self._tls = tls
+        self._acceptor: Acceptor | None = None
 
     @override
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
-
-class _Conversation(HttpToolsProtocol):
     @override
-    def shutdown(self) -> None:
-        """Hang up on a client that is idle, rather than wait for it to say goodbye.
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        [listener] = sockets or []
+        self.servers = []
+        self._acceptor = Acceptor(listener, self._limits, tls=self._tls, converse=self._converse)
+        self._acceptor.open()
+        self.started = True
 
-        TLS has a goodbye that both sides say, and a client that asks nothing doesn't read either:
-        a single one would keep the server from stopping for as long as it may take at most.
-        """
-        # None before the first request, which its own annotation leaves out.
-        cycle: RequestResponseCycle | None = self.cycle
-        is_idle = cycle is None or cycle.response_complete
-        if is_idle and not self.transport.get_write_buffer_size():
-            self.transport.abort()
-        else:
-            super().shutdown()
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._acceptor is not None:
+            await self._acceptor.close()
+        await super().shutdown(sockets)
+
+    def _converse(self, seat: Seat) -> Conversation:
+        return Conversation(
+            config=self.config,
+            server_state=self.server_state,
+            seat=seat,
+            limits=self._limits,
+        )
 
 
 @asynccontextmanager
@@ -55,17 +69,18 @@ async def serving(
     listener: socket.socket,
     *,
     name: str,
-    certificate: ServerCertificate | None = None,
+    limits: Limits,
+    tls: Tls = lambda: None,
     parting: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
-    """Over TLS where there is a certificate.
+    """Over TLS where `tls` has a context.
 
     At the end, requests under way are answered first; `parting` is called before that, to end
     those that never would end by themselves.
     """
     config = uvicorn.Config(
         app,
-        http=_Conversation,
+        http=Conversation,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -76,12 +91,10 @@ async def serving(
         # Or whoever is on this machine could say in a header which address they call from.
         proxy_headers=False,
         timeout_graceful_shutdown=5,
-        ssl_certfile=None if certificate is None else certificate.certificate,
-        ssl_keyfile=None if certificate is None else certificate.key,
     )
     # Here rather than in the task: what can't be loaded must keep the server from starting.
     config.load()
-    server = _Server(config)
+    server = _Server(config, limits, tls)
     task = asyncio.create_task(server.serve(sockets=[listener]), name=name)
     _log.info("%s listener open", name, extra={"address": listener.getsockname()[:2]})
     try:

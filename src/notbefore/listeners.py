@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from notbefore import steering
+from notbefore.acceptor import Limits
 from notbefore.metadata.options import Options
 from notbefore.metadata.server import listen
 from notbefore.setting_values import Address
@@ -111,6 +112,14 @@ def metadata_options(settings: Settings, *, pollers: int = 1) -> Options:
         hosts=frozenset(name.lower() for name in settings.hosts),
         max_connections=-(-settings.max_connections // pollers),
         max_connections_per_vm=settings.max_connections_per_vm,
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    """How many connections the control listener holds, and the arm listener as many."""
+    return Limits(
+        most=settings.max_control_connections,
+        most_of_one_address=settings.max_control_connections_per_address,
     )
 
 

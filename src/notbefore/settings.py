@@ -147,6 +147,15 @@ class Settings:
         or_off(Address.parse),
         "where az and the Azure SDKs reach the server, by HTTPS; off: nowhere",
     )
+    tls_certificate: Path | None = _setting(
+        None,
+        optional(file_path),
+        "certificate to serve HTTPS with, as PEM, those of its issuers after it; none: one of the"
+        " server's own authority",
+    )
+    tls_key: Path | None = _setting(
+        None, optional(file_path), "private key of that certificate, as PEM, without a password"
+    )
     fleet: Path | None = _setting(
         None, optional(file_path), "fleet file; none: the built-in demo fleet, in emulator mode"
     )
@@ -213,6 +222,14 @@ class Settings:
     max_connections: int = _setting(20_000, whole(1), "open connections, over all VMs")
     # Agents, SDKs, a person or two and their retries: a VM that needs more has a leak.
     max_connections_per_vm: int = _setting(128, whole(1), "open connections of one VM")
+    # TLS takes some 150 KB of each: these are what bounds the writer's memory.
+    max_control_connections: int = _setting(
+        1_000, whole(1), "open connections at the control listener, and as many at the arm listener"
+    )
+    # A browser has up to six, az one: a whole office behind one address fits in.
+    max_control_connections_per_address: int = _setting(
+        128, whole(1), "those of one address, or of one network of 64 bits with IPv6"
+    )
     workers: int = _setting(
         1,
         whole(0, 64),
@@ -446,6 +463,11 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             "in emulator mode nobody has to sign in, so it listens on loopback only:"
             " take 127.0.0.1, or --mode service",
         )
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        given, missing = ("tls_certificate", "tls_key")
+        if settings.tls_certificate is None:
+            given, missing = missing, given
+        yield refuse(given, f"a certificate and its key go together: give {missing} too")
     listeners = [settings.metadata, settings.control, settings.arm]
     fixed = [one for one in listeners if one is not None and one.port]
     if len(set(fixed)) < len(fixed):

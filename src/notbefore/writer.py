@@ -18,10 +18,11 @@ from typing import Any, Final
 import uvloop
 
 from notbefore import logs, offspring
+from notbefore.acceptor import Limits, Tls
 from notbefore.admission import Admission, make_admission
 from notbefore.application import Engine, simulated_timings
 from notbefore.arm_server import ArmParts, arm_server
-from notbefore.certificates import CA_FILE, CertificateError, ServerCertificate
+from notbefore.certificates import CertificateError
 from notbefore.clock import SystemClock, VirtualClock, wall_clock
 from notbefore.console.services import ConsoleServices
 from notbefore.console_server import control_app, make_console
@@ -36,8 +37,9 @@ from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer
 from notbefore.feed.synced import SyncedClock, synced_app
 from notbefore.http_serving import serving
-from notbefore.listeners import StartError, control_url, patiently
+from notbefore.listeners import StartError, control_url, limits, patiently
 from notbefore.principals import PrincipalsError
+from notbefore.server_tls import ServerTls
 from notbefore.service.faults import Faults
 from notbefore.service.fleet_kinds import FleetPlan
 from notbefore.service.identities import TokensUnavailableError
@@ -142,7 +144,12 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
             engine, settings, metadata_url=brief.metadata_url, admission=admission
         )
         serving_control = control_server(
-            services, console, listener, feed, admission.control_certificate
+            services,
+            console,
+            listener,
+            feed,
+            tls=tls_of(admission.control_tls),
+            limits=limits(settings),
         )
         await stack.enter_async_context(serving_control)
         if brief.arm_listener is not None and brief.arm_url is not None:
@@ -151,7 +158,7 @@ async def _writing(brief: offspring.Brief) -> AsyncIterator[None]:
                 metadata_url=brief.metadata_url,
                 arm_url=brief.arm_url,
                 access=admission.access,
-                certificate=admission.certificate,
+                tls=tls_of(admission.tls),
                 feed=feed,
                 new_event_id=new_event_id,
                 new_operation_id=new_operation_id,
@@ -292,7 +299,9 @@ async def control_server(
     console: ConsoleServices,
     listener: socket.socket,
     feed: Feed | None,
-    certificate: ServerCertificate | None,
+    *,
+    tls: Tls,
+    limits: Limits,
 ) -> AsyncIterator[None]:
     """Serves the control API and the console, over TLS where there is a certificate.
 
@@ -304,10 +313,15 @@ async def control_server(
         in_step,
         listener,
         name="control",
-        certificate=certificate,
+        limits=limits,
+        tls=tls,
         parting=services.close,
     ):
         yield
+
+
+def tls_of(tls: ServerTls | None) -> Tls:
+    return (lambda: None) if tls is None else tls.context
 
 
 def console_services(
@@ -364,7 +378,7 @@ def make_services(
         mode=settings.mode,
         metadata_url=metadata_url,
         arm_url=arm_url,
-        ca_file=None if admission.certificate is None else str(folder / CA_FILE),
+        ca_file=_ca_file(admission.tls),
         data_folder=str(folder),
         settings_listing=[
             (setting.name, show(getattr(settings, setting.name)), origin)
@@ -373,6 +387,11 @@ def make_services(
         ],
         allowed_hosts=frozenset(name.lower() for name in names),
     )
+
+
+def _ca_file(tls: ServerTls | None) -> str | None:
+    authority = None if tls is None else tls.files.authority
+    return None if authority is None else str(authority.absolute())
 
 
 if __name__ == "__main__":
