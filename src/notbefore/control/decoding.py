@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _LONGEST_ACTOR: Final = 64
 # Names that the server itself goes by in history: a label must not be taken for one of them.
-_OWN_ACTORS: Final = frozenset({"actuator", "policy", "readers", "time"})
+_OWN_ACTORS: Final = frozenset({"actuator", "policy", "readers", "server", "time"})
 _PLACE: Final = re.compile(r"(?P<what>.*) - at `\$(?P<path>.*)`", re.DOTALL)
 _NAMED: Final = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`")
 

@@ -4,13 +4,16 @@ The rule that must stay true: what `transact` returned has reached the disk, and
 changed nothing.
 """
 
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
+from notbefore.clock import wall_clock
 from notbefore.service.ports import Clock, Commit, Listener, Snapshot, Transaction
 from notbefore.storage.delta import fold
 from notbefore.storage.errors import ForeignDatabaseError, NoWriteAheadLogError, OldSqliteError
@@ -18,9 +21,12 @@ from notbefore.storage.kept import Kept
 from notbefore.storage.lane import Lane, Turn, Turns, alone, same
 from notbefore.storage.lock import sole_use
 from notbefore.storage.migrate import migrate, refuse_foreign
+from notbefore.storage.restore_marker import RestoreMarker, opened_marker
 from notbefore.storage.sqlite_snapshot import SqliteSnapshot
 from notbefore.storage.sqlite_transaction import NextWake, SqliteTransaction
 from notbefore.storage.writer import Writer
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -30,14 +36,25 @@ _CACHE_KIB: Final = 32_000
 """The writer's pages. SQLite's own 2 MB are less than the indexes of a large fleet's history."""
 _LOG_PAGES: Final = 4_000
 """The log is written back when it has as many pages, 16 MB: fewer pauses, each page once."""
+_ORIGIN: Final = "origin"
+"""The note of the file beside the database by which a copy of both is told."""
 
 
 class SqliteStore:
-    def __init__(self, path: Path, clock: Clock, *, next_wake: NextWake) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        next_wake: NextWake,
+        wall_clock: Callable[[], datetime] = wall_clock,
+    ) -> None:
+        """`wall_clock` is real time, which goes on while the server's may stand still."""
         self._path = path
+        self._wall_clock = wall_clock
         self._clock = clock
-        writer = Writer(clock, next_wake, Kept())
-        self._writer = Lane("writer", partial(_connect_writer, path), writer.carry_out)
+        self._group = Writer(clock, next_wake, Kept())
+        self._writer = Lane("writer", partial(_connect_writer, path), self._group.carry_out)
         self._reader = Lane("reader", partial(_connect_reader, path), self._answer_reader)
         self._opened = AsyncExitStack()
 
@@ -45,7 +62,9 @@ class SqliteStore:
         refuse_old_sqlite(sqlite3.sqlite_version_info)
         async with AsyncExitStack() as stack:
             stack.enter_context(sole_use(self._path))
+            marker = stack.enter_context(opened_marker(self._path))
             await stack.enter_async_context(self._writer)
+            await self._take_up(marker)
             await self._writer.run(SqliteTransaction.correct_wakes, same)
             await stack.enter_async_context(self._reader)
             self._opened = stack.pop_all()
@@ -53,6 +72,31 @@ class SqliteStore:
 
     async def __aexit__(self, *_: object) -> None:
         await self._opened.aclose()
+
+    async def _take_up(self, marker: RestoreMarker) -> None:
+        """Find out whether this is the database that was here last, and see to it if it is not."""
+        found = marker.found
+
+        def look(transaction: SqliteTransaction) -> tuple[str | None, int]:
+            reason = found.reason(noted=transaction.note(_ORIGIN), last=transaction.last_change())
+            if reason is not None:
+                transaction.mark_restored(reason, now=self._wall_clock())
+            if transaction.note(_ORIGIN) != found.origin:
+                transaction.put_note(_ORIGIN, found.origin)
+            return reason, transaction.incarnation_offset()
+
+        reason, offset = await self._writer.run(look, same)
+        if reason is not None:
+            _log.warning(
+                "the database was restored from a backup, and so all incarnations are raised:"
+                " what was approved or scheduled since the backup was made is lost",
+                extra={"why": reason, "incarnation_offset": offset},
+            )
+        self._group.incarnation_offset = offset
+        last = await self._writer.run(SqliteTransaction.last_change, same)
+        # Not before it is settled: a start that is cut short must find what this one found.
+        marker.raise_to(last)
+        self._group.committed = marker.raise_to
 
     async def transact(
         self, work: Callable[[Transaction], T], *, tell: Listener | None = None

@@ -154,6 +154,11 @@ class SqliteSnapshot:
             limit,
         )
 
+    def last_change(self) -> int:
+        """The number of the last row of history there ever was; 0 before the first."""
+        row = self._one("SELECT seq FROM sqlite_sequence WHERE name = 'history'")
+        return 0 if row is None else int(row["seq"])
+
     def next_wake(self) -> datetime | None:
         row = self._one(
             "SELECT next_wake FROM scopes WHERE next_wake IS NOT NULL ORDER BY next_wake LIMIT 1"

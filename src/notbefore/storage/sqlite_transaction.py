@@ -12,12 +12,14 @@ from notbefore.core.copying import replace
 from notbefore.core.errors import DuplicateEventError, UnknownResourceError
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope, ScopeKind
+from notbefore.service import restoration
 from notbefore.service.errors import AddressTakenError, NameTakenError
 from notbefore.service.ports import (
     Binding,
     Commit,
     Declaration,
     EventRecord,
+    HistoryFilter,
     OperationRecord,
     Saved,
 )
@@ -49,6 +51,7 @@ Written = tuple[str, Row]
 """A statement, and a row for it."""
 
 
+_SERVER: Final = Actor(name="server")
 _RECKONED: Final = "wakes reckoned with"
 _READ_LONG_AGO: Final = Scope(
     id=ScopeId("any"),
@@ -68,8 +71,11 @@ class SqliteTransaction(SqliteSnapshot):
         next_wake: NextWake,
         kept: Kept,
         pending: Pending,
+        first_incarnation: int = 0,
     ) -> None:
+        """`first_incarnation` is added to those of new scopes."""
         super().__init__(connection, now)
+        self._first_incarnation = first_incarnation
         self._pending = pending
         self._wake_of = next_wake
         self._kept = kept
@@ -100,6 +106,9 @@ class SqliteTransaction(SqliteSnapshot):
         delta.refuse_inhabited(scope)
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
+        if self._first_incarnation:
+            # The scope may have been there before a restore, and its VMs still are.
+            scope = replace(scope, incarnation=scope.incarnation + self._first_incarnation)
         saved = self._tally.created(scope)
         row = rows.new_scope(saved, next_wake=self._wake_of(scope))
         self._pending.to_write().execute(ADD_SCOPE, row)
@@ -181,6 +190,31 @@ class SqliteTransaction(SqliteSnapshot):
                 {"wake": micros(self._wake_of(saved.scope)), "id": saved.scope.id},
             )
         self.put_note(_RECKONED, rule)
+
+    def incarnation_offset(self) -> int:
+        return int(self.note(restoration.OFFSET) or 0)
+
+    def mark_restored(self, reason: str, *, now: datetime) -> None:
+        """Raise all incarnations above any that were ever shown, and say so in the history.
+
+        For a transaction that is the first after opening: nothing may be kept of scopes yet. `now`
+        is real time.
+        """
+        before = self.incarnation_offset()
+        offset = restoration.next_offset(before, now=now)
+        # Revisions too: whoever still shows a page from before must take the new one for newer.
+        self._pending.to_write().execute(
+            "UPDATE scopes SET incarnation = incarnation + :by, revision = revision + :by",
+            {"by": offset - before},
+        )
+        # The server's clock has yet to catch up with the history, which must not go back in time.
+        newest = [row.at for row in self.history(HistoryFilter(limit=1))]
+        at = max([self.now, *newest])
+        self.put_note(restoration.OFFSET, str(offset))
+        self.put_note(restoration.RESTORED_AT, at.isoformat())
+        cause = f"{reason}: incarnations were raised by {offset - before}"
+        row = delta.remark("restored", at=at, by=_SERVER, cause=cause, after=0)
+        self._pending.to_write().execute(ADD_HISTORY, rows.from_history(row))
 
     @property
     def moves_vms(self) -> bool:

@@ -7,7 +7,7 @@ commit that fails is everybody's failure.
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from notbefore.service.ports import Clock
@@ -28,6 +28,10 @@ class Writer:
         self._clock = clock
         self._next_wake = next_wake
         self._kept = kept
+        self.incarnation_offset = 0
+        """How far above 0 a new scope's incarnations begin."""
+        self.committed: Callable[[int], None] | None = None
+        """Told the number of the last change, once it is on the disk."""
 
     def carry_out(
         self, connection: sqlite3.Connection, turns: Turns[SqliteTransaction]
@@ -65,9 +69,12 @@ class Writer:
         next_wake = snapshot.next_wake()
         moves_vms = any(transaction.moves_vms for transaction in transactions)
         first_vm = snapshot.first_vm() if moves_vms else None
+        last = snapshot.last_change()
         for transaction in transactions:
             transaction.end(next_wake=next_wake, first_vm=first_vm)
         connection.execute("COMMIT")
+        if self.committed is not None:
+            self.committed(last)
 
     def _run(
         self, connection: sqlite3.Connection, turn: Turn[SqliteTransaction], pending: Pending
@@ -78,6 +85,7 @@ class Writer:
             next_wake=self._next_wake,
             kept=self._kept,
             pending=pending,
+            first_incarnation=self.incarnation_offset,
         )
         pending.begin()
         try:
