@@ -13,7 +13,7 @@ import pytest
 from notbefore import certificates
 from notbefore.acceptor import Limits
 from notbefore.http_serving import App, Message, serving
-from notbefore.server_tls import ServerTls
+from notbefore.server_tls import CertificateFiles, ServerTls
 
 pytestmark = pytest.mark.anyio
 
@@ -273,7 +273,8 @@ async def test_s10_where_all_places_are_taken_who_has_asked_nothing_makes_room()
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> ServerTls:
     now = datetime.now(UTC)  # noqa: TID251  # what TLS goes by is the machine's clock
-    files = certificates.provide(tmp_path_factory.mktemp("tls"), names=(), now=now)
+    made = certificates.provide(tmp_path_factory.mktemp("tls"), names=(), now=now)
+    files = CertificateFiles(certificate=made.certificate, key=made.key, authority=made.authority)
     return ServerTls(files, now=lambda: now, monotonic=lambda: 0.0)
 
 

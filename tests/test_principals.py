@@ -4,6 +4,7 @@ import logging
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from notbefore.service.identities import Principal, Role
 
 NAMES = st.from_regex(principals.NAME, fullmatch=True)
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
+INSTANTS = st.datetimes(timezones=st.just(UTC))
 CLIENT_IDS = st.uuids().map(str)
 ALICE = Principal(name="alice", role=Role.ADMIN, token_sha256="a" * 64)
 CI = Principal(name="ci", role=Role.READER, client_id="7-7", secret_sha256="b" * 64)
@@ -28,7 +30,9 @@ def rosters(draw: st.DrawFn) -> tuple[Principal, ...]:
     for name in names:
         role = draw(st.sampled_from(Role))
         if draw(st.booleans()):
-            found.append(Principal(name=name, role=role, token_sha256=draw(DIGESTS)))
+            ends = draw(st.none() | INSTANTS)
+            token = draw(DIGESTS)
+            found.append(Principal(name=name, role=role, token_sha256=token, expires_at=ends))
         else:
             secret, client_id = draw(DIGESTS), draw(CLIENT_IDS)
             found.append(Principal(name=name, role=role, client_id=client_id, secret_sha256=secret))
@@ -92,7 +96,7 @@ token_sha256 = "{"c" * 64}"
         "p.toml:4: role must be one of reader, approver, maintainer, admin",
         "p.toml:7: a principal has no name",
         "p.toml:9: token_sha256 must be 64 hexadecimal digits in lower case",
-        "p.toml:10: 'colour' is not known; known are role, name, client_id, token_sha256, secret_sha256",
+        "p.toml:10: 'colour' is not known; known are role, expires_at, name, client_id, token_sha256, secret_sha256",
         "p.toml:12: a principal has either token_sha256, or client_id and secret_sha256",
         "p.toml:24: the name 'BOB' is given twice",
         "p.toml:26: two principals have the same token",

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from notbefore import certificates
 from notbefore.application import Engine
-from notbefore.certificates import ServerCertificate
 from notbefore.clock import wall_clock
 from notbefore.console.sessions import Sessions
 from notbefore.control.access import Access, Identities, audiences_of
 from notbefore.principals import PrincipalsFile
-from notbefore.server_tls import ServerTls
+from notbefore.server_tls import CertificateFiles, ServerTls
 from notbefore.settings import ControlAccess, Settings
 from notbefore.tokens import Tokens
 
@@ -75,18 +74,17 @@ async def make_admission(
     )
 
 
-async def _certificate(settings: Settings) -> ServerCertificate | None:
+async def _certificate(settings: Settings) -> CertificateFiles | None:
     """The operator's, or one that is made here."""
     if settings.tls_certificate is not None and settings.tls_key is not None:
-        return ServerCertificate(
-            certificate=settings.tls_certificate, key=settings.tls_key, authority=None
-        )
+        return CertificateFiles(certificate=settings.tls_certificate, key=settings.tls_key)
     at = [] if settings.arm is None else [settings.arm]
     if settings.control_is_tls:
         at.append(settings.control)
     if not at:
         return None
     names = (*(each.host for each in at), *settings.hosts)
-    return await asyncio.to_thread(
+    made = await asyncio.to_thread(
         certificates.provide, settings.data, names=names, now=wall_clock()
     )
+    return CertificateFiles(certificate=made.certificate, key=made.key, authority=made.authority)

@@ -53,8 +53,8 @@ class ServerCertificate:
 
     certificate: Path
     key: Path
-    authority: Path | None
-    """What clients have to trust; None where an operator has seen to that."""
+    authority: Path
+    """What clients have to trust."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,8 +149,8 @@ def _principal(table: dict[str, Any], path: KeyPath, refuse: _Refuse) -> Princip
         is_sound = False
         refuse((*path, key), why)
 
-    for key in sorted(table.keys() - {*_FORMS, "role"}):
-        wrong(key, f"{key!r} is not known; known are role, {', '.join(_FORMS)}")
+    for key in sorted(table.keys() - {*_FORMS, "role", "expires_at"}):
+        wrong(key, f"{key!r} is not known; known are role, expires_at, {', '.join(_FORMS)}")
     for key, (form, meaning) in _FORMS.items():
         if key in table and not (isinstance(table[key], str) and form.fullmatch(table[key])):
             wrong(key, f"{key} must be {meaning}")
@@ -157,6 +158,12 @@ def _principal(table: dict[str, Any], path: KeyPath, refuse: _Refuse) -> Princip
         wrong("name", "a principal has no name")
     if table.get("role") not in list(Role):
         wrong("role", f"role must be one of {', '.join(Role)}")
+    expires_at = table.get("expires_at")
+    # A time without an offset would mean another instant on another machine.
+    if "expires_at" in table and not (
+        isinstance(expires_at, datetime) and expires_at.tzinfo is not None
+    ):
+        wrong("expires_at", "expires_at must be an instant, like 2027-01-31T12:00:00Z")
     given = {"token_sha256", "client_id", "secret_sha256"} & table.keys()
     if given not in ({"token_sha256"}, {"client_id", "secret_sha256"}):
         wrong("", "a principal has either token_sha256, or client_id and secret_sha256")
@@ -195,6 +202,8 @@ def _table(principal: Principal) -> str:
             fields[name] = value
     # A string of JSON is one of TOML too, as long as it is of such characters as these.
     lines = [f"{name} = {json.dumps(value)}" for name, value in fields.items()]
+    if principal.expires_at is not None:
+        lines.append(f"expires_at = {principal.expires_at.isoformat()}")
     return "\n".join([f"[[{_TABLE}]]", *lines, ""])
 
 

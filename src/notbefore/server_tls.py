@@ -7,6 +7,7 @@ starting; later it is refused, the log says why, and clients go on seeing the on
 import logging
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from notbefore.certificates import CertificateError, ServerCertificate
+from notbefore.certificates import CertificateError
 
 _log = logging.getLogger(__name__)
 
@@ -25,12 +26,22 @@ _SOON: Final = timedelta(days=14)
 Mark = tuple[tuple[int, ...], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateFiles:
+    """An operator's, or those that the server made for itself."""
+
+    certificate: Path
+    key: Path
+    authority: Path | None = None
+    """What clients have to be told to trust; None where an operator has seen to that."""
+
+
 class ServerTls:
     """Raises CertificateError when it is made of files that would not do."""
 
     def __init__(
         self,
-        files: ServerCertificate,
+        files: CertificateFiles,
         *,
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
@@ -86,7 +97,7 @@ class ServerTls:
         return context
 
 
-def check(files: ServerCertificate, *, now: datetime) -> None:
+def check(files: CertificateFiles, *, now: datetime) -> None:
     """Whether they are a certificate and its key, and in time. Raises CertificateError."""
     certificate = _certificate(files.certificate)
     if certificate.public_key() != _public_key(files.key):
@@ -139,7 +150,7 @@ def _content(path: Path) -> bytes:
         raise CertificateError(f"{path} can't be read ({error.strerror or error})") from error
 
 
-def _mark(files: ServerCertificate) -> Mark:
+def _mark(files: CertificateFiles) -> Mark:
     """Differs whenever the files do."""
     return tuple(_stat(path) for path in (files.certificate, files.key))
 

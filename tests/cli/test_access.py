@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from notbefore import principals
+from notbefore.clock import wall_clock
 from notbefore.principals import FILE
 from notbefore.service.identities import TENANT_ID, Role
 from tests.cli.served import invoke
@@ -86,14 +89,54 @@ def test_the_list_shows_who_and_no_secret(tmp_path: Path) -> None:
     shown = token(tmp_path, "list").stdout
 
     assert [line.split() for line in shown.splitlines()] == [
-        ["Name", "Role", "Client", "id"],
-        ["alice", "admin"],
-        ["bob", "reader"],
+        ["Name", "Role", "Client", "id", "Expires"],
+        ["alice", "admin", "never"],
+        ["bob", "reader", "never"],
     ]
     assert told(token(tmp_path, "list", "--json")) == [
         {"name": "alice", "role": "admin"},
         {"name": "bob", "role": "reader"},
     ]
+
+
+@pytest.mark.parametrize("kind", [(), ("--service-principal",)])
+def test_a_token_may_have_an_end_and_the_list_tells(tmp_path: Path, kind: tuple[str, ...]) -> None:
+    made = told(
+        token(
+            tmp_path, "create", "ann", "--role", "admin", "--expires", "2999-01-31", "--json", *kind
+        )
+    )
+    soon = told(token(tmp_path, "create", "bob", "--role", "admin", "--expires", "30d", "--json"))
+
+    [ann, bob] = principals.load(tmp_path / FILE)
+    assert ann.expires_at == datetime(2999, 1, 31, tzinfo=UTC)
+    assert made["expires_at"] == "2999-01-31T00:00:00Z"
+    assert bob.expires_at is not None
+    assert timedelta(days=29) < bob.expires_at - wall_clock() <= timedelta(days=30)
+    assert soon["expires_at"] == bob.expires_at.isoformat().replace("+00:00", "Z")
+    assert "2999-01-31 00:00:00 UTC" in token(tmp_path, "list").stdout
+
+
+def test_the_list_marks_what_has_expired(tmp_path: Path) -> None:
+    token(tmp_path, "create", "alice", "--role", "admin")
+    past = datetime(2026, 1, 1, tzinfo=UTC)
+    with principals.edited(tmp_path) as known:
+        known[0] = replace(known[0], expires_at=past)
+
+    assert "2026-01-01 00:00:00 UTC, expired" in token(tmp_path, "list").stdout
+    [listed] = told(token(tmp_path, "list", "--json"))
+    assert (listed["expires_at"], listed["is_expired"]) == ("2026-01-01T00:00:00Z", True)
+
+
+@pytest.mark.parametrize(
+    "when", ["", "soon", "30", "0s", "2020-01-01", "2999-01-31T12:00:00", "2999-13-01", "-1d"]
+)
+def test_an_end_that_is_no_time_to_come_is_refused(tmp_path: Path, when: str) -> None:
+    refused = token(tmp_path, "create", "bob", "--role", "admin", f"--expires={when}")
+
+    assert refused.exit_code == 2
+    assert "is not a time to come" in refused.stderr
+    assert not (tmp_path / FILE).exists()
 
 
 def test_a_revoked_token_is_gone(tmp_path: Path) -> None:

@@ -40,6 +40,17 @@ def test_it_tells_both_to_programs(tmp_path: Path) -> None:
     assert json.loads(result.output) == {"path": str(tmp_path / "arm-ca.pem"), "pem": pem}
 
 
+def test_a_server_with_a_certificate_of_its_operators_has_no_authority(tmp_path: Path) -> None:
+    made(tmp_path)
+    settings = tmp_path / "settings.toml"
+    settings.write_text('tls_certificate = "tls.pem"\ntls_key = "tls-key.pem"\n')
+
+    result = invoke("ca", "--data", str(tmp_path), "--config", str(settings))
+
+    assert result.exit_code == 1
+    assert "trust whoever issued that certificate" in result.stderr
+
+
 def test_where_no_server_was_ever_started_it_says_so(tmp_path: Path) -> None:
     result = invoke("ca", "--data", str(tmp_path))
 

@@ -18,12 +18,12 @@ CA = f"{FOLDER}/arm-ca.pem"
 ENDPOINTS = {"metadata": "http://127.0.0.1:8169", "arm": ARM, "ca": CA, "data": FOLDER}
 
 
-def run(*words: str, **variables: str) -> Result:
+def run(*words: str, ca: str | None = CA, **variables: str) -> Result:
     """Against a server that has the listener, as far as it says."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         assert request.url.path == "/v1/endpoints"
-        return httpx2.Response(200, json=ENDPOINTS)
+        return httpx2.Response(200, json=ENDPOINTS | {"ca": ca})
 
     return CliRunner(env={**PLAIN, **variables}).invoke(
         cli, ("env", *words), prog_name="notbefore", obj=httpx2.MockTransport(answer)
@@ -55,6 +55,14 @@ def test_az_keeps_to_a_directory_beside_the_store() -> None:
     assert variables["AZURE_CORE_INSTANCE_DISCOVERY"] == "false"
     assert variables["REQUESTS_CA_BUNDLE"] == CA
     assert variables["AZURE_POD_IDENTITY_AUTHORITY_HOST"] == "http://127.0.0.1:8169"
+
+
+@pytest.mark.parametrize("client", ["az", "python", "node"])
+def test_a_certificate_of_the_operators_needs_nothing_to_be_trusted(client: str) -> None:
+    script = run(client, ca=None)
+
+    assert script.exit_code == 0
+    assert "CA" not in " ".join(exports(script.stdout))
 
 
 def test_az_registers_the_cloud_selects_it_and_signs_in() -> None:

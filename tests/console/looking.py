@@ -122,9 +122,7 @@ class Door:
         access = Access(identities, decider, monotonic=lambda: self.seconds)
         if settings.control_access is ControlAccess.TOKEN:
             self.sessions = Sessions(access, new_id=new_session_id, monotonic=lambda: self.seconds)
-        return Admission(
-            access=access, sessions=self.sessions, certificate=None, control_certificate=None
-        )
+        return Admission(access=access, sessions=self.sessions, tls=None, control_is_tls=False)
 
 
 class _Marks(HTMLParser):

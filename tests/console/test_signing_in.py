@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import httpx2
@@ -14,7 +16,7 @@ from notbefore.console.desk import own_path
 from notbefore.service.identities import Role
 from notbefore.service.ports import HistoryFilter, HistoryRow
 from tests.console.looking import Looking, assert_guarded, looking, text_of
-from tests.control.gate import token_of
+from tests.control.gate import PEOPLE, token_of
 
 ROLES = list(Role)
 NAMES = {"scope": "avset/db", "name": "web", "how": "step"}
@@ -222,6 +224,18 @@ async def test_the_bar_says_who_is_signed_in_and_signs_them_out(guarded: Looking
     assert "max-age=0" in out.headers["Set-Cookie"].lower()
     guarded.http.cookies.update(kept)
     assert (await guarded.http.get("/")).status_code == 303
+
+
+async def test_a_token_that_expires_ends_the_session_with_it(guarded: Looking) -> None:
+    await sign_in(guarded, Role.ADMIN)
+    await guarded.see("/")
+
+    past = datetime(2026, 1, 1, tzinfo=UTC)
+    guarded.door.roster.people = [replace(each, expires_at=past) for each in PEOPLE]
+
+    assert (await guarded.http.get("/")).status_code == 303
+    assert (await guarded.send("/do/restart", vm="web", step="send")).status_code == 303
+    assert (await guarded.http.get("/v1/clock")).status_code == 401
 
 
 async def test_a_revoked_token_ends_the_session_at_once(guarded: Looking) -> None:

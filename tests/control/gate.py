@@ -101,6 +101,7 @@ async def a_gate(
             principals=roster,
             audiences=audiences_of(ARM, ["arm.example"]),
             vm_role=vm_role,
+            now=lambda: times.now,
         )
         access = Access(identities, steered.services.decider, monotonic=lambda: times.seconds)
         door = OpenOnLoopback(access) if open_on_loopback else access

@@ -1,6 +1,7 @@
 """S12, S14: who is admitted, and what is written down of those who are not."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -103,6 +104,41 @@ async def test_the_digest_is_not_the_token(gate: Gate) -> None:
 async def test_a_service_principals_secret_is_no_bearer_token(gate: Gate) -> None:
     with pytest.raises(InvalidTokenError):
         await admit(gate, SECRET)
+
+
+async def test_a_token_is_refused_from_the_moment_it_expires(gate: Gate) -> None:
+    """By real time, whatever the server's own clock shows."""
+    ends = gate.times.now + timedelta(days=30)
+    brief = Principal(name="brief", role=Role.ADMIN, token_sha256=digest("nb_x"), expires_at=ends)
+    gate.roster.people = (brief,)
+
+    gate.times.now = ends - timedelta(seconds=1)
+    assert (await admit(gate, "nb_x")).name == "brief"
+    assert gate.access.holder(brief.token_sha256) == brief
+
+    gate.times.now = ends
+    with pytest.raises(InvalidTokenError, match=r"the token of 'brief' expired at .* UTC"):
+        await admit(gate, "nb_x")
+    with pytest.raises(InvalidTokenError, match="expired"):
+        await gate.access.recognize("nb_x", address=AFAR)
+    # So a session at the console ends, too.
+    assert gate.access.holder(brief.token_sha256) is None
+    assert {row.actor for row in await gate.refusals()} <= {"brief", "unknown"}
+
+
+async def test_a_service_principal_that_has_expired_can_neither_sign_in_nor_use_its_token(
+    gate: Gate,
+) -> None:
+    ends = gate.times.now + timedelta(minutes=10)
+    gate.roster.people = [replace(each, expires_at=ends) for each in PEOPLE]
+    issued = await gate.access.sign_in(CLIENT_ID, SECRET, audience=ARM, address=AFAR)
+    assert (await admit(gate, issued.text)).name == "ci"
+
+    gate.times.now = ends
+    with pytest.raises(InvalidTokenError, match="expired"):
+        await admit(gate, issued.text)
+    with pytest.raises(SignInError):
+        await gate.access.sign_in(CLIENT_ID, SECRET, audience=ARM, address=AFAR)
 
 
 async def test_a_revoked_token_is_refused_at_once(gate: Gate) -> None:

@@ -9,6 +9,7 @@ import secrets
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -17,9 +18,11 @@ import msgspec
 from notbefore import principals
 from notbefore.cli import wire
 from notbefore.cli.failures import RefusedError, UsageError
+from notbefore.cli.parameters import Expiry
 from notbefore.cli.serving import data_folder, folder_options
 from notbefore.cli.session import Session, json_option, wants_json
 from notbefore.cli.tables import principal_table
+from notbefore.clock import wall_clock
 from notbefore.service.identities import TENANT_ID, Principal, Role
 
 
@@ -45,10 +48,22 @@ def token() -> None:
     is_flag=True,
     help="Make a client id and a secret to sign in with, instead of a bearer token.",
 )
+@click.option(
+    "--expires",
+    type=Expiry(),
+    metavar="SPAN|DATE",
+    help="When it ends, by real time: 30d from now, or 2027-01-31, at its first moment in UTC.",
+)
 @folder_options
 @json_option
 def create(
-    *, name: str, role: str, service_principal: bool, config: Path | None, data: str | None
+    *,
+    name: str,
+    role: str,
+    service_principal: bool,
+    expires: datetime | None,
+    config: Path | None,
+    data: str | None,
 ) -> None:
     """Make a token for NAME, and print it. It is shown this once.
 
@@ -64,9 +79,15 @@ def create(
     digest = hashlib.sha256(secret.encode()).hexdigest()
     if service_principal:
         client_id = str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
-        made = Principal(name=name, role=Role(role), client_id=client_id, secret_sha256=digest)
+        made = Principal(
+            name=name,
+            role=Role(role),
+            client_id=client_id,
+            secret_sha256=digest,
+            expires_at=expires,
+        )
     else:
-        made = Principal(name=name, role=Role(role), token_sha256=digest)
+        made = Principal(name=name, role=Role(role), token_sha256=digest, expires_at=expires)
     with _edited(data_folder(config, data)) as known:
         if any(principals.same_name(each, name) for each in known):
             raise RefusedError(
@@ -93,13 +114,16 @@ def _print_secret(made: Principal, secret: str) -> None:
 
 def _shown(made: Principal, secret: str) -> wire.NewToken | wire.NewServicePrincipal:
     if not made.client_id:
-        return wire.NewToken(name=made.name, role=made.role, token=secret)
+        return wire.NewToken(
+            name=made.name, role=made.role, token=secret, expires_at=made.expires_at
+        )
     return wire.NewServicePrincipal(
         name=made.name,
         role=made.role,
         tenant_id=TENANT_ID,
         client_id=made.client_id,
         client_secret=secret,
+        expires_at=made.expires_at,
     )
 
 
@@ -107,12 +131,12 @@ def _shown(made: Principal, secret: str) -> wire.NewToken | wire.NewServicePrinc
 @folder_options
 @json_option
 def list_(*, config: Path | None, data: str | None) -> None:
-    """List who has a token, and what they may do. No secret is shown."""
+    """List who has a token, what they may do, and until when. No secret is shown."""
     context = click.get_current_context()
     session = Session("", is_json=wants_json(context))
     with _faults():
         known = principals.load(data_folder(config, data) / principals.FILE)
-    shown = [wire.Known(name=each.name, role=each.role, client_id=each.client_id) for each in known]
+    shown = [_known(each) for each in known]
     if session.is_json:
         click.echo(msgspec.json.encode(shown))
     elif shown:
@@ -138,14 +162,19 @@ def revoke(*, name: str, config: Path | None, data: str | None) -> None:
             )
         known.remove(found[0])
     if wants_json(click.get_current_context()):
-        gone = found[0]
-        click.echo(
-            msgspec.json.encode(
-                wire.Known(name=gone.name, role=gone.role, client_id=gone.client_id)
-            )
-        )
+        click.echo(msgspec.json.encode(_known(found[0])))
     else:
         click.echo(f"the token of {found[0].name} is revoked")
+
+
+def _known(principal: Principal) -> wire.Known:
+    return wire.Known(
+        name=principal.name,
+        role=principal.role,
+        client_id=principal.client_id,
+        expires_at=principal.expires_at,
+        is_expired=principal.is_expired(wall_clock()),
+    )
 
 
 @contextmanager

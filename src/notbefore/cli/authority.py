@@ -11,7 +11,7 @@ import msgspec
 
 from notbefore.cli import wire
 from notbefore.cli.failures import RefusedError
-from notbefore.cli.serving import data_folder, folder_options
+from notbefore.cli.serving import folder_options, local_settings
 from notbefore.cli.session import json_option, wants_json
 
 # As the server names it, whose own module needs packages that are not everywhere.
@@ -32,7 +32,15 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
     'notbefore env' does that. This CLI takes it with --ca, or in NOTBEFORE_CA. The server makes it
     on its first start, and keeps it.
     """
-    path = data_folder(config, data).absolute() / FILE
+    settings = local_settings(config, data)
+    if settings.tls_certificate is not None:
+        raise RefusedError(
+            f"the server has a certificate of yours, {settings.tls_certificate}, and makes none"
+            " itself",
+            code="no_authority",
+            advice=["Have clients trust whoever issued that certificate."],
+        )
+    path = settings.data.absolute() / FILE
     pem = _read(path)
     if wants_json(click.get_current_context()):
         click.echo(msgspec.json.encode(wire.Authority(path=str(path), pem=pem)))

@@ -16,7 +16,7 @@ _CLOUD: Final = "notbefore"
 _AZ_FOLDER: Final = "az"
 
 
-def _for_az(at: wire.Endpoints, arm: str, ca: str) -> wire.Environment:
+def _for_az(at: wire.Endpoints, arm: str) -> wire.Environment:
     cloud = f"az cloud register --name {_CLOUD} --endpoint-resource-manager {shlex.quote(arm)}"
     # az can't register a cloud twice, and a server may come back at another port.
     update = f"az cloud update --name {_CLOUD} --endpoint-resource-manager {shlex.quote(arm)}"
@@ -28,7 +28,7 @@ def _for_az(at: wire.Endpoints, arm: str, ca: str) -> wire.Environment:
             "AZURE_CORE_COLLECT_TELEMETRY": "no",
             # Signing in as a service principal would ask login.microsoftonline.com who we are.
             "AZURE_CORE_INSTANCE_DISCOVERY": "false",
-            **_python_variables(at, ca),
+            **_python_variables(at),
         },
         commands=(
             f"{cloud} --output none 2>/dev/null || {update} --output none",
@@ -38,29 +38,34 @@ def _for_az(at: wire.Endpoints, arm: str, ca: str) -> wire.Environment:
     )
 
 
-def _for_python(at: wire.Endpoints, arm: str, ca: str) -> wire.Environment:
-    return wire.Environment(variables={**_python_variables(at, ca), "NOTBEFORE_ARM_URL": arm})
+def _for_python(at: wire.Endpoints, arm: str) -> wire.Environment:
+    return wire.Environment(variables={**_python_variables(at), "NOTBEFORE_ARM_URL": arm})
 
 
-def _for_node(at: wire.Endpoints, arm: str, ca: str) -> wire.Environment:
+def _for_node(at: wire.Endpoints, arm: str) -> wire.Environment:
     return wire.Environment(
         variables={
-            "NODE_EXTRA_CA_CERTS": ca,
+            **_trust("NODE_EXTRA_CA_CERTS", at),
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": at.metadata,
             "NOTBEFORE_ARM_URL": arm,
         }
     )
 
 
-def _python_variables(at: wire.Endpoints, ca: str) -> Mapping[str, str]:
+def _python_variables(at: wire.Endpoints) -> Mapping[str, str]:
     return {
-        "REQUESTS_CA_BUNDLE": ca,
+        **_trust("REQUESTS_CA_BUNDLE", at),
         # Where a VM's token comes from, instead of 169.254.169.254.
         "AZURE_POD_IDENTITY_AUTHORITY_HOST": at.metadata,
     }
 
 
-_CLIENTS: Final[Mapping[str, Callable[[wire.Endpoints, str, str], wire.Environment]]] = {
+def _trust(variable: str, at: wire.Endpoints) -> Mapping[str, str]:
+    """Nothing where the server has a certificate that its operator has seen to."""
+    return {} if at.ca is None else {variable: at.ca}
+
+
+_CLIENTS: Final[Mapping[str, Callable[[wire.Endpoints, str], wire.Environment]]] = {
     "az": _for_az,
     "python": _for_python,
     "node": _for_node,
@@ -77,13 +82,13 @@ def env(session: Session, client: str) -> None:
     a cloud and signs in, all in a configuration directory beside the server's store.
     """
     at = session.control.get("/v1/endpoints").read(wire.Endpoints)
-    if at.arm is None or at.ca is None:
+    if at.arm is None:
         raise RefusedError(
             "the server has no listener for az and the Azure SDKs",
             code="no_arm",
             advice=["It was started with '--arm off': start it without."],
         )
-    found = _CLIENTS[client](at, at.arm, at.ca)
+    found = _CLIENTS[client](at, at.arm)
     if session.is_json:
         click.echo(msgspec.json.encode(found))
         return

@@ -1,8 +1,9 @@
 """What commands take, beyond plain text; and how a shell completes it from the running server."""
 
 import math
+import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -12,6 +13,7 @@ from typing_extensions import override
 from notbefore.cli.credentials import credentials_of
 from notbefore.cli.failures import CommandError
 from notbefore.cli.session import control_address
+from notbefore.clock import wall_clock
 from notbefore.core.model import EventType
 from notbefore.durations import InvalidDurationError, parse_duration
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 AN_INSTANT: Final = "2026-11-15T22:00:00Z"
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EVENT_TYPES: Final = tuple(type_.lower() for type_ in EventType)
 
 
@@ -54,6 +57,43 @@ class Instant(click.ParamType[datetime]):
         if found is None or found.tzinfo is None:
             self.fail(f"{value!r} is not an instant: write it like {AN_INSTANT}", param, ctx)
         return found
+
+
+class Expiry(click.ParamType[datetime]):
+    """A span from now on, a date or an instant: when something ends, by this machine's clock."""
+
+    name = "expiry"
+
+    @override
+    def convert(
+        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        now = wall_clock().replace(microsecond=0)
+        found = _expiry(str(value), now)
+        if found is None:
+            self.fail(
+                f"{value!r} is not a time to come: write it like 30d, 2027-01-31 or {AN_INSTANT}",
+                param,
+                ctx,
+            )
+        if found <= now:
+            self.fail(f"{value!r} is not a time to come: it is over already", param, ctx)
+        return found
+
+
+def _expiry(text: str, now: datetime) -> datetime | None:
+    """A date is its first moment, in UTC. None for what is none of them."""
+    try:
+        return now + parse_duration(text)
+    except (InvalidDurationError, OverflowError):
+        pass
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if found.tzinfo is not None:
+        return found.astimezone(UTC).replace(microsecond=0)
+    return found.replace(tzinfo=UTC) if _DATE.fullmatch(text) else None
 
 
 class Speed(click.ParamType[float]):

@@ -17,7 +17,14 @@ from notbefore.cli.failures import RefusedError, UsageError
 from notbefore.cli.session import Session, control_address, json_option, wants_json
 from notbefore.cli.tables import setting_table
 from notbefore.setting_values import Address, show
-from notbefore.settings import SETTINGS, Resolved, Setting, SettingsError, load_here
+from notbefore.settings import (
+    SETTINGS,
+    Resolved,
+    Setting,
+    Settings,
+    SettingsError,
+    load_here,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,8 +73,13 @@ def folder_options(function: F) -> F:
 
 def data_folder(config: Path | None, data: str | None) -> Path:
     """What `folder_options` come to."""
+    return local_settings(config, data).data
+
+
+def local_settings(config: Path | None, data: str | None) -> Settings:
+    """Those of the server whose state is there, as far as this command can tell."""
     # NOTBEFORE_CONTROL also tells clients of servers far away, which is no matter here.
-    return load_settings(config, {"data": data, "control": "127.0.0.1:0"}).settings.data
+    return load_settings(config, {"data": data, "control": "127.0.0.1:0"}).settings
 
 
 def _form(setting: Setting) -> str:

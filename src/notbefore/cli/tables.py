@@ -109,10 +109,17 @@ def setting_table(values: Iterable[SettingValue]) -> Table:
 
 
 def principal_table(principals: Iterable[Known]) -> Table:
-    table = _table("Name", "Role", "Client id")
+    table = _table("Name", "Role", "Client id", "Expires")
     for each in principals:
-        table.add_row(each.name, each.role, each.client_id)
+        table.add_row(each.name, each.role, each.client_id, _expiry(each))
     return table
+
+
+def _expiry(principal: Known) -> str:
+    if principal.expires_at is None:
+        return "never"
+    when = f"{instant(principal.expires_at)} UTC"
+    return f"{when}, expired" if principal.is_expired else when
 
 
 def fault_table(faults: Iterable[MadeFault]) -> Table:

@@ -160,20 +160,25 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     role: str
     client_id: str = ""
+    expires_at: datetime | None = None
+    """None for one that holds until it is revoked."""
+    is_expired: bool = False
 
 
-class NewToken(msgspec.Struct, frozen=True, kw_only=True):
+class NewToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     role: str
     token: str
+    expires_at: datetime | None = None
 
 
-class NewServicePrincipal(msgspec.Struct, frozen=True, kw_only=True):
+class NewServicePrincipal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     role: str
     tenant_id: str
     client_id: str
     client_secret: str
+    expires_at: datetime | None = None
 
 
 class MadeFault(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
 """Who is signed in at the console, in which browser.
 
 Sessions live in memory alone, and end with the server. Each holds the digest of the token it was
-opened with, and whose that is is looked up for every request: a token that is revoked ends its
-sessions at once.
+opened with, and whose that is is looked up for every request: a token that is revoked, or expires,
+ends its sessions at once.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Doorkeeper(Protocol):
         """Whose token this is. Raises InvalidTokenError."""
 
     def holder(self, token_sha256: str) -> Principal | None:
-        """Who has the token with this digest now; None once it is revoked."""
+        """Who has the token with this digest now; None once it is revoked, or has expired."""
 
     async def require(self, principal: Principal, *, address: str, needs: Role) -> None:
         """Raises RoleTooLowError."""

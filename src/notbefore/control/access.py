@@ -11,9 +11,11 @@ import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
+from notbefore.clock import wall_clock
 from notbefore.core.model import Actor
 from notbefore.service.deciding import Decider
 from notbefore.service.identities import (
@@ -21,6 +23,7 @@ from notbefore.service.identities import (
     BadTokenError,
     Bearer,
     Claims,
+    ExpiredTokenError,
     InvalidTokenError,
     IssuedToken,
     MissingTokenError,
@@ -72,6 +75,8 @@ class Identities:
     audiences: Collection[str]
     """Who tokens must be for, as `audiences_of` has them."""
     vm_role: Role
+    now: Callable[[], datetime] = wall_clock
+    """Real time, by which tokens expire: who moves an emulator's clock shuts nobody out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +119,17 @@ class Access:
         Raises InvalidTokenError.
         """
         found = _by_token(self._identities.principals.current(), token)
-        if found is not None:
-            return found
-        error = InvalidTokenError("nobody has this token: it was revoked, or never created")
-        await self._record(Actor(name="unknown", address=address), str(error))
-        raise error
+        try:
+            return self._valid(found)
+        except InvalidTokenError as error:
+            name = "unknown" if found is None else found.name
+            await self._record(Actor(name=name, address=address), str(error))
+            raise
 
     def holder(self, token_sha256: str) -> Principal | None:
-        """Who has the token with this digest now; None once it is revoked."""
-        current = self._identities.principals.current()
+        """Who has the token with this digest now; None once it is revoked, or has expired."""
         # Service principals have no token, and an empty digest in common.
-        holders = (each for each in current if each.token_sha256)
+        holders = (each for each in self._current() if each.token_sha256)
         return next((each for each in holders if each.token_sha256 == token_sha256), None)
 
     async def require(self, principal: Principal, *, address: str, needs: Role) -> None:
@@ -146,7 +151,7 @@ class Access:
         return await self._issue(found.client_id, audience=audience)
 
     def by_secret(self, client_id: str, secret: str) -> Principal | None:
-        return _by_secret(self._identities.principals.current(), client_id, secret)
+        return _by_secret(self._current(), client_id, secret)
 
     async def issue_to_nobody(self, client_id: str, *, audience: str) -> IssuedToken:
         """A token that says no more than that there was a sign-in, where that is all it takes.
@@ -169,7 +174,7 @@ class Access:
         text = _bearer_token(authorization)
         found = _by_token(self._identities.principals.current(), text)
         if found is not None or text.count(".") != 2:
-            return _named(found, address)
+            return self._named(found, address)
         try:
             claims = await self._identities.reader.read(text)
         except (BadTokenError, TokensUnavailableError) as error:
@@ -177,7 +182,7 @@ class Access:
         self._check_audience(claims)
         if claims.bearer.resource_path:
             return await self._vm(claims.bearer, address)
-        return _named(self._by_client_id(claims.bearer.subject), address)
+        return self._named(self._by_client_id(claims.bearer.subject), address)
 
     def _check_audience(self, claims: Claims) -> None:
         if _folded(claims.audience) not in self._audiences:
@@ -198,6 +203,23 @@ class Access:
     def _by_client_id(self, client_id: str) -> Principal | None:
         current = self._identities.principals.current()
         return next((each for each in current if each.client_id == client_id), None)
+
+    def _current(self) -> list[Principal]:
+        """Those whose tokens and secrets hold."""
+        now = self._identities.now()
+        return [each for each in self._identities.principals.current() if not each.is_expired(now)]
+
+    def _named(self, principal: Principal | None, address: str) -> Known:
+        found = self._valid(principal)
+        return Known(actor=Actor(name=found.name, address=address), role=found.role)
+
+    def _valid(self, principal: Principal | None) -> Principal:
+        """Raises InvalidTokenError."""
+        if principal is None:
+            raise InvalidTokenError("nobody has this token: it was revoked, or never created")
+        if principal.expires_at is not None and principal.is_expired(self._identities.now()):
+            raise ExpiredTokenError(principal.name, principal.expires_at)
+        return principal
 
     async def _record(self, by: Actor, cause: str) -> None:
         if not self._refusals.is_news(by.address):
@@ -284,12 +306,6 @@ def _bearer_token(authorization: str | None) -> str:
     if scheme.lower() != "bearer" or not text.strip():
         raise InvalidTokenError("the Authorization header must be `Bearer`, a space and a token")
     return text.strip()
-
-
-def _named(principal: Principal | None, address: str) -> Known:
-    if principal is None:
-        raise InvalidTokenError("nobody has this token: it was revoked, or never created")
-    return Known(actor=Actor(name=principal.name, address=address), role=principal.role)
 
 
 def _by_token(principals: Collection[Principal], text: str) -> Principal | None:

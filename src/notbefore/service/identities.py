@@ -39,6 +39,11 @@ class Principal:
     client_id: str = ""
     """What a service principal signs in as; empty for a bearer of a token."""
     secret_sha256: str = ""
+    expires_at: datetime | None = None
+    """By real time, which no emulator's clock moves; None where it holds until it is revoked."""
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +101,16 @@ class MissingTokenError(AccessError):
 
 class InvalidTokenError(AccessError):
     """A token that is nobody's, or for somebody else's server."""
+
+
+class ExpiredTokenError(InvalidTokenError):
+    def __init__(self, name: str, expired_at: datetime) -> None:
+        super().__init__(
+            f"the token of {name!r} expired at {expired_at:%Y-%m-%d %H:%M} UTC:"
+            " ask an administrator for a new one"
+        )
+        self.name = name
+        self.expired_at = expired_at
 
 
 class RoleTooLowError(AccessError):
