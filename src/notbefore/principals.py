@@ -215,7 +215,8 @@ def edited(folder: Path) -> Iterator[list[Principal]]:
     """
     path = folder / FILE
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.with_name(f"{FILE}.lock").touch(mode=0o600)
         with path.with_name(f"{FILE}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             principals = list(load(path))

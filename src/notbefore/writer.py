@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import uvloop
 
-from notbefore import logs, offspring
+from notbefore import data_directory, logs, offspring
 from notbefore.acceptor import Limits, Tls
 from notbefore.admission import Admission, make_admission
 from notbefore.application import Engine, simulated_timings
@@ -33,6 +33,7 @@ from notbefore.core import lifecycle
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId
 from notbefore.core.model import Actor
+from notbefore.data_directory import DataDirectoryError
 from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer
 from notbefore.feed.synced import SyncedClock, synced_app
@@ -55,6 +56,7 @@ Clock = SystemClock | VirtualClock
 _MENDABLE: Final = (
     CannotOpenError,
     CertificateError,
+    DataDirectoryError,
     FleetFileError,
     PrincipalsError,
     RefusalError,
@@ -217,6 +219,11 @@ async def opened_store(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
         )
         return await store.__aenter__()
 
+    if settings.mode is Mode.SERVICE:
+        data_directory.prepare_private(settings.data)
+    else:
+        # An emulator started with sudo is used by whoever started it, who needs its certificate.
+        data_directory.prepare(settings.data)
     # The lock goes with the process that held it, and that may take a moment to die.
     store = await patiently(attempt, passes=lambda error: isinstance(error, StoreInUseError))
     try:

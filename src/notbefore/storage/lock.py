@@ -17,6 +17,7 @@ def sole_use(path: Path) -> Iterator[None]:
     lock = path.with_name(f"{path.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch(mode=0o600)
         file = lock.open("a+")
     except OSError as error:
         raise UnwritableDirectoryError(path.parent, error.strerror or str(error)) from error

@@ -7,7 +7,7 @@ changed nothing.
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -128,6 +128,9 @@ def refuse_old_sqlite(found: tuple[int, ...]) -> None:
 
 
 def _connect_writer(path: Path) -> sqlite3.Connection:
+    # Nobody else's to read, and SQLite gives its write-ahead log the mode that the database has.
+    with suppress(OSError):
+        path.touch(mode=0o600)
     connection = _connect(path)
     try:
         _prepare(connection, path)
