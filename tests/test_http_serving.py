@@ -15,8 +15,6 @@ from notbefore.acceptor import Limits
 from notbefore.http_serving import App, Message, serving
 from notbefore.server_tls import CertificateFiles, ServerTls
 
-pytestmark = pytest.mark.anyio
-
 BRIEF: Final = timedelta(seconds=0.2)
 LONG: Final = timedelta(minutes=5)
 PATIENCE: Final = 30.0

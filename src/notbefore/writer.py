@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import uvloop
 
-from notbefore import data_directory, logs, offspring
+from notbefore import logs, offspring, state_directory
 from notbefore.acceptor import Limits, Tls
 from notbefore.admission import Admission, make_admission
 from notbefore.application import Engine, simulated_timings
@@ -33,7 +33,6 @@ from notbefore.core import lifecycle
 from notbefore.core.errors import RefusalError
 from notbefore.core.ids import EventId
 from notbefore.core.model import Actor
-from notbefore.data_directory import DataDirectoryError
 from notbefore.feed.sending import Feed
 from notbefore.feed.server import FeedServer
 from notbefore.feed.synced import SyncedClock, synced_app
@@ -47,6 +46,7 @@ from notbefore.service.identities import TokensUnavailableError
 from notbefore.service.reset import Reset
 from notbefore.setting_values import show
 from notbefore.settings import SETTINGS, LogFormat, Mode, Resolved, Settings
+from notbefore.state_directory import StateDirectoryError
 from notbefore.storage.errors import CannotOpenError, StoreInUseError
 from notbefore.storage.sqlite import SqliteStore
 from notbefore.tokens import Tokens
@@ -56,7 +56,7 @@ Clock = SystemClock | VirtualClock
 _MENDABLE: Final = (
     CannotOpenError,
     CertificateError,
-    DataDirectoryError,
+    StateDirectoryError,
     FleetFileError,
     PrincipalsError,
     RefusalError,
@@ -220,10 +220,10 @@ async def opened_store(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
         return await store.__aenter__()
 
     if settings.mode is Mode.SERVICE:
-        data_directory.prepare_private(settings.data)
+        state_directory.prepare_private(settings.data)
     else:
         # An emulator started with sudo is used by whoever started it, who needs its certificate.
-        data_directory.prepare(settings.data)
+        state_directory.prepare(settings.data)
     # The lock goes with the process that held it, and that may take a moment to die.
     store = await patiently(attempt, passes=lambda error: isinstance(error, StoreInUseError))
     try:

@@ -1,5 +1,6 @@
 """What the server says of an event: what it waits for, why it is where it is, what comes next."""
 
+from notbefore.service.restoration import RESTORED_AT
 from tests.control.steering import Steering
 
 
@@ -20,6 +21,24 @@ async def test_an_event_waits_for_approval_or_its_not_before(control: Steering) 
         "or its NotBefore, 2026-01-05 12:15:00 UTC",
     ]
     assert said["next_step"] == "it starts, and its VMs are interrupted"
+
+
+async def test_f17_an_event_that_came_back_with_a_backup_says_so(control: Steering) -> None:
+    await control.switch_on("web")
+    event = await control.schedule("Reboot", "web")
+    at = "2026-01-05T12:00:00+00:00"
+    await control.services.decider.decide(lambda tx: tx.put_note(RESTORED_AT, at))
+    await control.post("/v1/clock/step", {"by": "1s"})
+    later = await control.schedule("Freeze", "web")
+
+    said = await explained(control, event["event_id"])
+    said_of_later = await explained(control, later["event_id"])
+
+    assert said["why"] == (
+        "nobody has approved it yet; the store was restored from a backup at 2026-01-05 12:00:00"
+        " UTC, so what happened to it between the backup and then is lost"
+    )
+    assert said_of_later["why"] == "nobody has approved it yet"
 
 
 async def test_an_approved_terminate_names_those_that_hold_it_back(control: Steering) -> None:

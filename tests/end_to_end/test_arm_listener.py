@@ -14,6 +14,7 @@ import pytest
 
 from tests.end_to_end.crews import Crew
 from tests.end_to_end.serving import Server, environment, ready, serving, start
+from tests.test_server_tls import Place, a_key, as_pem
 
 ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"
 GROUPS: Final = "/subscriptions/s/resourcegroups?api-version=2024-11-01"
@@ -174,3 +175,26 @@ def test_the_printed_certificate_is_the_one_to_trust(tmp_path: Path) -> None:
             assert client.version() in {"TLSv1.2", "TLSv1.3"}
 
     assert (server.data / "arm-key.pem").stat().st_mode & 0o077 == 0
+
+
+def test_a_certificate_of_the_operators_is_shown_and_a_wrong_key_keeps_it_from_starting(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path)
+    place.renew("ours")
+    files = place.files
+    given = ("--tls-certificate", str(files.certificate), "--tls-key", str(files.key))
+    with serving(tmp_path, *given) as server:
+        trusting = ssl.create_default_context(cafile=files.certificate)
+        host, _, port = server.arm.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as plain:
+            trusting.wrap_socket(plain, server_hostname="localhost").close()
+        told = server.call("GET", "/v1/endpoints")
+        made = sorted(path.name for path in server.data.glob("arm*"))
+    place.put(key=as_pem(a_key()))
+    with start(tmp_path, *given) as running:
+        status = running.wait(PATIENCE)
+
+    assert (told["ca"], made) == (None, [])
+    assert status == 1
+    assert "is not that of the first certificate" in (tmp_path / "log").read_text()

@@ -40,6 +40,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "env": "environment",
         "ca": "authority",
         "token": "access",
+        "store": "store",
         "agent": "agent",
         "completion": "completion",
     }

@@ -181,6 +181,10 @@ class NewServicePrincipal(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     expires_at: datetime | None = None
 
 
+class RestoredStore(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+
+
 class MadeFault(msgspec.Struct, frozen=True, kw_only=True):
     """What goes wrong because somebody wants it to."""
 

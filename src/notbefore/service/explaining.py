@@ -9,6 +9,7 @@ from notbefore.core.ids import EventId
 from notbefore.core.model import Event, EventStatus, Scope, StartCause
 from notbefore.service.deciding import Decider
 from notbefore.service.ports import EventRecord, HistoryFilter, HistoryRow, Snapshot
+from notbefore.service.restoration import restored_since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ def _explain(snapshot: Snapshot, event_id: EventId) -> Explanation:
         waits_for=_waits_for(record.event, held_by),
         waits_for_events=tuple(event.id for event in held_by),
         next_step=_next_step(record.event),
-        why=_why(record),
+        why=_why(record) + _restored(record.event, snapshot),
         history=tuple(reversed(rows)),
     )
 
@@ -103,6 +104,16 @@ def _why(record: EventRecord) -> str:
             return f"it started because {_cause(event)}, and the work is done"
         case EventStatus.CANCELED:
             return f"it was canceled: {record.end_reason or 'no reason given'}"
+
+
+def _restored(event: Event, snapshot: Snapshot) -> str:
+    at = restored_since(snapshot, event.created_at)
+    if at is None:
+        return ""
+    return (
+        f"; the store was restored from a backup at {at:%Y-%m-%d %H:%M:%S} UTC, so what happened to"
+        " it between the backup and then is lost"
+    )
 
 
 def _cause(event: Event) -> str:

@@ -27,7 +27,7 @@ _PRIVATE: Final = (
 """Files of the server's. Whatever else lies there is somebody's own, and is left alone."""
 
 
-class DataDirectoryError(Exception):
+class StateDirectoryError(Exception):
     """The server can't keep its state there. The message says why, and what to do."""
 
 
@@ -38,7 +38,7 @@ def prepare(folder: Path) -> None:
 
 
 def prepare_private(folder: Path) -> None:
-    """The same, and nobody else may look into the directory. Raises DataDirectoryError."""
+    """The same, and nobody else may look into the directory. Raises StateDirectoryError."""
     _make(folder, mode=0o700)
     found = folder.stat()
     _refuse_shared(folder, found)
@@ -55,7 +55,7 @@ def _make(folder: Path, *, mode: int) -> None:
     try:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
-        raise DataDirectoryError(
+        raise StateDirectoryError(
             f"can't make the directory {folder} ({error.strerror or error}):"
             " name another one with --data"
         ) from error
@@ -63,7 +63,7 @@ def _make(folder: Path, *, mode: int) -> None:
 
 def _refuse_shared(folder: Path, found: os.stat_result) -> None:
     if found.st_mode & stat.S_ISVTX:
-        raise DataDirectoryError(
+        raise StateDirectoryError(
             f"{folder} is shared by everybody on this machine:"
             " name a directory of the server's own with --data"
         )
@@ -72,7 +72,7 @@ def _refuse_shared(folder: Path, found: os.stat_result) -> None:
         return
     owner = _name(found.st_uid)
     if user:
-        raise DataDirectoryError(
+        raise StateDirectoryError(
             f"{folder} belongs to {owner}, who could read and change all that this server, which"
             f" runs as {_name(user)}, keeps there: run it as {owner}, or give the directory to"
             f" {_name(user)} with `chown -R`, or name another one with --data"

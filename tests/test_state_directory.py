@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from notbefore import data_directory
-from notbefore.data_directory import DataDirectoryError
+from notbefore import state_directory
+from notbefore.state_directory import StateDirectoryError
 
 
 def mode(path: Path) -> int:
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_service_makes_its_directory_for_itself_alone(tmp_path: Path) -> None:
-    data_directory.prepare_private(tmp_path / "deep" / "state")
+    state_directory.prepare_private(tmp_path / "deep" / "state")
 
     assert mode(tmp_path / "deep" / "state") == 0o700
 
@@ -42,7 +42,7 @@ def test_a_service_makes_its_directory_for_itself_alone(tmp_path: Path) -> None:
 def test_a_service_closes_what_others_could_read_and_says_so(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    data_directory.prepare_private(folder)
+    state_directory.prepare_private(folder)
 
     assert mode(folder) == 0o700
     assert {path.name for path in folder.iterdir() if mode(path) == 0o600} == {
@@ -52,13 +52,13 @@ def test_a_service_closes_what_others_could_read_and_says_so(
     }
     assert len(caplog.records) == 2
 
-    data_directory.prepare_private(folder)
+    state_directory.prepare_private(folder)
     assert len(caplog.records) == 2
 
 
 def test_an_emulators_files_are_closed_and_its_certificate_can_be_found(folder: Path) -> None:
     """Whoever started it with sudo has az read the certificate as themselves."""
-    data_directory.prepare(folder)
+    state_directory.prepare(folder)
 
     assert mode(folder) == 0o755
     assert mode(folder / "arm-ca.pem") == 0o644
@@ -69,8 +69,8 @@ def test_a_directory_that_all_share_is_refused_and_left_alone(tmp_path: Path) ->
     (tmp_path / "tmp").mkdir()
     (tmp_path / "tmp").chmod(0o1777)
 
-    with pytest.raises(DataDirectoryError, match=r"shared by everybody .* --data"):
-        data_directory.prepare_private(tmp_path / "tmp")
+    with pytest.raises(StateDirectoryError, match=r"shared by everybody .* --data"):
+        state_directory.prepare_private(tmp_path / "tmp")
 
     assert mode(tmp_path / "tmp") == 0o1777
 
@@ -82,8 +82,8 @@ def test_a_directory_of_somebody_elses_is_refused_and_named(folder: Path) -> Non
         each.chmod(0o755)
     os.seteuid(65534)
     try:
-        with pytest.raises(DataDirectoryError, match=r"belongs to .*chown -R.*--data"):
-            data_directory.prepare_private(folder)
+        with pytest.raises(StateDirectoryError, match=r"belongs to .*chown -R.*--data"):
+            state_directory.prepare_private(folder)
     finally:
         os.seteuid(0)
 
@@ -96,7 +96,7 @@ def test_root_is_warned_of_a_directory_of_somebody_elses(
 ) -> None:
     os.chown(folder, 1, 1)
 
-    data_directory.prepare_private(folder)
+    state_directory.prepare_private(folder)
 
     assert "belongs to another user" in caplog.messages[0]
     assert mode(folder) == 0o700
@@ -105,5 +105,5 @@ def test_root_is_warned_of_a_directory_of_somebody_elses(
 def test_a_directory_that_can_not_be_made_is_told_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(DataDirectoryError, match=r"can't make the directory .* --data"):
-        data_directory.prepare(tmp_path / "file" / "state")
+    with pytest.raises(StateDirectoryError, match=r"can't make the directory .* --data"):
+        state_directory.prepare(tmp_path / "file" / "state")

@@ -1,0 +1,48 @@
+"""A server's store, looked after on its own machine while the server is stopped."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from notbefore.cli import wire
+from notbefore.cli.failures import RefusedError
+from notbefore.cli.serving import data_folder, folder_options
+from notbefore.cli.session import json_option, wants_json
+from notbefore.storage.errors import CannotOpenError
+from notbefore.storage.restore_marker import declare_restored
+
+# As the server names it, whose own module needs packages that are not everywhere.
+DATABASE = "notbefore.db"
+
+
+@click.group()
+def store() -> None:
+    """Look after the store of a server that is stopped."""
+
+
+@store.command()
+@folder_options
+@json_option
+def restored(*, config: Path | None, data: str | None) -> None:
+    """Say that the store was brought back from a backup or a snapshot.
+
+    A server finds out by itself where files were copied or unpacked. It can't where a whole disk or
+    virtual machine was set back: run this then, before the server starts. At its next start it
+    raises all incarnations, so that no VM takes what it reads for older than what it has seen.
+    """
+    path = data_folder(config, data).absolute() / DATABASE
+    if not path.exists():
+        raise RefusedError(
+            f"there is no store in {path.parent}",
+            code="no_store",
+            advice=["Name the server's directory with --data."],
+        )
+    try:
+        declare_restored(path)
+    except CannotOpenError as error:
+        raise RefusedError(str(error), code="store_in_use") from error
+    if wants_json(click.get_current_context()):
+        click.echo(msgspec.json.encode(wire.RestoredStore(path=str(path))))
+    else:
+        click.echo("all incarnations will be raised at the next start")
