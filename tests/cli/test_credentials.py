@@ -25,6 +25,7 @@ ASKING = [
     "events",
     "events --watch",
     f"explain {EVENT}",
+    f"wait {EVENT}",
     "history",
     *(f"schedule {type_} --vm web" for type_ in EVENT_TYPES),
     "maintain --host rack1",
@@ -43,6 +44,8 @@ ASKING = [
     "faults list",
     "faults add empty",
     "faults clear",
+    "reset",
+    "run true",
     "env az",
 ]
 """Each command that talks to a server, the streams among them."""

@@ -112,18 +112,19 @@ def _running(session: Session, *, is_named: bool) -> "Emulator | None":
     from notbefore.sandbox import Emulator
 
     try:
-        health = session.control.get("/v1/health").read(wire.Health)
+        # First, because it takes a token where one is asked for; health says less without one.
+        at = session.control.get("/v1/endpoints").read(wire.Endpoints)
     except UnreachableError:
         if is_named:
             raise
         return None
+    health = session.control.get("/v1/health").read(wire.Health)
     if health.mode != "emulator":
         raise RefusedError(
             f"the server at {session.control.address} is no emulator: nobody can be its VMs",
             code="not_an_emulator",
             advice=["'notbefore run --private' starts an emulator of its own."],
         )
-    at = session.control.get("/v1/endpoints").read(wire.Endpoints)
     return Emulator(metadata=at.metadata, control=session.control.address, arm=at.arm)
 
 
