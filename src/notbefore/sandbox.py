@@ -39,7 +39,8 @@ _FORWARDED: Final = (
 _SI_KERNEL: Final = 0x80
 _LOOK_AGAIN: Final = 0.2
 """Seconds. A thread of somebody else may take the signal that a child has ended."""
-_BY_SIGNAL: Final = 128
+BY_SIGNAL: Final = 128
+"""What a shell adds to a signal's number, for the exit code of a program that it has ended."""
 
 
 class Isolation(StrEnum):
@@ -142,6 +143,11 @@ def signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def held_signal() -> int | None:
+    """One that has come and that nobody has taken."""
+    return next((number for number in _FORWARDED if number in signal.sigpending()), None)
+
+
 def attend(process: "subprocess.Popen[bytes]") -> int:
     """Pass signals on until the program has ended. Its exit code, as a shell would tell it."""
     held = {*_FORWARDED, signal.SIGCHLD}
@@ -151,7 +157,7 @@ def attend(process: "subprocess.Popen[bytes]") -> int:
         if taken is None or taken.si_signo == signal.SIGCHLD or taken.si_code == _SI_KERNEL:
             continue
         process.send_signal(taken.si_signo)
-    return code if code >= 0 else _BY_SIGNAL - code
+    return code if code >= 0 else BY_SIGNAL - code
 
 
 def _place(url: str) -> Listen:

@@ -1,5 +1,6 @@
 """What `notbefore run` refuses. What it does is in tests/end_to_end/test_run.py."""
 
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,3 +58,15 @@ def test_an_emulator_that_can_not_start_says_why(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert "none.toml: No such file" in result.stderr
+
+
+def test_a_signal_that_comes_before_the_command_does_ends_it_all(served: Served) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        signal.raise_signal(signal.SIGUSR2)
+        result = served.run("run", "sh", "-c", "exit 9")
+    finally:
+        signal.sigtimedwait({signal.SIGUSR2}, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    assert result.exit_code == 128 + signal.SIGUSR2

@@ -84,7 +84,7 @@ def run(
     if sys.platform != "linux":
         raise RefusedError("'notbefore run' needs Linux", code="not_linux")
     from notbefore import namespace
-    from notbefore.sandbox import Backstage, attend, signals_held, start
+    from notbefore.sandbox import BY_SIGNAL, Backstage, attend, held_signal, signals_held, start
 
     context = click.get_current_context()
     flags = {"fleet": fleet, "clock": clock}
@@ -92,11 +92,15 @@ def run(
     with ExitStack() as stack:
         stack.enter_context(signals_held())
         emulator = None if wants_own else _running(session, is_named=is_control_named(context))
+        # Left after the emulator, which writes to it until its end.
+        folder = stack.enter_context(_folder()) if emulator is None else ""
         backstage = stack.enter_context(Backstage(_new_loop))
-        if emulator is None:
-            emulator = _started(backstage, stack.enter_context(_folder()), flags)
+        emulator = emulator or _started(backstage, folder, flags)
         name = _vm(stack.enter_context(_control(emulator)), vm)
         launch = partial(start, command, vm=name, emulator=emulator, backstage=backstage)
+        if (number := held_signal()) is not None:
+            # There is no command yet that could decide what comes of it.
+            context.exit(BY_SIGNAL + number)
         spawned = _spawned(launch, isolation)
         try:
             spawned.go()
