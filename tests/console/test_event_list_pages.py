@@ -1,5 +1,6 @@
 """The list of events: filters in its address, and approving and canceling several at once."""
 
+import html
 import re
 from collections.abc import AsyncIterator
 
@@ -168,13 +169,21 @@ async def test_an_event_that_waits_for_others_is_said_to_wait_and_not_approved_t
     assert "it was approved before, and waits for something else" in outcome(again.text)
 
 
+def confirmed(page: str) -> list[tuple[str, str]]:
+    """What the form sends that confirms what was shown."""
+    form = re.search(r'<form method="post" action="/events/cancel">.*?</form>', page, re.DOTALL)
+    assert form is not None
+    found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form[0])
+    return [(name, html.unescape(value)) for name, value in found]
+
+
 async def test_several_events_are_canceled_once_it_was_told_what_comes_of_it(
     console: Looking,
 ) -> None:
     ids = await _story(console)
     ticked = [("event", event_id) for event_id in ids.values()]
 
-    told = await console.send("/events/cancel", *ticked, reason="not <today>", step="preview")
+    told = await console.send("/events/cancel", *ticked, reason="not <today>")
 
     assert "2 will be canceled, 1 refused. Nothing has changed yet." in outcome(told.text)
     assert "has started and can't be canceled any more" in outcome(told.text)
@@ -182,9 +191,7 @@ async def test_several_events_are_canceled_once_it_was_told_what_comes_of_it(
     assert "Cancel 2 events" in outcome(told.text)
     assert (await statuses(console))["web"] == "Scheduled"
 
-    kept = re.findall(r'<input type="hidden" name="(event|reason)" value="([^"]*)">', told.text)
-    assert ("reason", "not &lt;today&gt;") in kept
-    answer = await console.send("/events/cancel", *ticked, reason="not <today>", step="send")
+    answer = await console.send("/events/cancel", *confirmed(told.text))
 
     assert "2 canceled, 1 refused." in outcome(answer.text)
     assert await statuses(console) == {"web": "Canceled", "db-0": "Canceled", "report": "Started"}
@@ -199,13 +206,38 @@ async def test_canceling_a_part_of_maintenance_tells_of_the_other_parts(console:
     made = (await console.http.post("/v1/hosts/rack1/maintain", json=work)).json()["events"]
     ticked = [("event", event["event_id"]) for event in made]
 
-    told = outcome((await console.send("/events/cancel", ticked[0], step="preview")).text)
-    done = outcome((await console.send("/events/cancel", *ticked, step="send")).text)
+    told = await console.send("/events/cancel", ticked[0])
+    done = await console.send("/events/cancel", *confirmed(told.text), ticked[1])
 
-    assert "2 will be canceled." in told
-    assert "it is part of the same work" in told
-    assert "2 canceled." in done
-    assert "refused" not in done
+    assert "2 will be canceled." in outcome(told.text)
+    assert "it is part of the same work" in outcome(told.text)
+    assert "2 canceled." in outcome(done.text)
+    assert "refused" not in outcome(done.text)
+
+
+async def test_nothing_is_canceled_that_was_not_shown_before(console: Looking) -> None:
+    ids = await _story(console)
+    told = await console.send("/events/cancel", event=ids["web"])
+
+    answer = await console.send("/events/cancel", *confirmed(told.text), ("event", ids["db-0"]))
+
+    assert answer.status_code == 400
+    assert "more would be canceled than you were shown" in text_of(answer.text)
+    assert "2 will be canceled." in outcome(answer.text)
+    assert (await statuses(console))["web"] == "Scheduled"
+
+
+async def test_what_has_started_since_it_was_shown_keeps_no_other_from_being_canceled(
+    console: Looking,
+) -> None:
+    ids = await _story(console)
+    told = await console.send("/events/cancel", ("event", ids["web"]), ("event", ids["db-0"]))
+    await console.send(f"/events/{ids['web']}/approve")
+
+    answer = await console.send("/events/cancel", *confirmed(told.text))
+
+    assert "1 canceled, 1 refused." in outcome(answer.text)
+    assert (await statuses(console))["db-0"] == "Canceled"
 
 
 @pytest.mark.parametrize("path", ["/events/approve", "/events/cancel"])
@@ -213,7 +245,7 @@ async def test_where_nothing_is_ticked_nothing_is_done(console: Looking, path: s
     await _story(console)
     before = await statuses(console)
 
-    answer = await console.send(path, step="send")
+    answer = await console.send(path)
 
     assert answer.status_code == 400
     assert "choose at least one event" in text_of(answer.text)
@@ -225,7 +257,7 @@ async def test_where_nothing_is_ticked_nothing_is_done(console: Looking, path: s
 async def test_an_event_that_does_not_exist_is_refused(
     console: Looking, path: str, event: str
 ) -> None:
-    answer = await console.send(path, event=event, step="send")
+    answer = await console.send(path, event=event)
 
     assert answer.status_code == 400
     assert re.search("no event|not an event id", text_of(answer.text))
@@ -270,7 +302,7 @@ async def test_a_page_of_another_site_can_do_nothing_to_several(
 
     answer = await console.http.post(
         path,
-        content=f"event={ids['web']}&step=send",
+        content=f"event={ids['web']}&shown={ids['web']}",
         headers={"Origin": "http://evil.example"},
     )
 

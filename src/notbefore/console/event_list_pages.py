@@ -8,13 +8,18 @@ from starlette.responses import Response
 
 from notbefore.console import bulk
 from notbefore.console.bulk import Outcome
+from notbefore.console.deeds import Deeds
 from notbefore.console.desk import REFUSED, Desk, mistakes
 from notbefore.console.event_listing import FILTERS, WORDS, EventPage, Shown, address, listed
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
+from notbefore.core.ids import EventId
 from notbefore.core.model import EventSource, EventType
 
 _FIELDS: Final = frozenset(FILTERS) | {"page"}
+_MORE: Final = (
+    "Nothing was canceled: more would be canceled than you were shown. Look again, then confirm"
+)
 
 
 class Told(NamedTuple):
@@ -45,21 +50,33 @@ async def approve(desk: Desk, request: Request) -> Response:
 
 
 async def cancel(desk: Desk, request: Request) -> Response:
-    """Told beforehand what will come of it, unless the form says that it has been."""
+    """Only what was shown beforehand: an event may take others with it."""
     form = await read_form(request)
-    is_sent = form.text("step") == "send"
     try:
-        outcome = await bulk.cancel_all(
-            bulk.chosen(form.texts("event")),
-            deeds=desk.services.deeds if is_sent else desk.services.rehearsed,
-            decider=desk.services.decider,
-            reason=form.text("reason"),
-            by=actor(request),
-        )
+        chosen = bulk.chosen(form.texts("event"))
+        outlook = await _cancel(desk, request, desk.services.rehearsed, chosen, form)
+        shown = set(form.texts("shown"))
+        unseen = [line for line in outlook.done if line.event_id not in shown]
+        if unseen or not outlook.done:
+            errors = {"": _MORE} if unseen and shown else {}
+            told = Told(outlook, "canceled", is_foretold=True)
+            return await _show(desk, request, form, errors=errors, told=told)
+        outcome = await _cancel(desk, request, desk.services.deeds, chosen, form)
     except REFUSED as refusal:
         return await _show(desk, request, form, errors=mistakes(refusal, _FIELDS))
-    told = Told(outcome, "canceled", is_foretold=not is_sent)
-    return await _show(desk, request, form, told=told)
+    return await _show(desk, request, form, told=Told(outcome, "canceled"))
+
+
+async def _cancel(
+    desk: Desk, request: Request, deeds: Deeds, chosen: tuple[EventId, ...], form: Form
+) -> Outcome:
+    return await bulk.cancel_all(
+        chosen,
+        deeds=deeds,
+        decider=desk.services.decider,
+        reason=form.text("reason"),
+        by=actor(request),
+    )
 
 
 async def _show(
