@@ -1,8 +1,10 @@
 """Events that never happen: called off, or left without a VM."""
 
+from dataclasses import replace
+
 import pytest
 
-from notbefore.core import lifecycle
+from notbefore.core import lifecycle, transitions
 from notbefore.core.errors import (
     AlreadyStartedError,
     ClosedEventError,
@@ -11,11 +13,11 @@ from notbefore.core.errors import (
 )
 from notbefore.core.ids import ResourceName
 from notbefore.core.model import EventStatus, document
-from notbefore.core.transitions import Canceled, Narrowed
+from notbefore.core.transitions import Canceled, Completed, Narrowed
 from tests.builders import A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import APPROVAL, EARLY, facts, names_of_facts
 
-VM1 = ResourceName("vm1")
+VM1, VM2 = ResourceName("vm1"), ResourceName("vm2")
 
 
 def test_a_canceled_event_leaves_the_document_with_a_record_that_says_why() -> None:
@@ -93,15 +95,32 @@ def test_an_event_that_names_no_vm_any_more_is_canceled() -> None:
     assert fact.reason == "VM vm1 is gone"
 
 
-def test_a_started_event_is_carried_out_to_its_end_whoever_is_left() -> None:
-    """I19."""
+def test_a_started_event_goes_on_for_the_vms_that_are_left() -> None:
+    """I6, I9: `Resources` names no VM that is gone."""
+    started = an_event(A, status=EventStatus.STARTED, resources=["vm1", "vm2"])
+    scope = a_scope(started)
+
+    change = lifecycle.remove(scope, VM1, now=EARLY)
+
+    assert document(change.scope).events == (replace(started, resources=(VM2,)),)
+    assert change.scope.incarnation == scope.incarnation + 1
+    assert names_of_facts(change) == ["ResourceRemoved", "Narrowed"]
+
+
+def test_a_started_event_ends_with_its_last_vm_and_the_record_says_so() -> None:
+    """I18, I19: what has started can only complete."""
     started = an_event(A, status=EventStatus.STARTED, resources=["vm1"])
     scope = a_scope(started, an_event(C, resources=["vm2"]))
 
     change = lifecycle.remove(scope, VM1, now=EARLY)
 
-    assert change.scope.events == scope.events
-    assert names_of_facts(change) == ["ResourceRemoved"]
+    assert set(change.scope.events) == {C}
+    assert change.scope.incarnation == scope.incarnation + 1
+    [fact] = facts(change, Completed)
+    assert fact.event == replace(started, status=EventStatus.COMPLETED)
+    assert fact.reason == "VM vm1 is gone"
+    assert transitions.cause(fact) == "VM vm1 is gone"
+    assert fact.at == EARLY
 
 
 def test_a_vm_is_removed_by_its_name_in_any_letter_case() -> None:

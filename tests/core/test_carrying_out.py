@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from notbefore.core import lifecycle
+from notbefore.core import lifecycle, transitions
 from notbefore.core.change import Change
 from notbefore.core.errors import NotStartedError, UnknownEventError
 from notbefore.core.ids import EventId, HostName, ResourceName
@@ -199,6 +199,27 @@ def test_a_vm_that_was_removed_meanwhile_is_no_reason_not_to_complete() -> None:
 
     assert change.scope.resources == {}
     assert names_of_facts(change) == ["Completed", "ResourceRemoved"]
+
+
+def test_a_terminate_that_completes_ends_the_other_events_of_its_vm() -> None:
+    """I19: one that waits is canceled, one that has started is completed, each with its cause."""
+    scope = a_scope(
+        an_event(A, type=EventType.TERMINATE, status=STARTED, resources=["vm1"]),
+        an_event(B, resources=["vm1"]),
+        an_event(C, type=EventType.FREEZE, status=STARTED, resources=["vm1"]),
+        resources=[a_resource("vm1"), a_resource("vm2")],
+    )
+
+    change = lifecycle.complete(scope, A, now=NOON)
+
+    assert document(change.scope).events == ()
+    assert names_of_facts(change) == ["Completed", "ResourceRemoved", "Canceled", "Completed"]
+    assert [transitions.cause(fact) for fact in change.transitions] == [
+        "",
+        "",
+        "VM vm1 is gone",
+        "VM vm1 is gone",
+    ]
 
 
 def complete(scope: Scope, event_id: EventId) -> Change:

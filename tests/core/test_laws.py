@@ -123,6 +123,16 @@ def test_a_not_before_never_moves_and_is_gone_once_started(history: History) -> 
 
 @SHORT
 @given(histories())
+def test_an_open_event_names_vms_that_are_there_and_at_least_one(history: History) -> None:
+    """I9, F18: a VM that is made anew finds nothing of the one before it."""
+    for chapter in history:
+        for event in chapter.after.events.values():
+            assert event.resources
+            assert set(event.resources) <= set(chapter.after.resources)
+
+
+@SHORT
+@given(histories())
 def test_every_event_starts_at_most_once(history: History) -> None:
     """I5."""
     starts = Counter(

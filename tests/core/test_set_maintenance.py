@@ -262,11 +262,24 @@ def test_work_on_a_host_waits_for_its_other_scopes_even_where_a_set_has_its_last
     assert with_status(both_approved.scope, SCHEDULED) == {TWO}
 
 
-def test_the_refusal_reads_well_even_when_the_vms_under_work_are_gone() -> None:
+def test_work_on_a_set_goes_on_when_the_vms_whose_turn_it_is_are_gone() -> None:
+    """I19: also when it had started there."""
     scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2", update_domain=1)])
-    scope = carried_out(maintained(scope).scope, ONE).scope
-    scope = approved(scope, TWO, now=NOON + HOUR).scope
-    scope = lifecycle.remove(scope, ResourceName("vm2"), now=NOON + HOUR).scope
+    scope = approved(maintained(scope).scope, ONE, now=NOON + MINUTE).scope
+
+    change = lifecycle.remove(scope, ResourceName("vm1"), now=NOON + MINUTE)
+
+    assert names_of_facts(change) == ["ResourceRemoved", "Completed", "Scheduled"]
+    assert with_status(change.scope, SCHEDULED) == {TWO}
+
+
+def test_the_refusal_reads_well_even_when_the_vms_under_work_are_gone() -> None:
+    """As in a database of a version that left such events open."""
+    scope = a_scope(
+        an_event(A, resources=["vm2"], status=STARTED, maintenance="work1"),
+        resources=[a_resource("vm1")],
+        rounds=maintained(a_scope()).scope.rounds,
+    )
 
     with pytest.raises(MaintenanceConflictError, match="is under maintenance, and no two"):
         maintained(scope, some_work("work2"))

@@ -118,6 +118,15 @@ def i9_resources_are_of_one_scope_and_update_domain(oracle: Oracle, moment: Mome
             assert len({vm.domain for vm in vms}) == 1, "I9: several update domains"
 
 
+def i9_open_events_name_vms_that_are_there(oracle: Oracle, moment: Moment) -> None:
+    """F18: whoever is made anew under a name that was in use reads of nothing that concerned it."""
+    for saved in moment.commit.scopes:
+        for event in saved.scope.events.values():
+            gone = set(event.resources) - set(saved.scope.resources)
+            assert event.resources, f"I9: {event.id} names no VM"
+            assert not gone, f"I9: {event.id} names {gone}, and they are gone"
+
+
 def i12_one_approval_counts(oracle: Oracle, moment: Moment) -> None:
     for fact in moment.commit.transitions:
         if isinstance(fact, Approved):
@@ -189,7 +198,6 @@ def i21_one_update_domain_under_work(oracle: Oracle, moment: Moment) -> None:
             for life in oracle.of_scope(saved.scope.id)
             if life.is_under_way and life.event.maintenance is not None
             for name in life.event.resources
-            if name not in life.gone
         }
         assert len(domains) <= 1, f"I21: update domains {domains} of {saved.scope.id} together"
 
@@ -230,6 +238,7 @@ LAWS: Final = (
     i3_not_before_never_moves,
     i5_one_start,
     i9_resources_are_of_one_scope_and_update_domain,
+    i9_open_events_name_vms_that_are_there,
     i12_one_approval_counts,
     i16_work_begins_when_each_part_is_ready,
     i17_terminates_wait_for_their_batch,
@@ -284,12 +293,14 @@ def _is_on_the_way(
     expected: Mapping[tuple[str, str], int],
     surplus: Mapping[tuple[str, str], int],
 ) -> bool:
-    """In one commit an event may be born and start, be born and end, or lose a VM and end."""
+    """In one commit an event may be born, start, lose a VM and end, or any of these in a row."""
     event_id = what.partition(" ")[0]
     if name == Scheduled.__name__:
         return (Started.__name__, event_id) in expected or ("end", event_id) in surplus
+    if name == Started.__name__:
+        return ("end", event_id) in {*expected, *surplus}
     if name == "end":
-        return (Scheduled.__name__, event_id) in surplus
+        return bool({(Scheduled.__name__, event_id), (Started.__name__, event_id)} & {*surplus})
     return name == Narrowed.__name__ and (("end", event_id) in {*expected, *surplus})
 
 

@@ -383,10 +383,14 @@ class ScheduledEvents(RuleBasedStateMachine):
     def resize_the_fleet(self, scope_id: ScopeId, size: int) -> None:
         """VMs go, with the events that name nobody else; those that went before come back."""
         sizes = {**FULL, scope_id: min(size, FULL[scope_id])}
+        here = [life for life in self.oracle.of_scope(scope_id) if not life.is_over]
 
         self.observer.expect(self.app.fleet.apply(plan(sizes), by=OPERATOR, prune=True))
 
         assert len(self.oracle.vms()) == sum(sizes.values())
+        left = set(self.oracle.vms(scope_id))
+        for life in here:
+            assert life.is_over or left.intersection(life.event.resources), "I19: it has no VM left"
 
     @rule(downtime=downtimes, is_crash=st.booleans())
     def begin_again(self, downtime: timedelta, *, is_crash: bool) -> None:

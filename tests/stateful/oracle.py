@@ -15,7 +15,6 @@ from notbefore.core.transitions import (
     Completed,
     EventTransition,
     MaintenancePlanned,
-    ResourceRemoved,
     Started,
     Transition,
 )
@@ -35,8 +34,6 @@ class Life:
     facts: list[EventTransition] = field(default_factory=list)
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    gone: set[str] = field(default_factory=set)
-    """Its VMs that were removed since it started."""
 
     @property
     def status(self) -> EventStatus:
@@ -134,8 +131,6 @@ class Oracle:
             self.facts.append(fact)
             if isinstance(fact, MaintenancePlanned):
                 self.rounds.update(fact.event_ids)
-            if isinstance(fact, ResourceRemoved):
-                self._take_out(fact)
             if isinstance(fact, EventTransition):
                 self._learn_of_event(fact)
 
@@ -168,11 +163,6 @@ class Oracle:
             life.started_at = fact.at
         if isinstance(fact, Completed | Canceled):
             life.ended_at = fact.at
-
-    def _take_out(self, fact: ResourceRemoved) -> None:
-        for life in self.of_scope(fact.scope_id):
-            if life.is_under_way and fact.resource in life.event.resources:
-                life.gone.add(fact.resource)
 
     # --- what follows ------------------------------------------------------------------------
 

@@ -1,13 +1,14 @@
 """What a decision returns: the scope it leaves behind, and the facts it made true."""
 
 from dataclasses import dataclass, fields
+from datetime import datetime
 from operator import attrgetter
 from typing import Final
 
 from notbefore.core.copying import replace
 from notbefore.core.ids import EventId
-from notbefore.core.model import Event, Scope
-from notbefore.core.transitions import Transition
+from notbefore.core.model import Event, EventStatus, Scope
+from notbefore.core.transitions import Canceled, Completed, Transition
 
 _HIDDEN: Final = frozenset({"approval", "maintenance", "started_at", "start_cause"})
 """What no api-version shows of an event."""
@@ -43,6 +44,18 @@ def with_event(scope: Scope, event: Event) -> Scope:
 def without_event(scope: Scope, event_id: EventId) -> Scope:
     events = {other: event for other, event in scope.events.items() if other != event_id}
     return replace(scope, events=events)
+
+
+def ended(scope: Scope, event: Event, *, reason: str, now: datetime) -> Change:
+    """Take an event out: Completed where it has started, Canceled where it has not."""
+    fact: Transition
+    if event.status is EventStatus.STARTED:
+        over = replace(event, status=EventStatus.COMPLETED)
+        fact = Completed(scope_id=scope.id, at=now, event=over, reason=reason)
+    else:
+        over = replace(event, status=EventStatus.CANCELED)
+        fact = Canceled(scope_id=scope.id, at=now, event=over, reason=reason)
+    return Change(scope=without_event(scope, event.id), transitions=(fact,))
 
 
 def _shown(scope: Scope) -> list[object]:

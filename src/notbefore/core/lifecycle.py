@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final, assert_never
 
 from notbefore.core import descriptions, notice
-from notbefore.core.change import Change, published, with_event, without_event
+from notbefore.core.change import Change, ended, published, with_event
 from notbefore.core.copying import replace
 from notbefore.core.errors import (
     AlreadyStartedError,
@@ -29,6 +29,7 @@ from notbefore.core.errors import (
     UnknownResourceError,
 )
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, same_name
+from notbefore.core.membership import departed
 from notbefore.core.model import (
     Actor,
     Approval,
@@ -48,12 +49,8 @@ from notbefore.core.starting import settle
 from notbefore.core.transitions import (
     Activated,
     Approved,
-    Canceled,
-    Completed,
     Deactivated,
     Interrupted,
-    Narrowed,
-    ResourceRemoved,
     Restored,
     Started,
 )
@@ -180,7 +177,7 @@ def cancel(
         raise AlreadyStartedError(event_id)
     if event.maintenance is not None:
         return call_off(scope, event.maintenance, reason=reason, now=now)
-    return settle(scope, _canceled(scope, event, reason=reason, now=now), now=now)
+    return settle(scope, ended(scope, event, reason=reason, now=now), now=now)
 
 
 def call_off(scope: Scope, work: MaintenanceId, *, reason: str, now: datetime) -> Change:
@@ -190,7 +187,7 @@ def call_off(scope: Scope, work: MaintenanceId, *, reason: str, now: datetime) -
         change = Change(scope=replace(scope, rounds=None))
     for event in scope.events.values():
         if event.maintenance == work and event.status is EventStatus.SCHEDULED:
-            change = change.plus(_canceled(change.scope, event, reason=reason, now=now))
+            change = change.plus(ended(change.scope, event, reason=reason, now=now))
     return settle(scope, change, now=now)
 
 
@@ -227,24 +224,23 @@ def complete(
     Delete, leave no VM.
     """
     event = _started_event(scope, event_id)
-    fact = Completed(scope_id=scope.id, at=now, event=replace(event, status=EventStatus.COMPLETED))
-    change = Change(scope=without_event(scope, event_id), transitions=(fact,))
+    change = ended(scope, event, reason="", now=now)
     for name in event.resources:
         # A VM may have been removed since the event named it.
         if name not in change.scope.resources:
             continue
         remains = _after(event, change.scope.resources[name], moved_to or {})
         if remains is None:
-            change = change.plus(_removed(change.scope, name, now=now))
+            change = change.plus(departed(change.scope, name, now=now))
         else:
             change = change.plus(Change(scope=_with_resource(change.scope, remains)))
     return settle(scope, change, now=now)
 
 
 def remove(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
-    """A VM is gone. Events go on for the others they name; one that names no other is canceled."""
+    """A VM is gone. Events go on for the others they name; one that names no other ends."""
     [resource] = named(scope, (name,))
-    return settle(scope, _removed(scope, resource.name, now=now), now=now)
+    return settle(scope, departed(scope, resource.name, now=now), now=now)
 
 
 def read(scope: Scope, *, at: datetime) -> Change:
@@ -356,31 +352,6 @@ def _approval_by_policy(scope: Scope, plan: Plan, now: datetime) -> Approval | N
     ):
         return Approval(by="policy", at=now, by_policy=True)
     return None
-
-
-def _canceled(scope: Scope, event: Event, *, reason: str, now: datetime) -> Change:
-    over = replace(event, status=EventStatus.CANCELED)
-    fact = Canceled(scope_id=scope.id, at=now, event=over, reason=reason)
-    return Change(scope=without_event(scope, event.id), transitions=(fact,))
-
-
-def _removed(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
-    resources = {other: vm for other, vm in scope.resources.items() if other != name}
-    fact = ResourceRemoved(scope_id=scope.id, at=now, resource=name)
-    change = Change(scope=replace(scope, resources=resources), transitions=(fact,))
-    for event in scope.events.values():
-        # What has started is carried out to its end, whoever is left.
-        if name not in event.resources or event.status is not EventStatus.SCHEDULED:
-            continue
-        others = tuple(other for other in event.resources if other != name)
-        if not others:
-            gone = f"VM {name} is gone"
-            change = change.plus(_canceled(change.scope, event, reason=gone, now=now))
-            continue
-        narrowed = replace(event, resources=others)
-        less = Narrowed(scope_id=scope.id, at=now, event=narrowed, resource=name)
-        change = change.plus(Change(scope=with_event(change.scope, narrowed), transitions=(less,)))
-    return change
 
 
 def _after(

@@ -1,18 +1,21 @@
-"""Who is in a scope: VMs join it, and their models change. (`lifecycle.remove` takes them out.)"""
+"""Who is in a scope: VMs join it, their models change, and they leave it.
+
+Invariant: an open event names VMs that are in its scope, and at least one.
+"""
 
 from dataclasses import replace
 from datetime import datetime
 
-from notbefore.core.change import Change, with_event, without_event
+from notbefore.core.change import Change, ended, with_event
 from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventStatus, Resource, Scope
+from notbefore.core.model import Resource, Scope
 from notbefore.core.starting import settle
 from notbefore.core.transitions import (
-    Completed,
     Narrowed,
     PolicyChanged,
     ResourceAdded,
     ResourceChanged,
+    ResourceRemoved,
     Transition,
 )
 
@@ -47,27 +50,35 @@ def enroll(scope: Scope, planned: Scope, *, now: datetime) -> Change:
     change = Change(scope=after, transitions=tuple(facts))
     for name in planned.resources:
         if name not in scope.resources:
-            change = change.plus(_left_behind(change.scope, name, now=now))
+            # Only in a database of an older version: there, a Started event outlived its VMs.
+            change = change.plus(_released(change.scope, name, now=now))
     return change if change.scope.events == scope.events else settle(scope, change, now=now)
 
 
-def _left_behind(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
-    """Take a new VM's name out of events that began for one of that name which is gone.
+def departed(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
+    """Take a VM out, however it went; what may start because of that is left to `settle`."""
+    resources = {other: vm for other, vm in scope.resources.items() if other != name}
+    fact = ResourceRemoved(scope_id=scope.id, at=now, resource=name)
+    gone = Change(scope=replace(scope, resources=resources), transitions=(fact,))
+    return gone.plus(_released(gone.scope, name, now=now))
 
-    Or the new one would read of them, and a delete that was under way would delete it.
+
+def _released(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
+    """Events go on for the others they name; one that names no other ends.
+
+    Or a VM that gets this name later would read of them, and a delete that was under way would
+    delete it.
     """
     change = Change(scope=scope)
     for event in scope.events.values():
         if name not in event.resources:
             continue
         others = tuple(other for other in event.resources if other != name)
-        if others:
-            narrowed = replace(event, resources=others)
-            less = Narrowed(scope_id=scope.id, at=now, event=narrowed, resource=name)
-            step = Change(scope=with_event(change.scope, narrowed), transitions=(less,))
-        else:
-            over = replace(event, status=EventStatus.COMPLETED)
-            done = Completed(scope_id=scope.id, at=now, event=over)
-            step = Change(scope=without_event(change.scope, event.id), transitions=(done,))
-        change = change.plus(step)
+        if not others:
+            reason = f"VM {name} is gone"
+            change = change.plus(ended(change.scope, event, reason=reason, now=now))
+            continue
+        narrowed = replace(event, resources=others)
+        less = Narrowed(scope_id=scope.id, at=now, event=narrowed, resource=name)
+        change = change.plus(Change(scope=with_event(change.scope, narrowed), transitions=(less,)))
     return change

@@ -58,7 +58,8 @@ class Narrowed(EventTransition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed(EventTransition):
-    pass
+    reason: str = ""
+    """Empty where the work was done; else why it ended without that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ def cause(fact: Transition) -> str:
     match fact:
         case Started():
             return fact.cause.value
-        case Canceled():
+        case Completed() | Canceled():
             return fact.reason
         case PowerChanged():
             return fact.state.value
