@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from notbefore.core import membership
-from notbefore.core.ids import ResourceName
+from notbefore.core.ids import HostName, ResourceName
 from notbefore.core.model import EventStatus, Policy, Priority, ResourceState, document
 from notbefore.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged
 from tests.builders import MINUTE, NOON, A, B, a_resource, a_scope, an_event
@@ -45,6 +45,18 @@ def test_a_vm_keeps_the_place_and_the_state_that_things_have_come_to() -> None:
     change = membership.enroll(scope, planned, now=NOON)
 
     assert change.scope.resources[VM1] == replace(here, terminate_notice=6 * MINUTE)
+
+
+def test_a_vm_goes_to_the_host_where_the_plan_puts_it() -> None:
+    """Its domains and its state stay: open events rest on those, and on no host."""
+    here = a_resource("vm1", host="host1", update_domain=1, state=ResourceState.INTERRUPTED)
+    scope = a_scope(resources=[here])
+    planned = a_scope(resources=[a_resource("vm1", host="host2", update_domain=3)])
+
+    change = membership.enroll(scope, planned, placed={VM1}, now=NOON)
+
+    assert change.scope.resources[VM1] == replace(here, host=HostName("host2"))
+    assert change.transitions == (ResourceChanged(scope_id=scope.id, at=NOON, resource=VM1),)
 
 
 def test_a_scope_that_is_as_planned_does_not_change() -> None:

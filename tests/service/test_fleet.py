@@ -12,8 +12,8 @@ from typing_extensions import override
 from notbefore.clock import VirtualClock
 from notbefore.core import lifecycle
 from notbefore.core.errors import RefusalError
-from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.core.model import Actor
+from notbefore.core.ids import HostName, ResourceName, ScopeId
+from notbefore.core.model import Actor, Resource
 from notbefore.core.rules import Rules
 from notbefore.service.deciding import Decider
 from notbefore.service.errors import AddressTakenError, HostSharedError, NameTakenError
@@ -90,6 +90,13 @@ class Applying:
 
     async def places(self) -> dict[str, Place]:
         return await self.store.read(lambda s: {place.name: place for place in s.places()})
+
+    async def on(self, host: HostName) -> list[ScopeId]:
+        return await self.store.read(lambda s: s.scopes_on(host))
+
+    async def vms(self, scope_id: str) -> list[Resource]:
+        scope = await self.store.read(lambda s: s.load(ScopeId(scope_id)))
+        return list(scope.resources.values())
 
     def _hear(self, commit: Commit) -> None:
         self.commits.append(commit)
@@ -191,6 +198,69 @@ async def test_a_large_plan_that_mixes_hosts_of_a_scope_changes_nothing(
     assert isinstance(error, HostSharedError)
     assert error.host == "rack1"
     assert "old" not in await applying.places()
+
+
+@pytest.mark.parametrize("filling", [(), FILLING], ids=["small", "large"])
+async def test_a_vm_whose_host_is_another_one_in_the_plan_is_moved_there(
+    applying: Applying, filling: tuple[VirtualMachine, ...]
+) -> None:
+    def plan(host: str) -> FleetPlan:
+        return FleetPlan(vms=(*filling, VirtualMachine(name="web", host=host)))
+
+    await applying.apply(plan("rack1"))
+
+    moved = await applying.fleet.apply(plan("rack2"), by=ADA)
+    again = await applying.fleet.apply(plan("rack2"), by=ADA)
+
+    assert (moved.changed, moved.unchanged) == (("web",), len(filling))
+    assert (again.changed, again.unchanged) == ((), len(filling) + 1)
+    assert await applying.on(HostName("rack2")) == ["vm/web"]
+    assert await applying.on(HostName("rack1")) == []
+
+
+@pytest.mark.parametrize("filling", [(), FILLING], ids=["small", "large"])
+async def test_vms_of_a_set_change_places(
+    applying: Applying, filling: tuple[VirtualMachine, ...]
+) -> None:
+    def plan(*hosts: str) -> FleetPlan:
+        api = ScaleSet(name="api", capacity=2, update_domains=2, hosts=hosts)
+        return FleetPlan(vms=filling, scale_sets=(api,))
+
+    await applying.apply(plan("rack1", "rack2"))
+
+    moved = await applying.fleet.apply(plan("rack2", "rack1"), by=ADA)
+
+    assert moved.changed == ("api_0", "api_1")
+
+
+@pytest.mark.parametrize("filling", [(), FILLING], ids=["small", "large"])
+async def test_no_vm_is_moved_to_a_host_with_another_update_domain_of_its_set(
+    applying: Applying, filling: tuple[VirtualMachine, ...]
+) -> None:
+    """I21. The other VM is where it was, for the plan does not say where it is."""
+
+    def plan(*members: Member) -> FleetPlan:
+        db = AvailabilitySet(name="db", members=members)
+        return FleetPlan(vms=filling, availability_sets=(db,))
+
+    await applying.apply(plan(Member(name="db-0", host="rack1"), Member(name="db-1")))
+    [taken] = {vm.host for vm in await applying.vms("avset/db")} - {"rack1"}
+
+    error = await applying.refused(plan(Member(name="db-0", host=taken), Member(name="db-1")))
+
+    assert isinstance(error, HostSharedError)
+    assert error.host == taken
+
+
+async def test_a_vm_stays_where_it_is_while_the_plan_does_not_say_where(
+    applying: Applying,
+) -> None:
+    await applying.apply(FleetPlan(vms=(VirtualMachine(name="web", host="rack1"),)))
+
+    again = await applying.fleet.apply(FleetPlan(vms=(VirtualMachine(name="web"),)), by=ADA)
+
+    assert again.unchanged == 1
+    assert await applying.on(HostName("rack1")) == ["vm/web"]
 
 
 async def test_a_large_plan_with_too_few_addresses_changes_nothing(applying: Applying) -> None:

@@ -189,10 +189,18 @@ _RULES: Final = (
     Mutant(
         name="completed-without-a-word",
         file="core/lifecycle.py",
-        old="Change(scope=without_event(scope, event_id), transitions=(fact,))\n    for",
-        new="Change(scope=without_event(scope, event_id))\n    for",
+        old='change = ended(scope, event, reason="", now=now)',
+        new="change = Change(scope=ended(scope, event, reason='', now=now).scope)",
         breaks="I19, I29: an event leaves the document and no record says why",
         tests=(MACHINE,),
+    ),
+    Mutant(
+        name="started-event-outlives-its-vm",
+        file="core/membership.py",
+        old="        if name not in event.resources:\n",
+        new="        if name not in event.resources or event.started_at is not None:\n",
+        breaks="I9, I19: what has started goes on for a VM that is gone, and for the next so named",
+        tests=(CORE, FOUND),
     ),
 )
 

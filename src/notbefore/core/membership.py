@@ -3,8 +3,10 @@
 Invariant: an open event names VMs that are in its scope, and at least one.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from notbefore.core.change import Change, ended, with_event
 from notbefore.core.ids import ResourceName
@@ -19,12 +21,17 @@ from notbefore.core.transitions import (
     Transition,
 )
 
+_NO_ONE: Final[frozenset[ResourceName]] = frozenset()
 
-def enroll(scope: Scope, planned: Scope, *, now: datetime) -> Change:
+
+def enroll(
+    scope: Scope, planned: Scope, *, now: datetime, placed: Collection[ResourceName] = _NO_ONE
+) -> Change:
     """Bring the scope's VMs and policy to what is planned. VMs that are not planned stay.
 
-    A VM that is here keeps its state and its place (host and domains): those are what happened to
-    it, not what somebody planned, and open events rest on them.
+    A VM that is here keeps its state and its domains: those are what happened to it, not what
+    somebody planned, and open events rest on them. It keeps its host too, unless it is one of
+    those `placed`: the plan says where they are.
     """
     resources: dict[ResourceName, Resource] = dict(scope.resources)
     facts: list[Transition] = []
@@ -36,7 +43,7 @@ def enroll(scope: Scope, planned: Scope, *, now: datetime) -> Change:
             continue
         changed = replace(
             wanted,
-            host=here.host,
+            host=wanted.host if name in placed else here.host,
             update_domain=here.update_domain,
             fault_domain=here.fault_domain,
             state=here.state,

@@ -18,7 +18,14 @@ from notbefore.core.model import Actor, Scope
 from notbefore.service.deciding import Decider
 from notbefore.service.fleet_comparison import Comparison, compare
 from notbefore.service.fleet_plan import FleetPlan, Network
-from notbefore.service.fleet_writing import Account, Applied, carry_out, refuse_shared_hosts, steps
+from notbefore.service.fleet_writing import (
+    Account,
+    Applied,
+    carry_out,
+    mixed_scopes,
+    refuse_shared_hosts,
+    steps,
+)
 from notbefore.service.ports import Binding, Place, Snapshot, Transaction
 from notbefore.service.reading import Reading
 
@@ -146,7 +153,10 @@ class Fleet:
         # On a thread, as all that takes seconds for a million VMs: others are answered meanwhile.
         comparison = await asyncio.to_thread(self._compare, order, places)
         del places
-        await self._decider.ask(lambda snapshot: refuse_shared_hosts(snapshot, comparison))
+        mixed = mixed_scopes(comparison)
+        while (some := await asyncio.to_thread(next, mixed, None)) is not None:
+            refuse = partial(refuse_shared_hosts, planned=some, comparison=comparison)
+            await self._decider.ask(refuse)
         made, account, done = enumerate(steps(comparison)), Account(), 0
         order.progress(done, comparison.work)
         while (numbered := await asyncio.to_thread(next, made, None)) is not None:

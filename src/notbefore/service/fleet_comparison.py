@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core.model import ScopeKind
 from notbefore.service.addresses import plain_address
 from notbefore.service.errors import AddressTakenError, NameTakenError
 from notbefore.service.fleet_faults import declaration_faults, seat_faults
@@ -27,8 +28,11 @@ class Comparison:
     """VMs to remove, by scope."""
     released: tuple[ResourceName, ...]
     """VMs to stay, whose addresses are for others from now on."""
-    growing: frozenset[str]
-    """Scopes in which planned VMs join others: whether those go together is yet to be seen."""
+    mixed: frozenset[str]
+    """Scopes in which planned VMs join others, or may be moved to other hosts.
+
+    Whether their VMs go together is yet to be seen.
+    """
 
     @property
     def work(self) -> int:
@@ -52,7 +56,7 @@ def compare(
         size=plan.size(),
         gone=survey.gone() if prune else {},
         released=tuple(survey.released),
-        growing=frozenset(survey.growing),
+        mixed=frozenset(survey.mixed),
     )
 
 
@@ -73,15 +77,20 @@ class _Survey:
         self.needed = 0
         """How many VMs need an address of the range."""
         self.released: list[ResourceName] = []
-        self.growing: set[str] = set()
+        self.mixed: set[str] = set()
 
     def over(self, planned: Iterable[Group]) -> Iterator[Group]:
         for group in planned:
             staying = sum(self._sees(seat, group.id) for seat in group.seats)
-            if staying < len(group.seats) and group.id in self._scopes:
-                self.growing.add(group.id)
+            if staying < len(group.seats) or any(seat.host is not None for seat in group.seats):
+                self._note_mixed(group)
             yield group
         self._refuse_held_addresses()
+
+    def _note_mixed(self, group: Group) -> None:
+        # One VM alone shares its host with no other of its scope.
+        if group.id in self._scopes and group.kind is not ScopeKind.VIRTUAL_MACHINE:
+            self.mixed.add(group.id)
 
     def addresses(self) -> dict[str, str]:
         return {folded: place.address for folded, place in self._here.items()}

@@ -81,6 +81,8 @@ class AddressesExhaustedError(RefusalError):
 class PlannedScope:
     scope: Scope
     bindings: tuple[Binding, ...]
+    placed: frozenset[ResourceName] = frozenset()
+    """VMs for which the plan names a host: those of the others are made up, for new VMs only."""
 
 
 def expand(
@@ -138,7 +140,8 @@ def _planned(
             Binding(name=resource.name, scope_id=scope_id, address=address, profile=profile)
         )
     scope = Scope(id=scope_id, kind=group.kind, resources=resources, policy=group.policy)
-    return PlannedScope(scope=scope, bindings=tuple(bindings))
+    placed = frozenset(ResourceName(seat.name) for seat in group.seats if seat.host is not None)
+    return PlannedScope(scope=scope, bindings=tuple(bindings), placed=placed)
 
 
 def resource_of(seat: Seat, host: HostName) -> Resource:

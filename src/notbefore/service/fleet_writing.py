@@ -6,6 +6,7 @@ carried out in order: what has to make way does so before those it makes way for
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, TypeVar
 
 from notbefore.core import lifecycle, membership
@@ -91,16 +92,23 @@ def carry_out(tx: Transaction, step: Step, *, by: Actor) -> Applied:
     return replace(_enroll(tx, step.planned, by=by), removed=tuple(removed))
 
 
-def refuse_shared_hosts(snapshot: Snapshot, comparison: Comparison) -> None:
-    """Raises HostSharedError where VMs that join a scope have the hosts of others in it."""
-    if not comparison.growing:
-        return
-    for planned in comparison.expansion.scopes(only=comparison.growing):
-        scope = snapshot.load(planned.scope.id)
+def mixed_scopes(comparison: Comparison) -> Iterator[tuple[PlannedScope, ...]]:
+    """Those to be shown to `refuse_shared_hosts`, as many at a time as VMs are in a step."""
+    if comparison.mixed:
+        mixed = comparison.expansion.scopes(only=comparison.mixed)
+        yield from _batches(mixed, lambda each: len(each.bindings))
+
+
+def refuse_shared_hosts(
+    snapshot: Snapshot, planned: Iterable[PlannedScope], comparison: Comparison
+) -> None:
+    """Raises HostSharedError where VMs get the hosts of others of their scope."""
+    for plan in planned:
+        scope = snapshot.load(plan.scope.id)
         gone = frozenset(comparison.gone.get(scope.id, ()))
         staying = {name: vm for name, vm in scope.resources.items() if name not in gone}
-        scope = replace(scope, resources=staying)
-        _refuse_shared_hosts(membership.enroll(scope, planned.scope, now=snapshot.now).scope)
+        change = _enrolled(replace(scope, resources=staying), plan, now=snapshot.now)
+        _refuse_shared_hosts(change.scope)
 
 
 def _remove(
@@ -122,7 +130,7 @@ def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> A
     for plan in planned:
         if not tx.exists(plan.scope.id):
             tx.create(replace(plan.scope, resources={}, events={}))
-        change = membership.enroll(tx.load(plan.scope.id), plan.scope, now=tx.now)
+        change = _enrolled(tx.load(plan.scope.id), plan, now=tx.now)
         _refuse_shared_hosts(change.scope)
         tx.save(change, by=by)
         added = {f.resource: None for f in change.transitions if isinstance(f, ResourceAdded)}
@@ -133,6 +141,10 @@ def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> A
         account.changed += touched
         account.unchanged += len(plan.scope.resources) - len(added) - len(touched)
     return account.total()
+
+
+def _enrolled(scope: Scope, plan: PlannedScope, *, now: datetime) -> Change:
+    return membership.enroll(scope, plan.scope, placed=plan.placed, now=now)
 
 
 def _bind(

@@ -264,3 +264,22 @@ async def test_a_vm_that_takes_the_name_of_one_that_is_gone_is_another(cloud: Em
     assert second["properties"]["vmId"] != first["properties"]["vmId"]
     assert (second["tags"], "zones" in second) == ({}, False)
     assert "networkProfile" not in second["properties"]
+
+
+async def test_what_had_started_for_a_vm_that_is_deleted_ends_with_it(cloud: Emulator) -> None:
+    """I19, F18: also where the delete gives no notice."""
+    await cloud.good("PUT", WEB, PLAIN)
+    await cloud.read("web")
+    restart = await cloud.begin("POST", f"{WEB}/restart")
+    [event] = await cloud.read("web")
+    await cloud.approve("web", event)
+
+    await cloud.begin("DELETE", WEB)
+    await cloud.good("PUT", WEB, PLAIN)
+
+    assert await cloud.read("web") == ()
+    record = await cloud.application.decider.ask(lambda s: s.event(event.id))
+    assert record is not None
+    assert record.event.status is EventStatus.COMPLETED
+    assert (record.ended_at, record.end_reason) == (NOON, "VM web is gone")
+    assert await cloud.status(restart) == "Succeeded"

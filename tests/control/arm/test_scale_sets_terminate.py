@@ -10,6 +10,7 @@ from notbefore.core.model import Event, EventStatus, EventType
 from tests.builders import MINUTE, SECOND
 from tests.control.arm.emulator import COMPUTE, Emulator, emulator, kinds
 from tests.control.arm.sets import SETS, WEB, a_set, ids, instances, terminate
+from tests.stateful.stack import TIMINGS
 
 pytestmark = pytest.mark.anyio
 
@@ -260,3 +261,26 @@ async def test_all_of_it_survives_a_restart_of_the_server(
         assert await arm.status(operation) == "Succeeded"
         await arm.good("PUT", WEB, {"sku": {"capacity": 3}})
         assert await ids(arm) == ["0", "2", "4"]
+
+
+async def test_an_instance_that_is_scaled_in_takes_the_event_that_had_started_for_it_along(
+    active: Emulator,
+) -> None:
+    """I9, I19."""
+    await active.good("POST", f"{WEB}/restart", {"instanceIds": ["3", "4"]})
+    restarts = await active.read("web_0")
+    await active.approve("web_0", *restarts)
+    await active.good("PATCH", WEB, {"sku": {"capacity": 4}})
+    [*_, leaving] = await active.read("web_0")
+    await active.approve("web_4", leaving)
+
+    await active.step(TIMINGS[EventType.TERMINATE].span)
+
+    assert kinds(await active.read("web_0")) == [(EventType.REBOOT, ("web_3",))]
+    [ended] = [event.id for event in restarts if event.resources == ("web_4",)]
+    record = await active.application.decider.ask(lambda s: s.event(ended))
+    assert record is not None
+    assert (record.event.status, record.end_reason) == (
+        EventStatus.COMPLETED,
+        "VM web_4 is gone",
+    )
