@@ -21,7 +21,7 @@ from notbefore.service.board import Board
 from notbefore.service.carrying import Carrying, hand_over
 from notbefore.service.deciding import Decider
 from notbefore.service.directory import MemoryDirectory
-from notbefore.service.explaining import Explaining
+from notbefore.service.explaining import CompletedBy, Explaining
 from notbefore.service.faults import Faults
 from notbefore.service.fleet import Fleet, Network
 from notbefore.service.ports import (
@@ -73,7 +73,8 @@ class Engine:
         self.approving = Approving(self.decider, rules)
         self.scheduling = Scheduling(self.decider, rules, new_id)
         self.carrying = Carrying(self.decider)
-        self.explaining = Explaining(self.decider)
+        completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
+        self.explaining = Explaining(self.decider, completed_by=completed_by)
         self.reading = Reading(self.decider, clock)
         self.readiness = KeptReadiness(self.decider)
         self.fleet = Fleet(self.decider, self.reading, address_range)

@@ -7,12 +7,27 @@ from notbefore.cli.wire import (
     Fleet,
     Health,
     Maintenance,
+    Sibling,
 )
 from tests.cli.answers import MINUTE, NOON, A, B, a_row, a_scope, a_vm, an_event
 from tests.cli.printing import printed
 
 EMULATOR = Health("emulator", "http://127.0.0.1:8169")
+C, D = A.replace("A", "C"), A.replace("A", "D")
 SERVICE = Health("service", "http://169.254.169.254:80")
+
+
+def a_sibling(
+    event_id: str, scope: str, *resources: str, status: str = "Scheduled", ready: bool = True
+) -> Sibling:
+    return Sibling(
+        event_id=event_id,
+        type="Freeze",
+        status=status,
+        scope=scope,
+        resources=resources,
+        ready=ready,
+    )
 
 
 def test_events_nobody_was_told_of_come_with_the_way_to_be_told() -> None:
@@ -35,7 +50,8 @@ def test_events_nobody_was_told_of_come_with_the_way_to_be_told() -> None:
 def test_in_service_mode_only_the_vm_itself_can_read_its_document() -> None:
     lines = printed(pages.notice_page([an_event(announced=False)], SERVICE))
 
-    assert lines[-2:] == [
+    assert lines[1:] == [
+        "Nobody reads the document of vm/web: started without notice.",
         "The first read of a document, by its own VM, switches notice on:",
         "  curl -H Metadata:true 'http://169.254.169.254:80/metadata/scheduledevents?api-version=2020-07-01'",
     ]
@@ -117,6 +133,59 @@ def test_an_explanation_tells_all_there_is_to_know() -> None:
         "At (UTC)            What            Event    VMs Who and why",
         "2026-01-05 12:00:00 Reboot approved 0000000A web cli:ada",
     ]
+
+
+def test_an_explanation_lists_the_events_that_start_together_with_this_one() -> None:
+    siblings = (
+        a_sibling(B, "vm/report", "report", ready=False),
+        a_sibling(C, "avset/db", "db-0", "db-2"),
+        a_sibling(D, "vm/cheap", "cheap", status="Started"),
+    )
+    found = Explanation(
+        event=an_event(type="Freeze"),
+        now=NOON - 5 * MINUTE,
+        why="ada approved it, but others are not ready",
+        siblings=siblings,
+        next_step="it starts",
+    )
+
+    assert printed(pages.explanation_page(found))[-5:] == [
+        "  why          ada approved it, but others are not ready",
+        "  siblings     0000000B Freeze of report in vm/report: waits for approval",
+        "               0000000C Freeze of db-0, db-2 in avset/db: ready",
+        "               0000000D Freeze of cheap in vm/cheap: started",
+        "  next         it starts",
+    ]
+
+
+def test_an_explanation_names_ten_of_many_events_and_counts_the_rest() -> None:
+    ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(14)]
+    found = Explanation(
+        event=an_event(),
+        now=NOON - 5 * MINUTE,
+        why="",
+        waits_for_events=tuple(ids),
+        siblings=tuple(a_sibling(id_, "vm/x", "x") for id_ in ids),
+        next_step="it starts",
+    )
+
+    lines = printed(pages.explanation_page(found))
+
+    assert sum("notbefore explain" in line for line in lines) == 10
+    assert sum("x in vm/x" in line for line in lines) == 10
+    assert lines.count("               and 4 more") == 2
+
+
+def test_where_an_operator_completes_events_a_started_one_says_how() -> None:
+    started = an_event(status="Started", started_at=NOON)
+
+    assert printed(pages.completion_page([started, an_event(B)], SERVICE)) == [
+        "",
+        "This server only tells VMs. Once you have done the work:",
+        "  notbefore complete 0000000A",
+    ]
+    assert printed(pages.completion_page([started], EMULATOR)) == []
+    assert printed(pages.completion_page([an_event()], SERVICE)) == []
 
 
 def test_the_fleet_is_grouped_by_scope() -> None:

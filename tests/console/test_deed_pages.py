@@ -99,6 +99,21 @@ async def test_a_refusal_stands_beside_its_field_and_what_was_typed_is_kept(
     assert await console.events() == []
 
 
+async def test_a_preview_of_a_hosts_maintenance_tells_that_its_events_wait_for_each_other(
+    console: Looking,
+) -> None:
+    """I16: also that of a scope whose document no VM reads."""
+    await console.switch_on("web")
+
+    preview = await console.send("/do/maintain-host", host="rack1", type="Freeze", step="preview")
+
+    told = text_of(preview.text)
+    together = "together with 1 other event of this maintenance, when each of them is approved"
+    assert f"The VMs of its scope are told now. It starts {together}" in told
+    assert f"No VM reads this scope's document, so none is told. It starts {together}" in told
+    assert "when one of them approves it" not in told
+
+
 async def test_hosts_fail_and_sets_are_maintained_by_form(console: Looking) -> None:
     await console.switch_on("web", "db-0")
 

@@ -36,6 +36,25 @@ async def test_an_event_is_approved_and_gone(console: Looking) -> None:
     assert "Started" in after
 
 
+async def test_a_hosts_maintenance_links_the_events_it_starts_together_with(
+    console: Looking,
+) -> None:
+    """I16."""
+    await console.switch_on("web", "report")
+    await console.send("/do/maintain-host", host="rack1", type="Freeze", step="send")
+    ready, other = await console.events()
+    await console.send(f"/events/{ready['event_id']}/approve")
+
+    page = await console.see(f"/events/{ready['event_id']}")
+    last = await console.see(f"/events/{other['event_id']}")
+
+    [name] = other["resources"]
+    assert f'<a href="/events/{other["event_id"]}">Freeze of {name}</a>' in page
+    assert f"in {other['scope']} (waits for approval)" in text_of(page)
+    assert f"in {ready['scope']} (ready)" in text_of(last)
+    assert "approved it, but a host's maintenance begins when every scope" in text_of(page)
+
+
 async def test_an_event_is_called_off_with_its_reason(console: Looking) -> None:
     event_id = await _reboot(console)
 

@@ -26,6 +26,9 @@ def _approved(session: Session, event: wire.Event) -> Iterator[RenderableType]:
     yield from _page(session, (event,))
     if event.ended_at is not None:
         yield "It was over before: nothing has changed."
+    elif event.status == "Started":
+        health = session.control.get("/v1/health").read(wire.Health)
+        yield from pages.completion_page((event,), health)
 
 
 @click.command()
@@ -49,8 +52,9 @@ def cancel(session: Session, event: str, reason: str) -> None:
 def complete(session: Session, event: str) -> None:
     """Say that the work of EVENT, which has started, is done.
 
-    EVENT is an id, or the first characters of one; none is needed if one event is open. The
-    simulated actuator says so by itself after a while.
+    EVENT is an id, or the first characters of one; none is needed if one event has started. An
+    emulator completes events by itself after a while. A server in service mode carries nothing
+    out: an operator does the work, then runs this.
     """
     answer = session.control.post(f"{lookup.event_path(session.control, event)}/complete")
     session.show(answer, lambda: _page(session, (answer.read(wire.Event),)))

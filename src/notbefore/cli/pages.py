@@ -8,7 +8,16 @@ from rich.table import Table
 from rich.text import Text
 
 from notbefore.cli.tables import event_table, history_table, vm_table
-from notbefore.cli.wire import Applied, Clock, Event, Explanation, Fleet, Health, Scope
+from notbefore.cli.wire import (
+    Applied,
+    Clock,
+    Event,
+    Explanation,
+    Fleet,
+    Health,
+    Scope,
+    Sibling,
+)
 from notbefore.cli.wording import (
     STATUS_STYLES,
     TYPE_STYLES,
@@ -23,6 +32,7 @@ from notbefore.cli.wording import (
 )
 
 _API_VERSION = "2020-07-01"
+_MOST_SHOWN = 10
 
 
 def event_page(events: Sequence[Event], *, now: datetime, none: str) -> Iterator[RenderableType]:
@@ -39,10 +49,10 @@ def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableT
     if not unseen:
         return
     yield ""
-    yield Text(
-        f"Nobody reads the document of {listing(unseen)}: carried out without notice.", "yellow"
-    )
-    if health.mode == "emulator":
+    is_emulator = health.mode == "emulator"
+    done = "carried out" if is_emulator else "started"
+    yield Text(f"Nobody reads the document of {listing(unseen)}: {done} without notice.", "yellow")
+    if is_emulator:
         yield "The first read of a document switches notice on:"
     else:
         yield "The first read of a document, by its own VM, switches notice on:"
@@ -74,6 +84,17 @@ def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
     yield f"{explain:<{len(approve)}}  notbefore explain {first}"
 
 
+def completion_page(events: Iterable[Event], health: Health) -> Iterator[RenderableType]:
+    """For events that have started where only an operator completes them."""
+    started = [event.event_id for event in events if event.status == "Started"]
+    if not started or health.mode == "emulator":
+        return
+    yield ""
+    yield "This server only tells VMs. Once you have done the work:"
+    short = short_ids(started)
+    yield from _some([f"  notbefore complete {short[event_id]}" for event_id in started], "  ")
+
+
 def explanation_page(found: Explanation) -> Iterator[RenderableType]:
     event = found.event
     yield Text.assemble(
@@ -93,9 +114,33 @@ def _reasons(found: Explanation) -> Iterator[tuple[str, str]]:
     yield "why", plain(found.why)
     for number, reason in enumerate(found.waits_for):
         yield "" if number else "waits for", plain(reason)
-    for other in found.waits_for_events:
-        yield "", f"notbefore explain {other}"
+    for line in _some([f"notbefore explain {other}" for other in found.waits_for_events]):
+        yield "", line
+    for number, line in enumerate(_some(_siblings(found))):
+        yield "" if number else "siblings", line
     yield "next", plain(found.next_step)
+
+
+def _siblings(found: Explanation) -> list[str]:
+    short = short_ids(each.event_id for each in found.siblings)
+    return [
+        f"{short[each.event_id]} {each.type} of {listing(each.resources)} in {plain(each.scope)}:"
+        f" {_readiness(each)}"
+        for each in found.siblings
+    ]
+
+
+def _readiness(sibling: Sibling) -> str:
+    if sibling.status == "Started":
+        return "started"
+    return "ready" if sibling.ready else "waits for approval"
+
+
+def _some(lines: Sequence[str], indent: str = "") -> Iterator[str]:
+    """A host may have events in a hundred scopes."""
+    yield from lines[:_MOST_SHOWN]
+    if len(lines) > _MOST_SHOWN:
+        yield f"{indent}and {len(lines) - _MOST_SHOWN:,} more"
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:

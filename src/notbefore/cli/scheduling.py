@@ -116,7 +116,8 @@ def _show(session: Session, answer: Answer) -> None:
         return
     found = answer.read(wire.Events).events
     session.print(pages.event_page(found, now=session.now(), none="no VM is affected"))
-    if any(not event.announced for event in found):
+    if any(not event.announced or event.status == "Started" for event in found):
         health = session.control.get("/v1/health").read(wire.Health)
         session.print(pages.notice_page(found, health))
+        session.print(pages.completion_page(found, health))
     session.print(pages.next_steps(found))

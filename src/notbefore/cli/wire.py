@@ -58,6 +58,17 @@ class History(msgspec.Struct, frozen=True):
     next: int | None = None
 
 
+class Sibling(msgspec.Struct, frozen=True, kw_only=True):
+    """Another open event of the same maintenance of a host."""
+
+    event_id: str
+    type: str
+    status: str
+    scope: str
+    resources: tuple[str, ...]
+    ready: bool = True
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     event: Event
     now: datetime
@@ -65,6 +76,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     next_step: str
     waits_for: tuple[str, ...] = ()
     waits_for_events: tuple[str, ...] = ()
+    siblings: tuple[Sibling, ...] = ()
     history: tuple[Row, ...] = ()
 
 

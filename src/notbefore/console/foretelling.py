@@ -10,6 +10,7 @@ from notbefore.console.rendering import ahead, instant
 from notbefore.core.model import Event, EventStatus, EventType, StartCause
 from notbefore.durations import format_duration
 from notbefore.service.inventory import ScaleSetView
+from notbefore.service.ports import EventRecord
 
 _MOST_NAMES: Final = 8
 
@@ -40,7 +41,7 @@ def foretell(caused: Caused, *, now: datetime) -> Outlook:
                 type=record.event.type,
                 resources=_names(record.event.resources),
                 scope=record.scope_id,
-                sentence=_sentence(record.event, now),
+                sentence=_sentence(record.event, now, siblings=_siblings(record, records)),
             )
             for record in records
         ),
@@ -50,13 +51,29 @@ def foretell(caused: Caused, *, now: datetime) -> Outlook:
 # --- events --------------------------------------------------------------------------------------
 
 
-def _sentence(event: Event, now: datetime) -> str:
+def _siblings(record: EventRecord, records: Sequence[EventRecord]) -> int:
+    """How many other events of the same maintenance of a host there are."""
+    work = record.event.maintenance
+    return 0 if work is None else sum(each.event.maintenance == work for each in records) - 1
+
+
+def _sentence(event: Event, now: datetime, *, siblings: int) -> str:
     if event.status is EventStatus.SCHEDULED and event.not_before is not None:
+        told = (
+            "The VMs of its scope are told now."
+            if event.announced
+            else "No VM reads this scope's document, so none is told."
+        )
         left = format_duration(ahead(event.not_before, now))
         held = "" if event.approval is None else " It is approved already, but waits for others."
+        condition, otherwise = "when one of them approves it", "if none does"
+        if siblings:
+            others = f"{siblings} other event{'s' if siblings > 1 else ''} of this maintenance"
+            condition = f"together with {others}, when each of them is approved"
+            otherwise = "at the latest"
         return (
-            f"The VMs of its scope are told now. It starts when one of them approves it, and at"
-            f" {instant(event.not_before)} (in {left}) if none does.{held}"
+            f"{told} It starts {condition}, and at {instant(event.not_before)} (in {left})"
+            f" {otherwise}.{held}"
         )
     match event.start_cause:
         case StartCause.INACTIVE if event.type is EventType.TERMINATE:

@@ -120,7 +120,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     write(
         "/v1/events/{event_id}/complete",
         native_events.complete_event,
-        "Say that a Started event is done, ahead of the actuator",
+        "Say that the work of a Started event is done, so that the event completes",
         needs=Role.MAINTAINER,
         body=Nothing,
         reply=wire.Event,

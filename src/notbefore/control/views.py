@@ -18,6 +18,7 @@ from notbefore.control.wire import (
     Policy,
     Scope,
     SetMaintenance,
+    Sibling,
     Span,
     Vm,
 )
@@ -25,7 +26,7 @@ from notbefore.control.wire import ResetDone as WireResetDone
 from notbefore.core import model, transitions
 from notbefore.core.rules import Rules
 from notbefore.core.transitions import Canceled, Completed, EventTransition, Transition
-from notbefore.service import ports
+from notbefore.service import explaining, ports
 from notbefore.service.explaining import Explanation
 from notbefore.service.faults import FaultRecord
 from notbefore.service.fleet import Applied, ScopeView
@@ -138,8 +139,21 @@ def explained(explanation: Explanation) -> Explained:
         why=explanation.why,
         waits_for=explanation.waits_for,
         waits_for_events=explanation.waits_for_events,
+        siblings=tuple(map(_sibling, explanation.siblings)),
         next_step=explanation.next_step,
         history=tuple(map(history_row, explanation.history)),
+    )
+
+
+def _sibling(sibling: explaining.Sibling) -> Sibling:
+    event = sibling.event
+    return Sibling(
+        event_id=event.id,
+        type=event.type,
+        status=event.status,
+        scope=sibling.scope_id,
+        resources=event.resources,
+        ready=sibling.is_ready,
     )
 
 

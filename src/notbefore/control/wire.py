@@ -194,6 +194,17 @@ class History(Shape, frozen=True):
     ]
 
 
+class Sibling(Shape, frozen=True):
+    """Another open event of the same maintenance of a host: they start together."""
+
+    event_id: str
+    type: model.EventType
+    status: model.EventStatus
+    scope: str
+    resources: tuple[str, ...]
+    ready: Annotated[bool, msgspec.Meta(description="whether the others need not wait for it")]
+
+
 class Explained(Shape, frozen=True):
     """Why an event is where it is, and what comes next."""
 
@@ -202,6 +213,7 @@ class Explained(Shape, frozen=True):
     why: str
     waits_for: tuple[str, ...]
     waits_for_events: tuple[str, ...]
+    siblings: tuple[Sibling, ...]
     next_step: str
     history: Annotated[tuple[HistoryRow, ...], msgspec.Meta(description="oldest first")]
 

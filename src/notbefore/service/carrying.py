@@ -49,7 +49,7 @@ class Carrying:
         await self._decider.decide(work)
 
     async def complete_by_hand(self, event_id: EventId, *, by: Actor) -> EventRecord:
-        """Somebody says that a Started event is done, ahead of the actuator."""
+        """An operator says that the work of a Started event is done."""
 
         def work(tx: Transaction) -> EventRecord:
             record = tx.event(event_id)
