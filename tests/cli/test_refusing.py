@@ -1,6 +1,7 @@
 """What commands say, and how they exit, when things go wrong."""
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -64,16 +65,77 @@ def test_an_ambiguous_event_lists_the_candidates(served: Served) -> None:
     assert f"  {two}  Reboot Scheduled of report" in result.stderr
 
 
-def test_an_event_must_be_named_unless_just_one_is_open(served: Served) -> None:
-    none = served.run("approve")
+@pytest.mark.parametrize(
+    ("command", "none", "several"),
+    [
+        ("approve", "no event can be approved", "2 events can be approved"),
+        ("cancel", "no event can be canceled", "2 events can be canceled"),
+        ("explain", "no event is open", "2 events are open"),
+    ],
+)
+def test_an_event_must_be_named_unless_there_is_just_one_the_command_is_for(
+    served: Served, command: str, none: str, several: str
+) -> None:
+    without = served.run(command)
     one, two = served.schedule("web"), served.schedule("report")
-    several = served.run("approve")
+    with_two = served.run(command)
 
-    assert (none.exit_code, several.exit_code) == (1, 1)
-    assert none.stderr.startswith("error: there is no open event\n")
-    assert several.stderr.startswith("error: there are 2 open events\nSay which:\n")
-    assert one in several.stderr
-    assert two in several.stderr
+    assert (without.exit_code, with_two.exit_code) == (1, 1)
+    assert without.stderr.startswith(f"error: {none}\n'notbefore events'")
+    assert with_two.stderr.startswith(f"error: {several}\nSay which:\n")
+    assert f"  {one}  Reboot Scheduled of web" in with_two.stderr
+    assert f"  {two}  Reboot Scheduled of report" in with_two.stderr
+
+
+def test_the_only_event_that_can_be_approved_needs_no_id_whatever_else_is_open(
+    served: Served,
+) -> None:
+    started, earlier = served.schedule("web"), served.schedule("api_0", type="Terminate")
+    held = served.schedule("api_1", type="Terminate")
+    for approved in (started, held):
+        served.run("approve", approved)
+
+    result = served.run("approve", "--json")
+
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["event_id"] == earlier
+
+
+def test_an_event_that_no_vm_was_told_of_needs_no_approval(served: Served) -> None:
+    """It waits for another scope on its host, and holds nobody back."""
+    served.start(served.steered.switch_on("web")).result()
+    served.run("maintain", "--host", "rack1")
+
+    result = served.run("approve", "--json")
+
+    assert json.loads(result.stdout)["resources"] == ["web"]
+
+
+def test_where_no_event_can_be_approved_those_that_are_open_are_listed(served: Served) -> None:
+    started = served.schedule("web")
+    served.run("approve", started)
+
+    result = served.run("approve")
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "error: no event can be approved",
+        "Open events:",
+        f"  {started}  Reboot Started of web",
+    ]
+
+
+def test_the_only_event_that_has_started_is_completed_without_its_id(served: Served) -> None:
+    waiting = served.schedule("report")
+    too_early = served.run("complete")
+    started = served.schedule("web")
+    served.run("approve", started)
+
+    result = served.run("complete", "--json")
+
+    assert too_early.stderr.startswith("error: no event has started\nOpen events:\n")
+    assert waiting in too_early.stderr
+    assert json.loads(result.stdout)["event_id"] == started
 
 
 def test_an_open_event_goes_before_those_that_are_over(served: Served) -> None:
@@ -97,6 +159,41 @@ def test_a_short_notice_is_told_which_flag_allows_it(served: Served) -> None:
 
     assert result.exit_code == 1
     assert "--short-notice" in result.stderr
+    assert "short_notice" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("schedule reboot web", "VMs are named with --vm: notbefore schedule reboot --vm web"),
+        (
+            "schedule freeze web 'my vm' --duration 9s",
+            "VMs are named with --vm: notbefore schedule freeze --vm web --vm 'my vm'",
+        ),
+        (
+            "schedule reboot web --vm db-0",
+            "VMs are named with --vm: notbefore schedule reboot --vm web",
+        ),
+        ("maintain rack1", "hosts are named with --host: notbefore maintain --host rack1"),
+        ("maintain avset/db", "scopes are named with --scope: notbefore maintain --scope avset/db"),
+    ],
+)
+def test_a_name_without_its_option_is_told_which_it_belongs_to(typed: str, hint: str) -> None:
+    result = invoke(*shlex.split(typed), NOTBEFORE_CONTROL=NOWHERE)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == f"Error: {hint}"
+    assert result.stderr.splitlines()[0].endswith(" [OPTIONS]")
+
+
+def test_an_unknown_type_of_event_is_told_the_types_there_are() -> None:
+    result = invoke("schedule", "explode", "--vm", "web", NOTBEFORE_CONTROL=NOWHERE)
+
+    assert result.exit_code == 2
+    assert (
+        "Error: 'explode' is not a type of event: freeze, reboot, redeploy, preempt, terminate"
+        in result.stderr
+    )
 
 
 def test_a_real_clock_can_not_be_moved() -> None:

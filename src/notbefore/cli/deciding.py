@@ -16,9 +16,11 @@ from notbefore.cli.session import Session, with_session
 def approve(session: Session, event: str) -> None:
     """Let EVENT start now, ahead of its NotBefore.
 
-    EVENT is an id, or the first characters of one; none is needed if one event is open.
+    EVENT is an id, or the first characters of one; none is needed if one event alone can be
+    approved.
     """
-    answer = session.control.post(f"{lookup.event_path(session.control, event)}/approve")
+    path = f"{lookup.event_path(session.control, event, lookup.APPROVABLE)}/approve"
+    answer = session.control.post(path)
     session.show(answer, lambda: _approved(session, answer.read(wire.Event)))
 
 
@@ -38,10 +40,10 @@ def _approved(session: Session, event: wire.Event) -> Iterator[RenderableType]:
 def cancel(session: Session, event: str, reason: str) -> None:
     """Call EVENT off, with all of the maintenance it is a part of.
 
-    EVENT is an id, or the first characters of one; none is needed if one event is open. What has
-    started can't be called off.
+    EVENT is an id, or the first characters of one; none is needed if one event alone can be
+    canceled. What has started can't be called off.
     """
-    path = f"{lookup.event_path(session.control, event)}/cancel"
+    path = f"{lookup.event_path(session.control, event, lookup.CANCELABLE)}/cancel"
     answer = session.control.post(path, {"reason": reason})
     session.show(answer, lambda: _page(session, answer.read(wire.Events).events))
 
@@ -52,11 +54,13 @@ def cancel(session: Session, event: str, reason: str) -> None:
 def complete(session: Session, event: str) -> None:
     """Say that the work of EVENT, which has started, is done.
 
-    EVENT is an id, or the first characters of one; none is needed if one event has started. An
-    emulator completes events by itself after a while. A server in service mode carries nothing
-    out: an operator does the work, then runs this.
+    EVENT is an id, or the first characters of one; none is needed if one event alone has started.
+
+    An emulator completes events by itself after a while. A server in service mode carries nothing
+    out: an operator does the work, and then runs this command.
     """
-    answer = session.control.post(f"{lookup.event_path(session.control, event)}/complete")
+    path = f"{lookup.event_path(session.control, event, lookup.STARTED)}/complete"
+    answer = session.control.post(path)
     session.show(answer, lambda: _page(session, (answer.read(wire.Event),)))
 
 

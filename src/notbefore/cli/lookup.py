@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from notbefore.cli import wire
@@ -17,8 +17,30 @@ _MOST_SHOWN: Final = 10
 _MOST_ASKED: Final = 10_000
 
 
-def event_path(control: Control, typed: str) -> str:
-    return f"/v1/events/{quote(event_id(control, typed), safe='')}"
+class Fit(NamedTuple):
+    """Which events a command is for."""
+
+    one: str
+    """What is said of one: `no event is open`."""
+    several: str
+    holds: Callable[[wire.Event], bool]
+
+
+OPEN: Final = Fit("is open", "are open", lambda event: event.ended_at is None)
+# One that no VM was told of waits for no approval of its own.
+APPROVABLE: Final = Fit(
+    "can be approved",
+    "can be approved",
+    lambda event: event.status == "Scheduled" and event.approval is None and event.announced,
+)
+CANCELABLE: Final = Fit(
+    "can be canceled", "can be canceled", lambda event: event.status == "Scheduled"
+)
+STARTED: Final = Fit("has started", "have started", lambda event: event.status == "Started")
+
+
+def event_path(control: Control, typed: str, fit: Fit = OPEN) -> str:
+    return f"/v1/events/{quote(event_id(control, typed, fit), safe='')}"
 
 
 def host_path(host: str) -> str:
@@ -29,47 +51,61 @@ def scope_path(scope: str) -> str:
     return f"/v1/scopes/{quote(scope)}"
 
 
-def event_id(control: Control, typed: str) -> str:
+def event_id(control: Control, typed: str, fit: Fit = OPEN) -> str:
     """The id that begins as typed: an open event's, and only if there is none, a past one's.
 
-    Nothing typed means the open event, where there is just one.
+    Nothing typed means the open event that fits, where there is just one.
     """
     if _WHOLE_ID.fullmatch(typed):
         return typed
-    for status in ("open", "all") if typed else ("open",):
-        answer = control.get("/v1/events", {"status": status, "limit": _MOST_ASKED})
-        found = matching(answer.read(wire.Events).events, typed)
+    if not typed:
+        return _only(_events(control, "open"), fit)
+    for status in ("open", "all"):
+        found = matching(_events(control, status), typed)
         if len(found) == 1:
             return found[0].event_id
         if found:
-            raise _ambiguous(typed, found)
-    raise RefusedError(
-        f"no event's id begins with {plain(typed)!r}" if typed else "there is no open event",
-        code="unknown_event",
-        field="event_id",
-        advice=[ADVICE["unknown_event"]],
-    )
+            message = f"{len(found)} events' ids begin with {plain(typed)!r}"
+            raise _ambiguous(message, ["Type more of the one you mean:", *_listed(found)])
+    raise _unknown(f"no event's id begins with {plain(typed)!r}", [ADVICE["unknown_event"]])
+
+
+def _events(control: Control, status: str) -> tuple[wire.Event, ...]:
+    answer = control.get("/v1/events", {"status": status, "limit": _MOST_ASKED})
+    return answer.read(wire.Events).events
+
+
+def _only(events: Sequence[wire.Event], fit: Fit) -> str:
+    found = [event for event in events if fit.holds(event)]
+    if len(found) == 1:
+        return found[0].event_id
+    if found:
+        message = f"{len(found)} events {fit.several}"
+        raise _ambiguous(message, ["Say which:", *_listed(found)])
+    advice = ["Open events:", *_listed(events)] if events else [ADVICE["unknown_event"]]
+    raise _unknown(f"no event {fit.one}", advice)
 
 
 def matching(events: Iterable[wire.Event], typed: str) -> list[wire.Event]:
     return [event for event in events if event.event_id.upper().startswith(typed.upper())]
 
 
-def _ambiguous(typed: str, found: list[wire.Event]) -> CommandError:
-    shown = [
-        f"  {event.event_id}  {event.type} {event.status} of {listing(event.resources)}"
-        for event in found[:_MOST_SHOWN]
-    ]
-    if len(found) > _MOST_SHOWN:
-        shown.append(f"  and {len(found) - _MOST_SHOWN} more")
-    return RefusedError(
-        f"{len(found)} events' ids begin with {plain(typed)!r}"
-        if typed
-        else f"there are {len(found)} open events",
-        code="ambiguous_event",
-        field="event_id",
-        advice=["Type more of the one you mean:" if typed else "Say which:", *shown],
-    )
+def _listed(events: Sequence[wire.Event]) -> Iterator[str]:
+    for event in events[:_MOST_SHOWN]:
+        is_held = event.status == "Scheduled" and event.approval is not None
+        approved = ", approved" if is_held else ""
+        about = f"{event.type} {event.status} of {listing(event.resources)}{approved}"
+        yield f"  {event.event_id}  {about}"
+    if len(events) > _MOST_SHOWN:
+        yield f"  and {len(events) - _MOST_SHOWN} more"
+
+
+def _unknown(message: str, advice: list[str]) -> CommandError:
+    return RefusedError(message, code="unknown_event", field="event_id", advice=advice)
+
+
+def _ambiguous(message: str, advice: list[str]) -> CommandError:
+    return RefusedError(message, code="ambiguous_event", field="event_id", advice=advice)
 
 
 @contextmanager

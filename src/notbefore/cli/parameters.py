@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,6 +14,7 @@ from typing_extensions import override
 from notbefore.cli.credentials import credentials_of
 from notbefore.cli.failures import CommandError
 from notbefore.cli.session import control_address
+from notbefore.cli.wording import plain
 from notbefore.clock import wall_clock
 from notbefore.core.model import EventType
 from notbefore.durations import InvalidDurationError, parse_duration
@@ -194,6 +196,33 @@ def complete_fault(
     from notbefore.cli.lookup import fault_ids
 
     return _items(_ask(context, fault_ids), incomplete)
+
+
+class _Stray(click.Argument):
+    """What was typed without the option it belongs to: never taken, so usage does not name it."""
+
+    @override
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return []
+
+
+def stray_argument(explain: Callable[[tuple[str, ...]], tuple[str, str]]) -> Callable[[F], F]:
+    """Answer names that stand alone with the command that was probably meant.
+
+    `explain` tells of them what they are, and the option they need.
+    """
+
+    def refuse(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+        if names and not ctx.resilient_parsing:
+            what, option = explain(names)
+            meant = " ".join(f"{option} {shlex.quote(plain(name))}" for name in names)
+            ctx.fail(f"{what} are named with {option}: {ctx.command_path} {meant}")
+        return names
+
+    # Eager, so that it comes before a complaint about the option that is missing.
+    return click.argument(
+        "stray", cls=_Stray, nargs=-1, callback=refuse, expose_value=False, is_eager=True
+    )
 
 
 event_argument = click.argument(

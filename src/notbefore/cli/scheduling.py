@@ -1,6 +1,9 @@
 """Causing events: single ones, a host's, a whole set's."""
 
+import difflib
+
 import click
+from typing_extensions import override
 
 from notbefore.cli import lookup, pages, wire
 from notbefore.cli.connection import Answer
@@ -12,12 +15,30 @@ from notbefore.cli.parameters import (
     host_argument,
     plan_options,
     scope_option,
+    stray_argument,
     type_option,
 )
 from notbefore.cli.session import Session, with_session
+from notbefore.cli.wording import plain
 
 
-@click.group()
+class _Types(click.Group):
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        typed, *rest = args
+        if typed.lower() in EVENT_TYPES:
+            return super().resolve_command(ctx, [typed.lower(), *rest])
+        # What begins with a dash is an option that there is not, and click says so.
+        if not typed.startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(typed.lower(), EVENT_TYPES, n=1)
+            meant = f". Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"{plain(typed)!r} is not a type of event: {', '.join(EVENT_TYPES)}{meant}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Types)
 def schedule() -> None:
     """Schedule an event for one or more VMs."""
 
@@ -42,6 +63,7 @@ def _schedule_command(type_: str) -> click.Command:
     each = "each VM" if type_ == "terminate" else "each scope"
 
     @click.command(name=type_, help=f"Schedule a {type_.capitalize()}: one event for {each}.")
+    @stray_argument(lambda _: ("VMs", "--vm"))
     @_vms_option
     @plan_options
     @_source_option
@@ -78,7 +100,13 @@ def predict(session: Session, host: str) -> None:
     _on_host(session, host, "predict")
 
 
+def _host_or_scope(names: tuple[str, ...]) -> tuple[str, str]:
+    # Only ids of scopes have a slash in them.
+    return ("scopes", "--scope") if "/" in names[0] else ("hosts", "--host")
+
+
 @click.command()
+@stray_argument(_host_or_scope)
 @click.option("--host", metavar="HOST", help="The host to work on.", shell_complete=complete_host)
 @scope_option("The set to work on, one update domain after another.")
 @type_option("freeze, reboot or redeploy [default: freeze].", default="freeze")

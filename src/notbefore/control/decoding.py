@@ -20,6 +20,7 @@ T = TypeVar("T")
 _LONGEST_ACTOR: Final = 64
 # Names that the server itself goes by in history: a label must not be taken for one of them.
 _OWN_ACTORS: Final = frozenset({"actuator", "policy", "readers", "server", "time"})
+_ENUM: Final = "Invalid enum value"
 _PLACE: Final = re.compile(r"(?P<what>.*) - at `\$(?P<path>.*)`", re.DOTALL)
 _NAMED: Final = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`")
 
@@ -100,8 +101,8 @@ def _invalid(error: msgspec.ValidationError, shape: type) -> BadRequestError:
     if named := _NAMED.fullmatch(what):
         path = f"{path}.{named['name']}"
     field = path.removeprefix(".")
-    if what.startswith("Invalid enum value") and (choices := _choices(shape, field)):
-        what = f"{what}: expected one of {choices}"
+    if what.startswith(_ENUM) and (choices := _choices(shape, field)):
+        what = f"{what.removeprefix(_ENUM).strip()} is not one of {choices}"
     return BadRequestError(what[:1].lower() + what[1:], field=field or None)
 
 

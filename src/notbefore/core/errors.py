@@ -123,7 +123,7 @@ class NoticeTooShortError(RefusalError):
         super().__init__(
             f"a notice of {format_duration(notice)} is below the minimum of"
             f" {format_duration(minimum)} for this type of event;"
-            " an emulator allows it with short_notice"
+            " an emulator allows it if you ask for short notice"
         )
         self.notice = notice
         self.minimum = minimum
