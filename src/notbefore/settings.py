@@ -122,7 +122,8 @@ class Settings:
     mode: Mode = _setting(
         Mode.EMULATOR,
         one_of(Mode),
-        "emulator: VMs, actions and time are simulated, on loopback only; service: they are real",
+        "emulator: VMs, time and work on VMs are simulated, on loopback only;"
+        " service: real VMs and real time, and an operator does the work and completes events",
     )
     data: Path = _setting(
         Path(".notbefore"), file_path, "directory of the store; made on the first start"

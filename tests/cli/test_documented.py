@@ -69,6 +69,15 @@ def test_every_command_comes_with_an_example(path: tuple[str, ...]) -> None:
     assert re.search(rf"```[^`]*{' '.join(path)}", section(path))
 
 
+def test_help_and_manual_say_that_an_operator_completes_events_in_service_mode() -> None:
+    complete = ALL["notbefore", "complete"]
+    [mode] = [setting for setting in SETTINGS if setting.name == "mode"]
+
+    assert "an operator does the work" in " ".join((complete.help or "").split())
+    assert "an operator does the work and completes events" in mode.help
+    assert "an operator does the work" in " ".join(section(("notbefore", "complete")).split())
+
+
 def test_the_manual_lists_the_exit_codes() -> None:
     rows = dict(re.findall(r"^\| (\d+) \| (.+) \|$", MANUAL, re.MULTILINE))
 

@@ -130,6 +130,18 @@ async def test_hosts_fail_and_sets_are_maintained_by_form(console: Looking) -> N
     }
 
 
+async def test_a_notice_that_is_too_short_is_answered_in_the_words_of_the_form(
+    console: Looking,
+) -> None:
+    await console.switch_on("web")
+
+    refused = await console.send("/do/schedule", type="Reboot", vm="web", notice="1m", step="send")
+
+    told = text_of(refused.text)
+    assert "an emulator allows it if you ask for short notice" in told
+    assert "Short notice: allow less than the minimum" in told
+
+
 async def test_a_deleted_instance_gets_the_notice_of_its_model(console: Looking) -> None:
     await console.switch_on("api_0")
 
