@@ -1,3 +1,5 @@
+import msgspec
+
 from notbefore.cli import pages
 from notbefore.cli.wire import (
     Applied,
@@ -92,6 +94,16 @@ def test_of_several_waiting_events_the_next_step_is_shown_for_the_first() -> Non
     ]
 
 
+def test_events_of_one_maintenance_are_said_to_start_together() -> None:
+    """I16."""
+    parts = [msgspec.structs.replace(an_event(id_), maintenance="one") for id_ in (A, B)]
+
+    assert printed(pages.next_steps(parts))[1] == (
+        "They start together, once each of them is approved, or at their NotBefore."
+    )
+    assert printed(pages.next_steps(parts[:1]))[1].startswith("To approve it ahead")
+
+
 def test_a_canceled_event_has_no_time_left() -> None:
     canceled = an_event(status="Canceled", ended_at=NOON - 10 * MINUTE)
     found = Explanation(event=canceled, now=NOON - 5 * MINUTE, why="called off", next_step="none")
@@ -144,13 +156,13 @@ def test_an_explanation_lists_the_events_that_start_together_with_this_one() -> 
     found = Explanation(
         event=an_event(type="Freeze"),
         now=NOON - 5 * MINUTE,
-        why="ada approved it, but others are not ready",
+        why="approved by ada, but others are not ready",
         siblings=siblings,
         next_step="it starts",
     )
 
     assert printed(pages.explanation_page(found))[-5:] == [
-        "  why          ada approved it, but others are not ready",
+        "  why          approved by ada, but others are not ready",
         "  siblings     0000000B Freeze of report in vm/report: waits for approval",
         "               0000000C Freeze of db-0, db-2 in avset/db: ready",
         "               0000000D Freeze of cheap in vm/cheap: started",

@@ -52,7 +52,7 @@ async def test_a_hosts_maintenance_links_the_events_it_starts_together_with(
     assert f'<a href="/events/{other["event_id"]}">Freeze of {name}</a>' in page
     assert f"in {other['scope']} (waits for approval)" in text_of(page)
     assert f"in {ready['scope']} (ready)" in text_of(last)
-    assert "approved it, but a host's maintenance begins when every scope" in text_of(page)
+    assert "Approved by console, but a host's maintenance begins when every scope" in text_of(page)
 
 
 async def test_an_event_is_called_off_with_its_reason(console: Looking) -> None:

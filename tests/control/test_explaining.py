@@ -69,7 +69,7 @@ async def test_an_approved_terminate_names_those_that_hold_it_back(control: Stee
         )
     ]
     assert said["why"] == (
-        "control approved it, but 1 Terminate of its scope that is due no later is not approved yet"
+        "approved by control, but 1 Terminate of its scope that is due no later is not approved yet"
     )
 
 
@@ -84,7 +84,7 @@ async def test_an_approved_event_of_a_hosts_maintenance_names_the_siblings_it_wa
     said = await explained(control, ready["event_id"])
 
     assert said["why"] == (
-        "control approved it, but a host's maintenance begins when every scope on the host is"
+        "approved by control, but a host's maintenance begins when every scope on the host is"
         " ready, and 1 of 2 is not"
     )
     assert said["waits_for_events"] == [other["event_id"]]

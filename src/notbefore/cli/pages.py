@@ -78,6 +78,9 @@ def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
         return
     first = short_ids(event.event_id for event in waiting)[waiting[0].event_id]
     yield ""
+    works = {event.maintenance for event in waiting}
+    if len(waiting) > 1 and len(works) == 1 and None not in works:
+        yield "They start together, once each of them is approved, or at their NotBefore."
     it = "it" if len(waiting) == 1 else "the first"
     approve, explain = f"To approve {it} ahead of its NotBefore:", f"To see what {it} waits for:"
     yield f"{approve}  notbefore approve {first}"

@@ -187,7 +187,7 @@ def _why(waiting: _Waiting) -> str:
             unread = "no VM reads this scope's document, so it needs no approval"
             return f"{unread}, but {_obstacle(waiting)}"
         case EventStatus.SCHEDULED if event.approval is not None:
-            return f"{_approver(event)} approved it, but {_obstacle(waiting)}"
+            return f"approved by {_approver(event)}, but {_obstacle(waiting)}"
         case EventStatus.SCHEDULED:
             return "nobody has approved it yet"
         case EventStatus.STARTED:
