@@ -179,8 +179,9 @@ def test_a_server_that_is_not_there_is_a_reset(scheduled_events: ScheduledEvents
         port = unused.getsockname()[1]
     with (
         relayed(f"http://127.0.0.1:{port}", "/vm/web_0") as door,
-        socket.create_connection(door, timeout=30) as client,
+        # Which may come before the connection is known to be there.
         pytest.raises(ConnectionResetError),
+        socket.create_connection(door, timeout=30) as client,
     ):
         client.recv(1)
 
