@@ -29,8 +29,10 @@ def test_the_default_vm_is_the_fleets_first_at_any_time_and_az_gets_its_token_wi
         make(server, "third")
         make(server, "fourth")
         seen.append(default_vm(server))
+        server.call("POST", "/v1/reset")
+        seen.append(default_vm(server))
 
-    assert seen == ["first", "second", None, "third"]
+    assert seen == ["first", "second", None, "third", "first"]
     assert token.status == 200, token.body
     assert token.json["access_token"].count(".") == 2
 

@@ -122,7 +122,7 @@ async def test_pollers_know_the_fleets_first_vm_whoever_comes_and_goes(
     async with polling(writer) as late:
         seen.append(late.directory.first())
 
-    assert [each and each.name for each in seen] == [WEB, REPORT, REPORT, WEB, WEB]
+    assert [each and each.name for each in seen] == [WEB, REPORT, WEB, WEB, WEB]
 
 
 async def test_polls_count_as_read_from_before_the_clock_is_moved(

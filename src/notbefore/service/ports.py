@@ -293,7 +293,7 @@ class Snapshot(Protocol):
         """The same, those of a scope together where they lie together."""
 
     def first_vm(self) -> ResourceName | None:
-        """The VM that has been in the fleet the longest; None where there is none."""
+        """That of `bindings` which comes first; None where there is none."""
 
     def event(self, event_id: EventId) -> EventRecord | None: ...
     def events(self, wanted: EventFilter) -> list[EventRecord]: ...

@@ -151,10 +151,7 @@ class MemorySnapshot:
         return map(Place.of, self.bindings())
 
     def first_vm(self) -> ResourceName | None:
-        bindings = self._contents.bindings
-        return next(
-            (bindings[name].name for name in self._contents.owners if name in bindings), None
-        )
+        return next((binding.name for binding in self.bindings()), None)
 
     def event(self, event_id: EventId) -> EventRecord | None:
         return self._contents.events.get(event_id)

@@ -24,7 +24,7 @@ from notbefore.service.ports import (
     ScopePlaces,
 )
 from notbefore.service.summary import AffectedHost, Summary
-from notbefore.storage import attention, declared, rows, streams
+from notbefore.storage import attention, declared, first_vm, rows, streams
 from notbefore.storage.alike import each_once
 from notbefore.storage.delta import fold
 from notbefore.storage.rows import Value, micros, to_json
@@ -74,11 +74,7 @@ class SqliteSnapshot:
         return streams.scope_places(self._all)
 
     def first_vm(self) -> ResourceName | None:
-        # Rows lie in the order in which they were added.
-        row = self._one(
-            "SELECT name FROM resources WHERE profile IS NOT NULL ORDER BY rowid LIMIT 1"
-        )
-        return None if row is None else ResourceName(row["name"])
+        return first_vm.first_vm(self._connection)
 
     def event(self, event_id: EventId) -> EventRecord | None:
         row = self._one("SELECT * FROM events WHERE id = ?", event_id)

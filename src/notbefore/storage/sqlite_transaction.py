@@ -220,6 +220,10 @@ class SqliteTransaction(SqliteSnapshot):
     def moves_vms(self) -> bool:
         return self._tally.moves_vms
 
+    @property
+    def joined(self) -> set[ScopeId]:
+        return self._tally.joined
+
     def end(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> None:
         """The works of a group end together, so they share what is due next, and who is first."""
         self._next_wake = next_wake

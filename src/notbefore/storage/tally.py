@@ -47,6 +47,11 @@ class Tally:
         """Whether another VM may be the fleet's first."""
         return bool(self._bound or self._unbound)
 
+    @property
+    def joined(self) -> set[ScopeId]:
+        """The scopes that have a VM in which they did not have so before."""
+        return {binding.scope_id for binding in self._bound.values()}
+
     def commit(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> Commit:
         return Commit(
             scopes=tuple(self._scopes.values()),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from notbefore.service.ports import Clock
+from notbefore.storage.first_vm import FirstVm
 from notbefore.storage.kept import Kept
 from notbefore.storage.lane import Turn, Turns, roll_back
 from notbefore.storage.pending import Pending
@@ -28,6 +29,7 @@ class Writer:
         self._clock = clock
         self._next_wake = next_wake
         self._kept = kept
+        self._first_vm = FirstVm()
         self.incarnation_offset = 0
         """How far above 0 a new scope's incarnations begin."""
         self.committed: Callable[[int], None] | None = None
@@ -43,11 +45,13 @@ class Writer:
         except BaseException as error:  # noqa: BLE001  # told to everybody who waits
             roll_back(connection)
             self._kept.forget()
+            self._first_vm.forget()
             # Refusals too: they may have followed from what is now undone.
             for turn in group:
                 turn.fail(error)
         else:
             self._kept.committed()
+            self._first_vm.committed()
         return group
 
     def _commit(
@@ -67,9 +71,11 @@ class Writer:
         pending.write()
         snapshot = SqliteSnapshot(connection, self._clock.now())
         next_wake = snapshot.next_wake()
-        moves_vms = any(transaction.moves_vms for transaction in transactions)
-        first_vm = snapshot.first_vm() if moves_vms else None
         last = snapshot.last_change()
+        first_vm = None
+        if any(transaction.moves_vms for transaction in transactions):
+            joined = {scope_id for each in transactions for scope_id in each.joined}
+            first_vm = self._first_vm.find(connection, joined)
         for transaction in transactions:
             transaction.end(next_wake=next_wake, first_vm=first_vm)
         connection.execute("COMMIT")
