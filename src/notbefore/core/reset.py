@@ -7,17 +7,11 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
-from notbefore.core.change import Change, published, without_event
+from notbefore.core.change import Change, ended, published
 from notbefore.core.copying import replace
 from notbefore.core.ids import ResourceName
-from notbefore.core.model import Event, EventStatus, Scope
-from notbefore.core.transitions import (
-    Canceled,
-    Completed,
-    Deactivated,
-    ResourceRemoved,
-    Transition,
-)
+from notbefore.core.model import Scope
+from notbefore.core.transitions import Deactivated, ResourceRemoved
 
 REASON: Final = "the emulator was reset"
 
@@ -26,7 +20,7 @@ def clear(scope: Scope, *, leaving: Collection[ResourceName], now: datetime) -> 
     """End every event, forget that any VM has read the document, and let VMs leave."""
     change = Change(scope=replace(scope, rounds=None))
     for event in scope.events.values():
-        change = change.plus(_ended(change.scope, event, now=now))
+        change = change.plus(ended(change.scope, event, reason=REASON, now=now))
     if scope.active:
         asleep = replace(change.scope, active=False, last_read_at=None)
         fact = Deactivated(scope_id=scope.id, at=now)
@@ -35,14 +29,3 @@ def clear(scope: Scope, *, leaving: Collection[ResourceName], now: datetime) -> 
     gone = [ResourceRemoved(scope_id=scope.id, at=now, resource=name) for name in leaving]
     left = Change(scope=replace(change.scope, resources=staying), transitions=tuple(gone))
     return published(scope, change.plus(left))
-
-
-def _ended(scope: Scope, event: Event, *, now: datetime) -> Change:
-    fact: Transition
-    if event.status is EventStatus.STARTED:
-        over = replace(event, status=EventStatus.COMPLETED)
-        fact = Completed(scope_id=scope.id, at=now, event=over)
-    else:
-        over = replace(event, status=EventStatus.CANCELED)
-        fact = Canceled(scope_id=scope.id, at=now, event=over, reason=REASON)
-    return Change(scope=without_event(scope, event.id), transitions=(fact,))
