@@ -278,6 +278,15 @@ def availability_sets(
             yield found
 
 
+def taken(numbers: Sequence[int], usual: int) -> int:
+    """How many domains there are, by the numbers of those that VMs are in.
+
+    VMs of a fleet take turns in all domains: if any has two VMs, there are no more domains.
+    """
+    here = max(numbers, default=-1) + 1
+    return here if len(numbers) > here else max(here, usual)
+
+
 # --- parts ---------------------------------------------------------------------------------------
 
 

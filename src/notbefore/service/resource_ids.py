@@ -13,6 +13,8 @@ COMPUTE: Final = "Microsoft.Compute"
 MACHINES: Final = f"{COMPUTE}/virtualMachines"
 SCALE_SETS: Final = f"{COMPUTE}/virtualMachineScaleSets"
 AVAILABILITY_SETS: Final = f"{COMPUTE}/availabilitySets"
+NETWORK_INTERFACES: Final = "Microsoft.Network/networkInterfaces"
+PUBLIC_ADDRESSES: Final = "Microsoft.Network/publicIPAddresses"
 
 _PATH: Final = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)"

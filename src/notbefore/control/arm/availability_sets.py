@@ -8,11 +8,11 @@ import msgspec
 from notbefore.control.arm import groups
 from notbefore.control.arm.answers import ArmAnswer, finished, no_content, ok
 from notbefore.control.arm.errors import settled
-from notbefore.control.arm.fields import Fields, merged_resource, put_at, without
+from notbefore.control.arm.fields import Fields, changes, merged_resource, put_at, without
 from notbefore.control.arm.machine_views import decoded, replaced
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.policies import POLICY, read_policy, settle_policy, show_policy
-from notbefore.control.arm.profiles import read_location, read_tags
+from notbefore.control.arm.profiles import read_location, read_tags, refuse_tags
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Operation, delete, patch, put, read
 from notbefore.control.arm.services import ArmServices
@@ -27,7 +27,7 @@ from notbefore.service.fleet_kinds import (
 from notbefore.service.inventory import AvailabilitySetView
 from notbefore.service.machines import UnknownAvailabilitySetError, WantedAvailabilitySet
 from notbefore.service.ports import Snapshot, Transaction
-from notbefore.service.resource_ids import AVAILABILITY_SETS, ResourceId, same
+from notbefore.service.resource_ids import AVAILABILITY_SETS, ResourceId
 
 _UPDATE_DOMAINS: Final = "platformUpdateDomainCount"
 _FAULT_DOMAINS: Final = "platformFaultDomainCount"
@@ -51,16 +51,10 @@ def domains(view: AvailabilitySetView) -> tuple[int, int]:
     here = [machine.resource for machine in view.machines]
     return (
         properties.number(_UPDATE_DOMAINS)
-        or _taken([vm.update_domain for vm in here], UPDATE_DOMAINS),
+        or inventory.taken([vm.update_domain for vm in here], UPDATE_DOMAINS),
         properties.number(_FAULT_DOMAINS)
-        or _taken([vm.fault_domain for vm in here], FAULT_DOMAINS),
+        or inventory.taken([vm.fault_domain for vm in here], FAULT_DOMAINS),
     )
-
-
-def _taken(numbers: list[int], usual: int) -> int:
-    """VMs of a fleet take turns in all domains: if any has two VMs, there are no more domains."""
-    here = max(numbers, default=-1) + 1
-    return here if len(numbers) > here else max(here, usual)
 
 
 def _settings(view: AvailabilitySetView) -> Json:
@@ -91,11 +85,15 @@ def _wanted(
     usual_location: str,
 ) -> WantedAvailabilitySet:
     sent = without(body, *_DERIVED)
-    document = merged_resource({} if view is None else _settings(view), sent)
+    before = {} if view is None else _settings(view)
+    document = merged_resource(before, sent)
     resource = Fields(document)
     properties = resource.object("properties")
-    location = read_location(resource) or usual_location
-    document["location"] = _settled_location(location, view)
+    here = None if view is None else before["location"]
+    document["location"] = read_location(resource, here=here) or usual_location
+    if here is not None and document["location"] != here:
+        raise settled("location")
+    refuse_tags(Fields(changes(before, document)), resource)
     document["tags"] = read_tags(resource)
     resource.object("sku").text("name")
     declared = AvailabilitySet(
@@ -106,12 +104,12 @@ def _wanted(
     )
     for fault in declaration_faults(FleetPlan(availability_sets=(declared,))):
         raise fault.error
-    here = (declared.update_domains, declared.fault_domains)
-    if view is not None and here != (before := domains(view)):
-        name = _UPDATE_DOMAINS if here[0] != before[0] else _FAULT_DOMAINS
+    counts = (declared.update_domains, declared.fault_domains)
+    if view is not None and counts != (settled_counts := domains(view)):
+        name = _UPDATE_DOMAINS if counts[0] != settled_counts[0] else _FAULT_DOMAINS
         raise settled(f"properties.{name}")
-    put_at(document, f"properties.{_UPDATE_DOMAINS}", here[0])
-    put_at(document, f"properties.{_FAULT_DOMAINS}", here[1])
+    put_at(document, f"properties.{_UPDATE_DOMAINS}", counts[0])
+    put_at(document, f"properties.{_FAULT_DOMAINS}", counts[1])
     settle_policy(document)
     return WantedAvailabilitySet(
         document=msgspec.json.encode(document).decode(),
@@ -124,15 +122,6 @@ def _wanted(
 def _count(properties: Fields, name: str, usual: int) -> int:
     given = properties.number(name)
     return usual if given is None else given
-
-
-def _settled_location(location: str, view: AvailabilitySetView | None) -> str:
-    if view is None:
-        return location
-    here: str = _settings(view)["location"]
-    if not same(here.replace(" ", ""), location):
-        raise settled("location")
-    return here
 
 
 # --- operations ----------------------------------------------------------------------------------

@@ -63,6 +63,13 @@ class Fields:
             raise self.wrong(name, f"expected at most {longest} printable characters")
         return value
 
+    def word(self, name: str) -> str | None:
+        """Of a document that is kept: a text of any kind."""
+        value = self._values.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong(name, "expected a text")
+        return value
+
     def texts(self, name: str) -> tuple[str, ...] | None:
         value = self._values.get(name)
         if value is None:
@@ -110,6 +117,19 @@ class Fields:
         )
 
 
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
+    """What is in a document and was not there before, or not so."""
+    found: Json = {}
+    for name, value in new.items():
+        before = old.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            if inner := changes(before, value):
+                found[name] = inner
+        elif name not in old or value != before:
+            found[name] = value
+    return found
+
+
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
     """Objects merge, all else replaces, an explicit null removes."""
     result = dict(old)
@@ -155,6 +175,14 @@ def _inside(value: Any, path: str) -> Any:  # JSON
     if isinstance(value, list):
         return [_inside(each, path) for each in value]
     return value
+
+
+def at(document: Mapping[str, Any], path: str) -> Any:  # JSON
+    """What a path (`properties.vmId`) names; None where nothing is there."""
+    here: Any = document
+    for name in path.split("."):
+        here = here.get(name) if isinstance(here, dict) else None
+    return here
 
 
 def put_at(document: Json, path: str, value: object) -> None:

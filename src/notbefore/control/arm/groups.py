@@ -13,7 +13,7 @@ from notbefore.control.arm.errors import ArmError, conflict, invalid_parameter
 from notbefore.control.arm.fields import Fields
 from notbefore.control.arm.filters import equalities
 from notbefore.control.arm.paging import page
-from notbefore.control.arm.profiles import read_location, read_tags
+from notbefore.control.arm.profiles import new_tags, read_location
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Operation, delete, head, patch, put, read
 from notbefore.control.arm.services import ArmServices
@@ -69,7 +69,7 @@ class _Wanted:
         fields.object("properties")
         return cls(
             location=read_location(fields),
-            tags=read_tags(fields) if "tags" in fields else None,
+            tags=new_tags(fields) if "tags" in fields else None,
             managed_by=fields.text("managedBy", longest=1024),
         )
 

@@ -9,6 +9,7 @@ from notbefore.control.arm.answers import ArmAnswer, ok
 from notbefore.control.arm.errors import ArmError
 from notbefore.control.arm.keeping import operations_on
 from notbefore.control.arm.kept import Kind
+from notbefore.control.arm.model_defaults import LATEST_VERSION
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Answer, Operation, read
 from notbefore.control.arm.services import ArmServices
@@ -16,7 +17,6 @@ from notbefore.service.resource_ids import COMPUTE, same
 
 KINDS: Final = (Kind(type=f"{COMPUTE}/images"),)
 
-_LATEST: Final = "1.0.0"
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 
 
@@ -33,7 +33,7 @@ async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def list_versions(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, [_LATEST])
+    return await _listed(services, asked, [LATEST_VERSION])
 
 
 async def show_version(_: ArmServices, asked: Asked) -> ArmAnswer:

@@ -17,7 +17,7 @@ from notbefore.control.arm.kept import (
     shower,
 )
 from notbefore.control.arm.paging import page
-from notbefore.control.arm.profiles import read_tags
+from notbefore.control.arm.profiles import new_tags
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Operation, delete, patch, put, read
 from notbefore.control.arm.services import ArmServices
@@ -59,7 +59,7 @@ class _Served:
 
     async def patch(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         """Tags, as everywhere in Microsoft.Network."""
-        tags = read_tags(Fields(asked.body or {}))
+        tags = new_tags(Fields(asked.body or {}))
 
         def work(tx: Transaction) -> Json:
             id_ = _id(self._kind, asked)

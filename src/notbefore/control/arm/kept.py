@@ -15,7 +15,7 @@ import msgspec
 from notbefore.control.arm import groups
 from notbefore.control.arm.errors import ArmError, invalid_parameter
 from notbefore.control.arm.fields import Fields, without
-from notbefore.control.arm.profiles import read_location, read_tags
+from notbefore.control.arm.profiles import new_tags, read_location
 from notbefore.control.arm.requests import Json
 from notbefore.service import resource_groups
 from notbefore.service.groups import declare
@@ -58,7 +58,7 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
             part.object("properties")
             _refuse_name(part.text("name") or "")
     document = without(body, *_DERIVED)
-    document["tags"] = read_tags(fields)
+    document["tags"] = new_tags(fields)
     view = find_group(tx, id_.subscription, id_.group)
     document["location"] = read_location(fields) or groups.location_of(view)
     is_new = find(tx, id_) is None

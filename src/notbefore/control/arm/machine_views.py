@@ -5,11 +5,13 @@ it is told of the VM. A VM that came with the fleet and was never declared here 
 same.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from notbefore.control.arm.fields import Fields, put_at, without
+from notbefore.control.arm.fields import Fields, at, put_at, without
+from notbefore.control.arm.model_defaults import complete_machine, exact_version
+from notbefore.control.arm.origins import ORIGIN, came_with_fleet
 from notbefore.control.arm.policies import POLICY, read_policy, show_policy
 from notbefore.control.arm.profiles import EVENTS_PROFILE, Notices, read_notices, show_notices
 from notbefore.control.arm.requests import Json
@@ -22,10 +24,43 @@ from notbefore.control.arm.statuses import (
 from notbefore.core.model import Priority
 from notbefore.service import inventory
 from notbefore.service.inventory import Machine
-from notbefore.service.ports import Declaration
+from notbefore.service.ports import Declaration, Snapshot
 from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
+from notbefore.service.scale_sets import model_path
 
 _PROPERTIES: Final = "properties"
+
+
+# Of a set's model, what a VM that was made from it has too.
+_FROM_MODEL: Final = ("storageProfile", "osProfile", "securityProfile", "billingProfile")
+
+
+class Declared(NamedTuple):
+    """What is said of a VM."""
+
+    declaration: Declaration | None
+    model: Json
+    """What it was made from, in its Flexible set; empty for any other VM."""
+
+    @property
+    def document(self) -> Json:
+        return decoded(self.declaration) or self.model
+
+
+def declared(snapshot: Snapshot, machine: Machine) -> Declared:
+    declaration = snapshot.declaration(inventory.resource_id(machine).path)
+    return Declared(declaration, model_of(snapshot, machine))
+
+
+def model_of(snapshot: Snapshot, machine: Machine) -> Json:
+    """What the VM's set says of it, in the words of a VM; empty for a VM in none."""
+    profile = machine.profile
+    if not profile.scale_set or not profile.model_revision:
+        return {}
+    path = model_path(_neighbour(machine, SCALE_SETS, profile.scale_set).path, profile.model_revision)
+    vm_profile = decoded(snapshot.declaration(path)).get("virtualMachineProfile", {})
+    parts = {name: vm_profile[name] for name in _FROM_MODEL if name in vm_profile}
+    return without({_PROPERTIES: parts}, f"{_PROPERTIES}.osProfile.computerNamePrefix")
 
 
 def decoded(declaration: Declaration | None) -> Json:
@@ -38,9 +73,9 @@ def decoded(declaration: Declaration | None) -> Json:
 # --- what can be declared ------------------------------------------------------------------------
 
 
-def settings(machine: Machine, declaration: Declaration | None) -> Json:
+def settings(machine: Machine, declared: Declared) -> Json:
     """All that a client may say of the VM, as it is now."""
-    document = decoded(declaration)
+    document = without(declared.document, ORIGIN)
     profile = machine.profile
     document["location"] = profile.location
     document["tags"] = dict(profile.tags)
@@ -58,6 +93,7 @@ def settings(machine: Machine, declaration: Declaration | None) -> Json:
     if profile.scale_set:
         id_ = _neighbour(machine, SCALE_SETS, profile.scale_set)
         put_at(document, "properties.virtualMachineScaleSet", {"id": id_.path})
+    complete_machine(document, inventory.resource_id(machine), os_type=profile.os_type)
     return _with_policy(_with_notices(document, machine), machine)
 
 
@@ -101,13 +137,13 @@ def _neighbour(machine: Machine, type_: str, name: str) -> ResourceId:
 # --- what is shown besides -----------------------------------------------------------------------
 
 
-def shown(
-    machine: Machine, declaration: Declaration | None, *, with_instance_view: bool = False
-) -> Json:
-    document = settings(machine, declaration)
+def shown(machine: Machine, declared: Declared, *, with_instance_view: bool = False) -> Json:
+    document = settings(machine, declared)
+    show_exact_version(document)
     put_at(document, "properties.vmId", machine.profile.vm_id)
     put_at(document, "properties.provisioningState", provisioning_state(machine))
-    if declaration is not None:
+    declaration = declared.declaration
+    if declaration is not None and not came_with_fleet(declaration):
         put_at(document, "properties.timeCreated", show_instant(declaration.created_at))
     if with_instance_view:
         put_at(document, "properties.instanceView", instance_view(machine))
@@ -117,6 +153,13 @@ def shown(
         "type": MACHINES,
         **document,
     }
+
+
+def show_exact_version(document: Json) -> None:
+    """Which version of its image a VM has; a model says no more than `latest`, at times."""
+    image = at(document, "properties.storageProfile.imageReference")
+    if isinstance(image, dict) and (version := exact_version(image)):
+        put_at(document, "properties.storageProfile.imageReference.exactVersion", version)
 
 
 def instance_view(machine: Machine) -> Json:

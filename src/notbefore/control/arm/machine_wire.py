@@ -9,8 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from notbefore.control.arm.errors import invalid_parameter
-from notbefore.control.arm.fields import Fields, merged_resource, put_at, without
-from notbefore.control.arm.machine_views import decoded, settings
+from notbefore.control.arm.fields import Fields, at, changes, merged_resource, put_at, without
+from notbefore.control.arm.machine_views import Declared, decoded, settings
+from notbefore.control.arm.origins import ORIGIN, came_with_fleet, mark
 from notbefore.control.arm.policies import POLICY, read_policy, settle_policy
 from notbefore.control.arm.profiles import (
     USUAL_SIZE,
@@ -21,7 +22,11 @@ from notbefore.control.arm.profiles import (
     read_priority,
     read_tags,
     read_zones,
+    refuse_notices,
     refuse_old_version,
+    refuse_os_type,
+    refuse_tags,
+    refuse_zones,
     settle_notices,
 )
 from notbefore.control.arm.requests import Json
@@ -29,7 +34,6 @@ from notbefore.service.fleet_faults import declaration_faults
 from notbefore.service.fleet_kinds import FleetPlan, Model, VirtualMachine
 from notbefore.service.inventory import Machine, ScaleSetView
 from notbefore.service.machines import WantedMachine
-from notbefore.service.ports import Declaration
 from notbefore.service.resource_ids import (
     AVAILABILITY_SETS,
     SCALE_SETS,
@@ -54,6 +58,8 @@ READ_ONLY: Final = (
     "properties.provisioningState",
     "properties.timeCreated",
     "properties.instanceView",
+    "properties.storageProfile.imageReference.exactVersion",
+    ORIGIN,
 )
 """What clients send back that they were shown."""
 _SECRET: Final = (
@@ -70,7 +76,7 @@ def wanted(
     id_: ResourceId,
     body: Mapping[str, Any],
     machine: Machine | None,
-    declaration: Declaration | None,
+    declared: Declared,
     *,
     api_version: str,
     usual_location: str,
@@ -78,39 +84,68 @@ def wanted(
     """The VM that a client asks for. `machine` is what there is of it."""
     sent = without(body, *READ_ONLY, *_SECRET)
     refuse_old_version(Fields(sent).object("properties"), api_version, "VirtualMachineProperties")
-    before = {} if machine is None else settings(machine, declaration)
+    before = {} if machine is None else settings(machine, declared)
     document = merged_resource(before, sent)
+    _keep_image(document, before)
     resource = Fields(document)
     properties = resource.object("properties")
-    location = _location(resource, machine) or usual_location
+    _refuse_odd(Fields(changes(before, document)), resource)
+    here = None if machine is None else machine.profile.location
+    location = read_location(resource, here=here) or usual_location
     availability_set = _reference(properties, _AVAILABILITY_SET, AVAILABILITY_SETS, near=id_)
     scale_set = _reference(properties, _SCALE_SET, SCALE_SETS, near=id_)
     zone = _zone(resource)
     _refuse_two_places(availability_set, scale_set, zone)
-    declared = VirtualMachine(
+    wanted_vm = VirtualMachine(
         name=id_.name if machine is None else machine.name,
         zone=zone,
         model=_model(resource, properties),
         policy=read_policy(properties),
     )
-    for fault in declaration_faults(FleetPlan(vms=(declared,))):
+    for fault in declaration_faults(FleetPlan(vms=(wanted_vm,))):
         raise fault.error
+    if machine is not None and came_with_fleet(declared.declaration):
+        mark(document)
     return WantedMachine(
-        declared=declared,
+        declared=wanted_vm,
         location=location,
         document=_kept(document, location),
-        computer_name=_computer_name(properties) or declared.name,
+        computer_name=properties.object("osProfile").word("computerName") or wanted_vm.name,
         availability_set=availability_set,
         scale_set=scale_set,
         has_policy=POLICY in properties,
     )
 
 
+def _keep_image(document: Json, before: Json) -> None:
+    """A VM's image is settled, and clients that mean no change send none, or null."""
+    image = "properties.storageProfile.imageReference"
+    if at(document, image) is None and (former := at(before, image)) is not None:
+        put_at(document, image, former)
+
+
+def _refuse_odd(news: Fields, resource: Fields) -> None:
+    """What a client changes must be such as Azure has it. Raises ArmError."""
+    properties = news.object("properties")
+    refuse_tags(news, resource)
+    refuse_zones(news)
+    refuse_notices(properties)
+    refuse_os_type(properties)
+    properties.object("hardwareProfile").text("vmSize")
+    properties.object("osProfile").text("computerName", longest=_LONGEST_COMPUTER_NAME)
+    storage, network = properties.object("storageProfile"), properties.object("networkProfile")
+    storage.object("imageReference")
+    storage.object("osDisk").object("managedDisk")
+    storage.objects("dataDisks")
+    network.objects("networkInterfaces")
+
+
 def _model(resource: Fields, properties: Fields) -> Model:
     priority = read_priority(properties)
     notices = read_notices(properties, priority=priority)
+    size = properties.object("hardwareProfile").word("vmSize")
     return Model(
-        size=properties.object("hardwareProfile").text("vmSize") or USUAL_SIZE,
+        size=USUAL_SIZE if size is None else size,
         os_type=read_os_type(properties),
         priority=priority,
         eviction_policy=read_eviction_policy(properties),
@@ -118,19 +153,6 @@ def _model(resource: Fields, properties: Fields) -> Model:
         image_notice=notices.image,
         tags=read_tags(resource),
     )
-
-
-def _location(resource: Fields, machine: Machine | None) -> str | None:
-    """Of a VM that there is in its own spelling, which may be one that clients write otherwise."""
-    location = read_location(resource)
-    if machine is None or location is None:
-        return location
-    here = machine.profile.location
-    return here if here.replace(" ", "").lower() == location else location
-
-
-def _computer_name(properties: Fields) -> str | None:
-    return properties.object("osProfile").text("computerName", longest=_LONGEST_COMPUTER_NAME)
 
 
 def _zone(resource: Fields) -> str:

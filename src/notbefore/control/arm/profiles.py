@@ -1,5 +1,11 @@
-"""What VMs and scale sets declare alike: `scheduledEventsProfile`, priority, tags, zones, OS."""
+"""What VMs and scale sets declare alike: `scheduledEventsProfile`, priority, tags, zones, OS.
 
+`read_…` takes what is kept, which may come from a fleet file and be more than Azure has: locations,
+sizes and zones of any name. `refuse_…` is for what a client changes, so that nobody is refused for
+sending back what they were shown.
+"""
+
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -94,8 +100,18 @@ def refuse_old_version(holder: Fields, api_version: str, type_name: str) -> None
 
 def show_duration(span: timedelta) -> str:
     """`PT5M`, as Azure writes the ones it has here: minutes, and seconds where there are any."""
-    minutes, seconds = divmod(int(span.total_seconds()), 60)
-    return "PT" + (f"{minutes}M" if minutes else "") + (f"{seconds}S" if seconds else "")
+    minutes, rest = divmod(span, timedelta(minutes=1))
+    seconds = f"{rest.seconds}.{rest.microseconds:06}".rstrip("0").rstrip(".")
+    return "PT" + (f"{minutes}M" if minutes else "") + (f"{seconds}S" if rest else "")
+
+
+def refuse_notices(news: Fields) -> None:
+    """`news` is of a VM's `properties`, or a set's `virtualMachineProfile`."""
+    profile = news.object(EVENTS_PROFILE)
+    for part in (profile.object(_TERMINATE), profile.object(_IMAGE)):
+        given = _duration(part)
+        if given is not None and given % timedelta(seconds=1):
+            raise part.wrong(_TIMEOUT, "expected whole seconds")
 
 
 def _timeout(terminate: Fields) -> timedelta:
@@ -118,14 +134,11 @@ def _duration(holder: Fields) -> timedelta | None:
     text = holder.text(_TIMEOUT)
     if text is None:
         return None
-    try:
-        span = parse_duration(text)
-    except InvalidDurationError:
-        span = timedelta(0)
     # People's own way to write durations is not Azure's.
-    if not text.startswith("P") or span % timedelta(seconds=1):
-        raise holder.wrong(_TIMEOUT, "expected an ISO 8601 duration such as PT5M")
-    return span
+    if text.startswith("P"):
+        with suppress(InvalidDurationError):
+            return parse_duration(text)
+    raise holder.wrong(_TIMEOUT, "expected an ISO 8601 duration such as PT5M")
 
 
 # --- the rest ------------------------------------------------------------------------------------
@@ -142,38 +155,67 @@ def read_eviction_policy(holder: Fields) -> EvictionPolicy:
 
 def read_os_type(holder: Fields) -> str:
     """By what says it: the disk, else the settings of one system or the other. Usually Linux."""
-    disk = holder.object("storageProfile").object("osDisk")
-    is_windows = "windowsConfiguration" in holder.object("osProfile")
-    return disk.one_of("osType", _OS_TYPES) or ("Windows" if is_windows else "Linux")
+    given = _os_disk(holder).word("osType")
+    if given is not None:
+        return _OS_TYPES.get(given.lower(), given)
+    return "Windows" if "windowsConfiguration" in holder.object("osProfile") else "Linux"
+
+
+def refuse_os_type(news: Fields) -> None:
+    """`news` is of a VM's `properties`, or a set's `virtualMachineProfile`."""
+    _os_disk(news).one_of("osType", _OS_TYPES)
+
+
+def _os_disk(holder: Fields) -> Fields:
+    return holder.object("storageProfile").object("osDisk")
 
 
 def read_tags(resource: Fields) -> dict[str, str]:
     tags = resource.object("tags")
-    if len(list(tags)) > _MOST_TAGS:
+    return {name: tags.word(name) or "" for name in tags}
+
+
+def refuse_tags(news: Fields, resource: Fields) -> None:
+    """`resource` is the whole of which `news` are a part: there is a limit to the tags of both."""
+    tags = news.object("tags")
+    if list(tags) and len(list(resource.object("tags"))) > _MOST_TAGS:
         raise invalid_parameter("tags", f"A resource can have {_MOST_TAGS} tags, not more.")
-    read = {}
     for name in tags:
         if not name.isprintable() or not 0 < len(name) <= _LONGEST_TAG_NAME:
             raise invalid_parameter("tags", f"The tag name '{name[:60]}' is invalid.")
-        read[name] = tags.text(name, longest=_LONGEST_TAG) or ""
-    return read
+        tags.text(name, longest=_LONGEST_TAG)
+
+
+def new_tags(resource: Fields) -> dict[str, str]:
+    """Of a resource that is all a client's own words."""
+    refuse_tags(resource, resource)
+    return read_tags(resource)
 
 
 def read_zones(resource: Fields) -> tuple[str, ...]:
-    zones = resource.texts("zones") or ()
+    return resource.texts("zones") or ()
+
+
+def refuse_zones(news: Fields) -> None:
+    zones = read_zones(news)
     if len(set(zones)) < len(zones) or not all(
         zone.isascii() and zone.isdecimal() and len(zone) == 1 for zone in zones
     ):
-        raise resource.wrong("zones", "expected different zones such as '1', '2' and '3'")
-    return zones
+        raise news.wrong("zones", "expected different zones such as '1', '2' and '3'")
 
 
-def read_location(resource: Fields) -> str | None:
-    """Lower case, without blanks: `West US` is `westus`. None where none is given."""
-    given = resource.text("location", longest=64)
+def read_location(resource: Fields, *, here: str | None = None) -> str | None:
+    """Lower case, without blanks: `West US` is `westus`. None where none is given.
+
+    `here` is where the resource is already: its own spelling stays, however clients write it.
+    """
+    given = resource.word("location")
     if given is None:
         return None
     location = given.replace(" ", "").lower()
+    if here is not None and here.replace(" ", "").lower() == location:
+        return here
+    resource.text("location", longest=64)
     if not location.isascii() or not location.replace("-", "").isalnum():
         raise resource.wrong("location", "expected the name of a location such as westeurope")
     return location

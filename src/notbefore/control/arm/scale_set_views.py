@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
+from notbefore.control.arm.model_defaults import exact_version
+from notbefore.control.arm.origins import came_with_fleet
 from notbefore.control.arm.requests import Json
 from notbefore.control.arm.scale_set_wire import (
     VM_PROFILE,
+    completed,
     decoded,
     document_of,
     model_part,
@@ -41,7 +44,7 @@ def show_set(view: ScaleSetView, *, state: str | None = None) -> Json:
         "provisioningState": state or set_state(view),
         "uniqueId": _unique_id(view),
     }
-    if view.declaration is not None:
+    if view.declaration is not None and not came_with_fleet(view.declaration):
         properties["timeCreated"] = show_instant(view.declaration.created_at)
     return {
         "location": view.location,
@@ -80,7 +83,9 @@ def show_set_statuses(view: ScaleSetView) -> Json:
 
 def _unique_id(view: ScaleSetView) -> str:
     """Another one for a set that takes the place of one which is gone."""
-    made = "" if view.declaration is None else view.declaration.created_at.isoformat()
+    declaration = view.declaration
+    is_new = declaration is not None and not came_with_fleet(declaration)
+    made = declaration.created_at.isoformat() if declaration is not None and is_new else ""
     return guid(f"{view.id.path.casefold()}/{made}")
 
 
@@ -100,12 +105,23 @@ class Models:
         return self._known[self._view.revision]
 
     def of(self, machine: Machine) -> Json:
-        """Of a VM that came with the fleet, nothing is known but what it tells itself."""
         revision = machine.profile.model_revision
         if revision not in self._known:
-            kept = self._snapshot.declaration(model_path(self._view.id.path, revision))
-            self._known[revision] = {} if kept is None else decoded(kept.document)
+            self._known[revision] = self._read(machine)
         return self._known[revision]
+
+    def _read(self, machine: Machine) -> Json:
+        """Of a VM that came with the fleet, nothing is known but what it tells itself."""
+        path = model_path(self._view.id.path, machine.profile.model_revision)
+        kept = self._snapshot.declaration(path)
+        disk = {"storageProfile": {"osDisk": {"osType": machine.profile.os_type}}}
+        model = {VM_PROFILE: disk} if kept is None else decoded(kept.document)
+        profile = completed(
+            model.get(VM_PROFILE, {}),
+            self._view.id.name,
+            is_flexible=machine.profile.is_flexible,
+        )
+        return {**model, VM_PROFILE: profile}
 
 
 def instance_path(view: ScaleSetView, machine: Machine) -> str:
@@ -172,8 +188,13 @@ def _parts(machine: Machine, vm_profile: Mapping[str, Any], path: str) -> Json:
         if name != "computerNamePrefix"
     }
     network = vm_profile.get("networkProfile", {})
+    own_disk = {
+        **disk,
+        "osType": machine.profile.os_type,
+        "name": f"{machine.name}_OsDisk_1",
+    }
     parts: Json = {
-        "storageProfile": {**storage, "osDisk": {**disk, "osType": machine.profile.os_type}},
+        "storageProfile": {**storage, **_image(storage), "osDisk": own_disk},
         "osProfile": {**os_profile, "computerName": machine.profile.computer_name},
         "networkProfile": {"networkInterfaces": _interfaces(network, path)},
         "networkProfileConfiguration": network,
@@ -184,6 +205,12 @@ def _parts(machine: Machine, vm_profile: Mapping[str, Any], path: str) -> Json:
         parts["priority"] = machine.resource.priority
         parts["evictionPolicy"] = machine.resource.eviction_policy
     return parts
+
+
+def _image(storage: Mapping[str, Any]) -> Json:
+    image = storage.get("imageReference")
+    version = exact_version(image) if isinstance(image, dict) else ""
+    return {"imageReference": {**(image or {}), "exactVersion": version}} if version else {}
 
 
 def _interfaces(network: Mapping[str, Any], path: str) -> list[Json]:

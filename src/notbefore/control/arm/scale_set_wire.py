@@ -11,7 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from notbefore.control.arm.errors import invalid_parameter, settled
-from notbefore.control.arm.fields import Fields, merged_resource, put_at, without
+from notbefore.control.arm.fields import Fields, at, changes, merged_resource, put_at, without
+from notbefore.control.arm.model_defaults import complete_profile
+from notbefore.control.arm.origins import ORIGIN, came_with_fleet, mark
 from notbefore.control.arm.policies import POLICY, read_policy, settle_policy, show_policy
 from notbefore.control.arm.profiles import (
     EVENTS_PROFILE,
@@ -24,7 +26,11 @@ from notbefore.control.arm.profiles import (
     read_priority,
     read_tags,
     read_zones,
+    refuse_notices,
     refuse_old_version,
+    refuse_os_type,
+    refuse_tags,
+    refuse_zones,
     settle_notices,
     show_notices,
 )
@@ -37,7 +43,7 @@ from notbefore.service.fleet_kinds import (
     Orchestration,
     ScaleSet,
 )
-from notbefore.service.inventory import ScaleSetView
+from notbefore.service.inventory import ScaleSetView, taken
 from notbefore.service.scale_sets import WantedSet
 
 LARGEST_SET: Final = 1000
@@ -62,6 +68,8 @@ _DERIVED: Final = (
     "properties.uniqueId",
     "properties.timeCreated",
     "properties.virtualMachineProfile.timeCreated",
+    "properties.virtualMachineProfile.storageProfile.imageReference.exactVersion",
+    ORIGIN,
 )
 # Azure shows none of these to anybody, so there is no need to keep them.
 _SECRET: Final = (
@@ -82,9 +90,28 @@ _PARTS: Final = ("osProfile", "networkProfile", "hardwareProfile", "securityProf
 
 
 def document_of(view: ScaleSetView) -> Json:
-    """As it was declared; of a set that came with the fleet, as its VMs are."""
+    """As it was declared; of a set that came with the fleet, as its VMs are. It is complete."""
     kept = "" if view.declaration is None else view.declaration.document
-    return decoded(kept) if kept else _described(view)
+    document = without(decoded(kept), ORIGIN) if kept else _described(view)
+    properties = dict(document.get("properties", {}))
+    profile = properties.get(VM_PROFILE, {})
+    properties[VM_PROFILE] = completed(profile, view.id.name, is_flexible=_is_flexible(properties))
+    if properties[VM_PROFILE]:
+        document["properties"] = properties
+    return document
+
+
+def completed(profile: Mapping[str, Any], set_name: str, *, is_flexible: bool) -> Json:
+    """A `virtualMachineProfile` with all that it has; a Flexible set need not have one."""
+    result = dict(profile)
+    if result or not is_flexible:
+        os_type = read_os_type(Fields(result))
+        complete_profile(result, set_name, os_type=os_type, is_flexible=is_flexible)
+    return result
+
+
+def _is_flexible(properties: Mapping[str, Any]) -> bool:
+    return properties.get("orchestrationMode") == Orchestration.FLEXIBLE
 
 
 def decoded(document: str) -> Json:
@@ -115,13 +142,9 @@ def read_model(document: Mapping[str, Any]) -> Model:
     profile = resource.object("properties").object(VM_PROFILE)
     priority = read_priority(profile)
     notices = read_notices(profile, priority=priority)
-    for part in _PARTS:
-        profile.object(part)
-    profile.object("storageProfile").object("imageReference")
-    profile.object("storageProfile").object("osDisk").object("image")
-    profile.object("extensionProfile").objects("extensions")
+    size = resource.object("sku").word("name")
     return Model(
-        size=_size(resource),
+        size=USUAL_SIZE if size is None else size,
         os_type=read_os_type(profile),
         priority=priority,
         eviction_policy=read_eviction_policy(profile),
@@ -150,6 +173,8 @@ def _described(view: ScaleSetView) -> Json:
     first = view.machines[0]
     described["sku"] = {"name": first.profile.size}
     described["tags"] = dict(first.profile.tags)
+    domains = [machine.resource.fault_domain for machine in view.machines]
+    properties["platformFaultDomainCount"] = taken(domains, SCALE_SET_FAULT_DOMAINS)
     zones = sorted({machine.profile.zone for machine in view.machines} - {""})
     if zones:
         described["zones"] = zones
@@ -192,13 +217,17 @@ def wanted_set(
     document = without(
         merged_resource(former or {"tags": {}}, without(sent, *_DERIVED)), *_DERIVED, *_SECRET
     )
-    put_at(document, "location", read_location(Fields(document)) or location)
+    here = None if former is None else former.get("location")
+    put_at(document, "location", read_location(Fields(document), here=here) or location)
     capacity = _capacity(Fields(sent), view)
     _keep_settled(document, former)
+    _refuse_odd(Fields(changes(former or {}, document)), Fields(document))
     _settle(document, capacity)
     declared = _declared(document, name if view is None else view.id.name, capacity)
     if former is not None:
         _refuse_changes(former, document)
+    if view is not None and came_with_fleet(view.declaration):
+        mark(document)
     model = model_part(document)
     before = None if former is None else model_part(former)
     upgrade_policy = Fields(document).object("properties").object("upgradePolicy")
@@ -229,6 +258,36 @@ def _keep_settled(document: Json, former: Json | None) -> None:
     for name in () if former is None else ("orchestrationMode", "singlePlacementGroup"):
         if name not in properties and former is not None:
             put_at(document, f"properties.{name}", former["properties"].get(name))
+    storage = f"properties.{VM_PROFILE}.storageProfile"
+    image = at(former or {}, f"{storage}.imageReference")
+    is_from_file = at(document, f"{storage}.osDisk.image") is not None
+    if image is not None and at(document, f"{storage}.imageReference") is None and not is_from_file:
+        put_at(document, f"{storage}.imageReference", image)
+
+
+def _refuse_odd(news: Fields, resource: Fields) -> None:
+    """What a client changes must be such as Azure has it. Raises ArmError."""
+    refuse_tags(news, resource)
+    refuse_zones(news)
+    sku = news.object("sku")
+    size = sku.text("name")
+    if size and not _SIZE.fullmatch(size):
+        raise sku.wrong("name", "expected the name of a size such as Standard_D2s_v5")
+    profile = news.object("properties").object(VM_PROFILE)
+    refuse_notices(profile)
+    refuse_os_type(profile)
+    for part in _PARTS:
+        profile.object(part)
+    os_profile, storage = profile.object("osProfile"), profile.object("storageProfile")
+    prefix = os_profile.text("computerNamePrefix")
+    if prefix and not _PREFIX.fullmatch(prefix):
+        raise os_profile.wrong("computerNamePrefix", "expected 1 to 64 letters, digits and hyphens")
+    storage.object("imageReference")
+    storage.object("osDisk").object("image")
+    storage.object("osDisk").object("managedDisk")
+    storage.objects("dataDisks")
+    profile.object("networkProfile").objects("networkInterfaceConfigurations")
+    profile.object("extensionProfile").objects("extensions")
 
 
 def _settle(document: Json, capacity: int) -> None:
@@ -245,7 +304,8 @@ def _settle(document: Json, capacity: int) -> None:
     elif is_single and mode == "Flexible":
         raise properties.wrong("singlePlacementGroup", "it must be false with mode Flexible")
     put_at(document, "properties.singlePlacementGroup", is_single)
-    put_at(document, "sku.name", _size(fields))
+    if fields.object("sku").word("name") is None:
+        put_at(document, "sku.name", USUAL_SIZE)
     settle_policy(document)
     settle_notices(document, Fields(document).object("properties").object(VM_PROFILE))
 
@@ -253,6 +313,7 @@ def _settle(document: Json, capacity: int) -> None:
 def _declared(document: Json, name: str, capacity: int) -> ScaleSet:
     resource = Fields(document)
     properties = resource.object("properties")
+    os_profile = properties.object(VM_PROFILE).object("osProfile")
     is_single = bool(properties.flag("singlePlacementGroup"))
     if is_single and capacity > PLACEMENT_GROUP_SIZE:
         raise invalid_parameter(
@@ -267,18 +328,10 @@ def _declared(document: Json, name: str, capacity: int) -> ScaleSet:
         zones=read_zones(resource),
         fault_domains=_fault_domains(properties),
         single_placement_group=is_single,
-        computer_name_prefix=_prefix(properties.object(VM_PROFILE).object("osProfile")),
+        computer_name_prefix=os_profile.word("computerNamePrefix") or "",
         model=read_model(document),
         policy=read_policy(properties),
     )
-
-
-def _size(resource: Fields) -> str:
-    sku = resource.object("sku")
-    size = sku.text("name") or USUAL_SIZE
-    if not _SIZE.fullmatch(size):
-        raise sku.wrong("name", "expected the name of a size such as Standard_D2s_v5")
-    return size
 
 
 def _fault_domains(properties: Fields) -> int:
@@ -292,17 +345,10 @@ def _fault_domains(properties: Fields) -> int:
     return given
 
 
-def _prefix(os_profile: Fields) -> str:
-    prefix = os_profile.text("computerNamePrefix") or ""
-    if prefix and not _PREFIX.fullmatch(prefix):
-        raise os_profile.wrong("computerNamePrefix", "expected 1 to 64 letters, digits and hyphens")
-    return prefix
-
-
 def _refuse_changes(former: Json, document: Json) -> None:
     """Some of what a set is was settled when it was made."""
     before, after = Fields(former), Fields(document)
-    if read_location(before) not in (None, read_location(after)):
+    if former.get("location") not in (None, document["location"]):
         raise settled("location")
     properties, wanted = before.object("properties"), after.object("properties")
     if properties.text("orchestrationMode") != wanted.text("orchestrationMode"):

@@ -16,7 +16,13 @@ from notbefore.control.arm.answers import (
 )
 from notbefore.control.arm.errors import bad_request, invalid_parameter
 from notbefore.control.arm.locations import AT_LOCATION, is_at
-from notbefore.control.arm.machine_views import instance_view, shown
+from notbefore.control.arm.machine_views import (
+    Declared,
+    declared,
+    instance_view,
+    model_of,
+    shown,
+)
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Operation, delete, patch, post, put, read
@@ -62,7 +68,7 @@ def put_in(
             known,
             body,
             machine,
-            declaration,
+            Declared(declaration, {} if machine is None else model_of(tx, machine)),
             api_version=asked.api_version,
             usual_location=groups.location_of(group) or services.location,
         )
@@ -213,8 +219,7 @@ def _expanded(asked: Asked) -> bool:
 
 
 def _show(snapshot: Snapshot, machine: Machine, *, with_instance_view: bool = False) -> Json:
-    declaration = snapshot.declaration(inventory.resource_id(machine).path)
-    return shown(machine, declaration, with_instance_view=with_instance_view)
+    return shown(machine, declared(snapshot, machine), with_instance_view=with_instance_view)
 
 
 def _find(snapshot: Snapshot, asked: Asked) -> Machine:
