@@ -12,6 +12,7 @@ from typing_extensions import override
 from notbefore import logs
 from notbefore.actuators.simulated import SimulatedActuator, Timing
 from notbefore.clock import SystemClock, VirtualClock
+from notbefore.control.arm.interfaces import equipment_of
 from notbefore.core.ids import EventId
 from notbefore.core.model import Document, EventType
 from notbefore.core.rules import Rules
@@ -75,7 +76,7 @@ class Engine:
         self.carrying = Carrying(self.decider)
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
         self.explaining = Explaining(self.decider, completed_by=completed_by)
-        self.reading = Reading(self.decider, clock)
+        self.reading = Reading(self.decider, clock, equipment_of)
         self.readiness = KeptReadiness(self.decider)
         self.fleet = Fleet(self.decider, self.reading, address_range)
         if movable is None and isinstance(clock, VirtualClock):

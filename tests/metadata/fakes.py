@@ -16,6 +16,7 @@ from notbefore.metadata.recognition import Recognition
 from notbefore.metadata.responses import Rendered, render
 from notbefore.metadata.server import MetadataServer
 from notbefore.service.board import Board
+from notbefore.service.equipment import Equipment, Image, Interface
 from notbefore.service.faults import Faults
 from notbefore.service.identities import Bearer, IssuedToken
 from notbefore.service.ports import About, Binding, Caller, Profile, Saved, Timer
@@ -47,7 +48,11 @@ def a_vm(
         address=address,
         profile=Profile(**{**usual, **profile}),  # type: ignore[arg-type]  # a test names what it likes
     )
-    return About(binding=binding, resource=resource or a_resource(name))
+    equipment = Equipment(
+        image=Image(publisher="Canonical", offer="ubuntu-24_04-lts", sku="server", version="1.0.0"),
+        interfaces=(Interface(mac_address="000D3A080004", private_address=address),),
+    )
+    return About(binding=binding, resource=resource or a_resource(name), equipment=equipment)
 
 
 class FakeDirectory:

@@ -124,13 +124,13 @@ async def show_vm(desk: Desk, request: Request) -> Response:
         version = services.event_versions[-1]
 
     def question(snapshot: Snapshot) -> tuple[About, Scope, list[EventRecord], list[EventRecord]]:
-        machine = inventory.machine(snapshot, name)
-        if machine is None:
+        about = services.reading.about_in(snapshot, name)
+        if about is None:
             raise UnknownResourceError(ResourceName(name))
-        here = machine.name
+        here = about.binding.name
         return (
-            About(binding=machine.binding, resource=machine.resource),
-            snapshot.load(machine.scope_id),
+            about,
+            snapshot.load(about.binding.scope_id),
             snapshot.events(EventFilter(resource=here, statuses=OPEN, limit=_PAST)),
             snapshot.events(EventFilter(resource=here, statuses=OVER, limit=_PAST)),
         )

@@ -17,10 +17,10 @@ from notbefore.control.services import Services
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ScopeId
 from notbefore.core.model import Scope
+from notbefore.service import inventory
 from notbefore.service.fleet import Progress, unheard
 from notbefore.service.fleet_plan import InvalidFleetError
 from notbefore.service.ports import Snapshot
-from notbefore.service.reading import about
 from notbefore.toml_lines import show_path
 
 LARGEST_FLEET: Final = 256 * MIB
@@ -80,7 +80,7 @@ def _first_place(refusal: InvalidFleetError) -> str:
 
 
 def _vm(snapshot: Snapshot, name: str) -> wire.Vm | None:
-    found = about(snapshot, name)
+    found = inventory.machine(snapshot, name)
     return None if found is None else views.vm(found.resource, found.binding)
 
 

@@ -12,6 +12,8 @@ import msgspec
 from notbefore.core.model import Priority
 from notbefore.metadata.asks import Format, ReadInstance
 from notbefore.metadata.versions import METADATA_VERSIONS
+from notbefore.service.equipment import Interface
+from notbefore.service.inventory import cloud_service
 from notbefore.service.ports import About
 
 Node = str | list["Node"] | dict[str, "Node"]
@@ -42,6 +44,8 @@ def resource_id(vm: About) -> str:
         # Uniform instances are numbered, and named after set and number.
         return f"{_scale_set_id(vm)}/virtualMachines/{vm.binding.name.rpartition('_')[2]}"
     provider = f"{_resource_group_id(vm)}/providers/Microsoft.Compute"
+    if service := cloud_service(vm.binding):
+        return f"{provider}/cloudServices/{service}/roleInstances/{vm.binding.name}"
     return f"{provider}/virtualMachines/{vm.binding.name}"
 
 
@@ -75,7 +79,7 @@ _COMPUTE: Final[Mapping[str, tuple[str, Field]]] = {
     "licenseType": ("2020-09-01", _empty),
     "location": ("2017-04-02", lambda vm: vm.binding.profile.location),
     "name": ("2017-04-02", lambda vm: vm.binding.name),
-    "offer": ("2017-04-02", _empty),
+    "offer": ("2017-04-02", lambda vm: vm.equipment.image.offer),
     "osProfile": ("2020-07-15", lambda vm: {"computerName": vm.binding.profile.computer_name}),
     "osType": ("2017-04-02", lambda vm: vm.binding.profile.os_type),
     "placementGroupId": ("2017-08-01", lambda vm: vm.binding.profile.placement_group_id),
@@ -83,15 +87,15 @@ _COMPUTE: Final[Mapping[str, tuple[str, Field]]] = {
     "platformUpdateDomain": ("2017-04-02", lambda vm: str(vm.resource.update_domain)),
     "priority": ("2020-12-01", lambda vm: vm.resource.priority.value),
     "provider": ("2018-10-01", lambda _: "Microsoft.Compute"),
-    "publisher": ("2017-04-02", _empty),
+    "publisher": ("2017-04-02", lambda vm: vm.equipment.image.publisher),
     "resourceGroupName": ("2017-08-01", lambda vm: vm.binding.profile.resource_group),
     "resourceId": ("2019-03-11", resource_id),
-    "sku": ("2017-04-02", _empty),
+    "sku": ("2017-04-02", lambda vm: vm.equipment.image.sku),
     "subscriptionId": ("2017-08-01", lambda vm: vm.binding.profile.subscription_id),
     "tags": ("2017-08-01", _tags),
     "tagsList": ("2019-06-04", _tags_list),
     "userData": ("2021-01-01", _empty),
-    "version": ("2017-04-02", _empty),
+    "version": ("2017-04-02", lambda vm: vm.equipment.image.version),
     "virtualMachineScaleSet": ("2021-03-01", _flexible_set),
     "vmId": ("2017-04-02", lambda vm: vm.binding.profile.vm_id),
     "vmScaleSetName": ("2017-12-01", lambda vm: vm.binding.profile.scale_set),
@@ -106,19 +110,20 @@ def document(vm: About, version: str) -> Node:
         "compute": {
             name: value(vm) for name, (since, value) in _COMPUTE.items() if since <= version
         },
-        "network": {"interface": [_interface(vm)]},
+        "network": {"interface": [_interface(each) for each in vm.equipment.interfaces]},
     }
 
 
-def _interface(vm: About) -> Node:
-    address: Node = {"privateIpAddress": vm.binding.address, "publicIpAddress": ""}
-    is_ipv6 = ":" in vm.binding.address
+def _interface(interface: Interface) -> Node:
+    private = interface.private_address
+    address: Node = {"privateIpAddress": private, "publicIpAddress": interface.public_address}
+    is_ipv6 = ":" in private
     v4: list[Node] = [] if is_ipv6 else [address]
-    v6: list[Node] = [{"privateIpAddress": vm.binding.address}] if is_ipv6 else []
+    v6: list[Node] = [{"privateIpAddress": private}] if is_ipv6 else []
     return {
         "ipv4": {"ipAddress": v4, "subnet": []},
         "ipv6": {"ipAddress": v6},
-        "macAddress": "",
+        "macAddress": interface.mac_address,
     }
 
 

@@ -48,7 +48,10 @@ def drop(tx: Transaction, subscription: str, name: str, *, means: Means, by: Act
     for each in list(inventory.scale_sets(tx, subscription, name)):
         outcome = scale_sets.drop(tx, each.id, force=False, means=means, by=by)
         event_ids += () if outcome is None else outcome.event_ids
-    machines = list(inventory.virtual_machines(tx, subscription, name))
+    machines = [
+        *inventory.virtual_machines(tx, subscription, name),
+        *inventory.roles(tx, subscription, name),
+    ]
     event_ids += operating.remove(tx, machines, force=False, means=means, by=by)
     path = group_path(subscription, view.name)
     if not event_ids:

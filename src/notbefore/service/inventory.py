@@ -7,6 +7,7 @@ can't disagree, and a fleet that came from a file is there without having been d
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Final
 
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Event, EventType, Policy, Resource, Scope, ScopeKind
@@ -20,6 +21,9 @@ from notbefore.service.resource_ids import (
     group_path,
     same,
 )
+
+_CLOUD_SERVICE: Final = "service/"
+"""How the scope of a cloud service begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,11 @@ class Machine:
     @property
     def is_leaving(self) -> bool:
         return any(event.type is EventType.TERMINATE for event in self.events)
+
+    @property
+    def is_role(self) -> bool:
+        """Whether it is an instance of a cloud service's role, which no client takes for a VM."""
+        return bool(cloud_service(self.binding))
 
     @property
     def is_instance(self) -> bool:
@@ -111,17 +120,20 @@ def machine(snapshot: Snapshot, name: str) -> Machine | None:
 
 
 def virtual_machine(snapshot: Snapshot, id_: ResourceId) -> Machine | None:
-    """One that is a resource of its own, which an instance of a Uniform set is not."""
+    """One that is a resource of its own, which instances of Uniform sets and roles are not."""
     found = machine(snapshot, id_.name)
-    if found is None or found.is_instance or not _is_in(found.profile, id_.subscription, id_.group):
+    if found is None or not _is_own(found.binding):
         return None
-    return found
+    return found if _is_in(found.profile, id_.subscription, id_.group) else None
 
 
 def virtual_machines(
     snapshot: Snapshot, subscription: str, group: str | None = None
 ) -> Iterator[Machine]:
-    """Of one resource group or all; those of Uniform sets are listed with their sets."""
+    """Of one resource group or all; those of Uniform sets are listed with their sets.
+
+    Those of cloud services are listed nowhere: they are no resources of Microsoft.Compute.
+    """
     for binding in own_bindings(snapshot, subscription, group):
         yield _machine(snapshot.load(binding.scope_id), binding)
 
@@ -131,14 +143,27 @@ def own_bindings(
 ) -> Iterator[Binding]:
     """Of the same VMs, without a look at their scopes."""
     for binding in list(snapshot.bindings()):
-        profile = binding.profile
-        is_instance = bool(profile.scale_set) and not profile.is_flexible
-        if not is_instance and _is_in(profile, subscription, group):
+        if _is_own(binding) and _is_in(binding.profile, subscription, group):
             yield binding
+
+
+def roles(snapshot: Snapshot, subscription: str, group: str) -> list[Machine]:
+    """The instances of cloud services in a resource group."""
+    return [
+        _machine(snapshot.load(binding.scope_id), binding)
+        for binding in list(snapshot.bindings())
+        if cloud_service(binding) and _is_in(binding.profile, subscription, group)
+    ]
 
 
 def members(snapshot: Snapshot, scope_id: ScopeId) -> list[Machine]:
     return _members(snapshot, snapshot.load(scope_id))
+
+
+def cloud_service(binding: Binding) -> str:
+    """The one it is an instance of, by name; empty for none."""
+    is_role = binding.scope_id.startswith(_CLOUD_SERVICE)
+    return binding.scope_id.removeprefix(_CLOUD_SERVICE) if is_role else ""
 
 
 def resource_id(machine: Machine | Binding) -> ResourceId:
@@ -298,6 +323,13 @@ def _machine(scope: Scope, binding: Binding) -> Machine:
         policy=scope.policy,
         is_alone=scope.kind is ScopeKind.VIRTUAL_MACHINE,
     )
+
+
+def _is_own(binding: Binding) -> bool:
+    """Whether it is a resource of its own."""
+    profile = binding.profile
+    is_instance = bool(profile.scale_set) and not profile.is_flexible
+    return not is_instance and not cloud_service(binding)
 
 
 def _members(snapshot: Snapshot, scope: Scope) -> list[Machine]:

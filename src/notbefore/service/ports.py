@@ -25,6 +25,7 @@ from notbefore.core.model import (
 )
 from notbefore.core.transitions import Transition
 from notbefore.service.event_filter import EventFilter
+from notbefore.service.equipment import Equipment
 from notbefore.service.identities import Bearer, Claims, IssuedToken, Principal
 from notbefore.service.summary import AffectedHost, Summary
 
@@ -99,6 +100,7 @@ class About(NamedTuple):
 
     binding: Binding
     resource: Resource
+    equipment: Equipment = Equipment()
 
 
 class Caller(NamedTuple):

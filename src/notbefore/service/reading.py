@@ -5,6 +5,7 @@ minutes, so that a crash makes the store believe in a little more silence than t
 poll then switches the scope on again.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -12,7 +13,10 @@ from notbefore.core import lifecycle
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope
+from notbefore.service import inventory
 from notbefore.service.deciding import Decider
+from notbefore.service.equipment import Equipment, Interface, mac_address
+from notbefore.service.inventory import Machine
 from notbefore.service.ports import About, Caller, Clock, Snapshot, Transaction
 
 FLUSH_EVERY: Final = timedelta(minutes=5)
@@ -24,10 +28,22 @@ class _LastRead(NamedTuple):
     by: ResourceName
 
 
+Equip = Callable[[Snapshot, Machine], Equipment]
+"""Tells what a VM has by what is declared of it, which the control plane alone can read."""
+
+
+def bare(_: Snapshot, machine: Machine) -> Equipment:
+    """Of a VM of which nothing is declared: the one interface that every VM has."""
+    address = machine.binding.address
+    mac = mac_address(address, machine.profile.vm_id)
+    return Equipment(interfaces=(Interface(mac_address=mac, private_address=address),))
+
+
 class Reading:
-    def __init__(self, decider: Decider, clock: Clock) -> None:
+    def __init__(self, decider: Decider, clock: Clock, equip: Equip = bare) -> None:
         self._decider = decider
         self._clock = clock
+        self._equip = equip
         self._seen: dict[ScopeId, datetime] = {}
         """What the store has not heard of yet."""
         self._readers: dict[ScopeId, _LastRead] = {}
@@ -56,7 +72,18 @@ class Reading:
         self._readers[caller.scope_id] = _LastRead(at, caller.name)
 
     async def about(self, name: ResourceName) -> About | None:
-        return await self._decider.ask(lambda snapshot: about(snapshot, name))
+        return await self._decider.ask(lambda snapshot: self.about_in(snapshot, name))
+
+    def about_in(self, snapshot: Snapshot, name: str) -> About | None:
+        """By name, in any letter case."""
+        machine = inventory.machine(snapshot, name)
+        if machine is None:
+            return None
+        return About(
+            binding=machine.binding,
+            resource=machine.resource,
+            equipment=self._equip(snapshot, machine),
+        )
 
     def last_read(self, scope: Scope) -> datetime | None:
         """When a VM last read this scope's document, whether or not the store has heard of it."""
@@ -113,12 +140,3 @@ class Reading:
 
         self._lacks_flush = False
         self._clock.at(now + FLUSH_EVERY, flush)
-
-
-def about(snapshot: Snapshot, name: str) -> About | None:
-    """By name, in any letter case."""
-    binding = snapshot.binding(name)
-    if binding is None:
-        return None
-    scope = snapshot.load(binding.scope_id)
-    return About(binding=binding, resource=scope.resources[binding.name])

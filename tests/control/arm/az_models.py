@@ -25,7 +25,7 @@ from azure.core import PipelineClient
 from azure.core.pipeline.policies import ContentDecodePolicy
 
 
-class Put(Exception):
+class Put(Exception):  # noqa: N818  # it is no failure
     """What az was about to send."""
 
 

@@ -30,7 +30,9 @@ FULL: Final[dict[str, Any]] = {
             "osDisk": {"osType": "Windows", "createOption": "fromImage", "name": None},
         },
         "osProfile": {"computerName": "webby", "adminUsername": "ada"},
-        "networkProfile": {"networkInterfaces": [{"id": f"{GROUP}/nic", "properties": {"primary": True}}]},
+        "networkProfile": {
+            "networkInterfaces": [{"id": f"{GROUP}/nic", "properties": {"primary": True}}]
+        },
         "scheduledEventsPolicy": {
             "userInitiatedReboot": {"automaticallyApprove": True},
             "scheduledEventsAdditionalPublishingTargets": {

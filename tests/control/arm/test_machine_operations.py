@@ -263,7 +263,7 @@ async def test_a_vm_that_takes_the_name_of_one_that_is_gone_is_another(cloud: Em
 
     assert second["properties"]["vmId"] != first["properties"]["vmId"]
     assert (second["tags"], "zones" in second) == ({}, False)
-    assert "networkProfile" not in second["properties"]
+    assert second["properties"]["networkProfile"] != first["properties"]["networkProfile"]
 
 
 async def test_what_had_started_for_a_vm_that_is_deleted_ends_with_it(cloud: Emulator) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from notbefore.control.arm.fields import changes, without
 from notbefore.control.fleet_file import demo_fleet
 from notbefore.core.model import EventStatus, EventType
 from tests.builders import MINUTE, NOON, OPERATOR
@@ -60,12 +61,10 @@ async def test_what_a_client_puts_it_gets_back(cloud: Emulator) -> None:
     derived = {name: properties.pop(name) for name in ("vmId", "timeCreated", "provisioningState")}
     assert derived["provisioningState"] == "Succeeded"
     assert derived["timeCreated"] == NOON.isoformat()
-    declared = FULL["properties"]
+    assert derived["vmId"]
     # A null says nothing.
-    del properties["storageProfile"]["osDisk"]["createOption"]
-    assert properties == declared | {
-        "storageProfile": declared["storageProfile"] | {"osDisk": {"osType": "Windows"}}
-    }
+    declared = without(FULL["properties"], "storageProfile.osDisk.name")
+    assert changes(properties, declared) == {}
 
 
 async def test_a_declared_vm_is_in_the_fleet_as_declared(cloud: Emulator) -> None:
@@ -117,7 +116,8 @@ async def test_a_patch_replaces_tags_and_null_takes_away(cloud: Emulator) -> Non
     )
 
     assert shown["tags"] == {"new": "1"}
-    assert "networkProfile" not in shown["properties"]
+    [interface] = shown["properties"]["networkProfile"]["networkInterfaces"]
+    assert interface["id"].endswith("/webVMNic")
     binding = await cloud.binding("web")
     assert binding is not None
     assert binding.profile.tags == {"new": "1"}
@@ -135,10 +135,9 @@ async def test_secrets_are_not_kept(cloud: Emulator) -> None:
     await cloud.good("PUT", WEB, {"properties": {"osProfile": profile, "userData": "hunter2"}})
 
     shown = await cloud.good("GET", WEB)
-    assert shown["properties"]["osProfile"] == {
-        "computerName": "web",
-        "windowsConfiguration": {"additionalUnattendContent": [{"passName": "OobeSystem"}]},
-    }
+    system = shown["properties"]["osProfile"]["windowsConfiguration"]
+    assert system == {"additionalUnattendContent": [{"passName": "OobeSystem"}]}
+    assert "hunter2" not in str(shown)
     assert "userData" not in shown["properties"]
 
 
@@ -242,6 +241,14 @@ async def test_a_vm_of_a_set_has_no_policy_of_its_own(cloud: Emulator) -> None:
 async def test_a_vm_of_the_fleet_file_is_shown_though_nobody_declared_it(demo: Emulator) -> None:
     shown = await demo.good("GET", f"{DEMO}/virtualMachines/report{INSTANCE_VIEW}")
 
+    image = {
+        "publisher": "Canonical",
+        "offer": "ubuntu-24_04-lts",
+        "sku": "server",
+        "version": "latest",
+        "exactVersion": "1.0.0",
+    }
+    interface = f"{DEMO.replace('Compute', 'Network')}/networkInterfaces/reportVMNic"
     assert shown == {
         "id": f"{DEMO}/virtualMachines/report",
         "name": "report",
@@ -253,8 +260,30 @@ async def test_a_vm_of_the_fleet_file_is_shown_though_nobody_declared_it(demo: E
             "vmId": shown["properties"]["vmId"],
             "provisioningState": "Succeeded",
             "hardwareProfile": {"vmSize": "Standard_D2s_v5"},
-            "storageProfile": {"osDisk": {"osType": "Linux"}},
-            "osProfile": {"computerName": "report"},
+            "storageProfile": {
+                "imageReference": image,
+                "osDisk": {
+                    "osType": "Linux",
+                    "name": "report_OsDisk_1",
+                    "createOption": "FromImage",
+                    "caching": "ReadWrite",
+                    "deleteOption": "Detach",
+                    "managedDisk": {"storageAccountType": "Premium_LRS"},
+                },
+                "dataDisks": [],
+            },
+            "osProfile": {
+                "computerName": "report",
+                "adminUsername": "azureuser",
+                "allowExtensionOperations": True,
+                "linuxConfiguration": {
+                    "disablePasswordAuthentication": True,
+                    "provisionVMAgent": True,
+                },
+            },
+            "networkProfile": {
+                "networkInterfaces": [{"id": interface, "properties": {"primary": True}}]
+            },
             "instanceView": {
                 "computerName": "report",
                 "osName": "Linux",
@@ -264,7 +293,7 @@ async def test_a_vm_of_the_fleet_file_is_shown_though_nobody_declared_it(demo: E
         },
     }
     again = await demo.good("PUT", shown["id"], shown)
-    del again["properties"]["timeCreated"], shown["properties"]["instanceView"]
+    del shown["properties"]["instanceView"]
     assert again == shown
 
 
@@ -276,6 +305,36 @@ async def test_lists_hold_vms_of_flexible_sets_but_no_instances(demo: Emulator) 
     assert sum(name.startswith("job_") for name in names) == 2
     assert not [name for name in names if name.startswith(("api_", "spot_"))]
     assert names == sorted(names, key=str.casefold)
+
+
+async def test_the_roles_of_a_cloud_service_are_no_vms_to_any_client(demo: Emulator) -> None:
+    role = "FrontEnd_IN_0"
+    everywhere = f"/subscriptions/{SUBSCRIPTION}"
+    group = f"{everywhere}/resourceGroups/demo"
+
+    listed = [
+        each["name"]
+        for path in (
+            f"{DEMO}/virtualMachines",
+            f"{everywhere}/providers/Microsoft.Compute/virtualMachines",
+            f"{DEMO.replace('Compute', 'Network')}/networkInterfaces",
+            f"{group}/resources",
+            f"{everywhere}/resources",
+        )
+        for each in (await demo.good("GET", path))["value"]
+    ]
+
+    assert await demo.binding(role) is not None
+    assert "web" in listed
+    assert not [name for name in listed if "_IN_" in name]
+    for method, path in (("GET", ""), ("GET", "/instanceView"), ("POST", "/restart")):
+        refused = await demo.refused(method, f"{DEMO}/virtualMachines/{role}{path}")
+        assert refused[:2] == (404, "ResourceNotFound")
+    # Its name is taken all the same: VMs are told apart by it.
+    assert (await demo.refused("PUT", f"{DEMO}/virtualMachines/{role}", PLAIN))[0] == 409
+    # And it goes with its group.
+    await demo.good("DELETE", group)
+    assert await demo.binding(role) is None
 
 
 async def test_lists_come_a_page_at_a_time(demo: Emulator) -> None:

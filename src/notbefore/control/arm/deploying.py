@@ -66,8 +66,7 @@ def look(snapshot: Snapshot, asked: Asked, planned: Planned) -> Json | None:
         machine = inventory.virtual_machine(snapshot, asked.id_of(MACHINES, planned.name))
         if machine is None:
             return None
-        path = inventory.resource_id(machine).path
-        return machine_views.shown(machine, snapshot.declaration(path))
+        return machine_views.shown(machine, machine_views.declared(snapshot, machine))
     if type_ == AVAILABILITY_SETS.casefold():
         id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
         found = inventory.availability_set(snapshot, id_)

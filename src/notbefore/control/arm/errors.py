@@ -89,6 +89,15 @@ def conflict(code: str, message: str) -> ArmError:
     return ArmError(HTTPStatus.CONFLICT, code, message)
 
 
+def in_use(path: str) -> ArmError:
+    """Of what something else can't be without."""
+    return ArmError(
+        HTTPStatus.BAD_REQUEST,
+        "InUse",
+        f"The resource '{path}' is part of a virtual machine: delete that first.",
+    )
+
+
 def settled(target: str) -> ArmError:
     """A property that can't be changed any more."""
     return ArmError(

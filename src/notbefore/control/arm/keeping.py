@@ -4,12 +4,13 @@ import msgspec
 
 from notbefore.control.arm import groups
 from notbefore.control.arm.answers import ArmAnswer, created, no_content, ok, updated
-from notbefore.control.arm.errors import resource_not_found
+from notbefore.control.arm.errors import in_use, resource_not_found
 from notbefore.control.arm.fields import Fields
 from notbefore.control.arm.kept import (
     Kind,
     every,
     find,
+    look_up,
     parts_of,
     put_in,
     put_part_in,
@@ -77,10 +78,14 @@ class _Served:
 
     async def delete(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> bool:
-            found = find(tx, _id(self._kind, asked))
-            if found is not None:
-                tx.withdraw(found.path)
-            return found is not None
+            id_ = _id(self._kind, asked)
+            found = look_up(tx, self._kind, id_)
+            if found is None:
+                return False
+            if find(tx, id_) is None:
+                raise in_use(found.path)
+            tx.withdraw(found.path)
+            return True
 
         return ArmAnswer() if await services.decider.decide(work) else no_content()
 
@@ -100,7 +105,7 @@ class _Served:
 
     def _found(self, snapshot: Snapshot, id_: ResourceId) -> Declaration:
         groups.find(snapshot, id_.subscription, id_.group)
-        found = find(snapshot, id_)
+        found = look_up(snapshot, self._kind, id_)
         if found is None:
             raise resource_not_found(id_.path)
         return found
@@ -152,9 +157,9 @@ class _ServedPart:
     async def delete(self, services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> bool:
             id_ = self._id(tx, asked)
-            if find(tx, id_) is None:
+            if look_up(tx, self._kind, id_) is None:
                 return False
-            document, parts = parts_of(tx, id_, self._part)
+            document, parts = parts_of(tx, self._kind, id_, self._part)
             left = [each for each in parts if not same(each["name"], asked.path["part"])]
             document["properties"][self._part] = left
             put_in(tx, self._kind, id_, document)
@@ -167,7 +172,7 @@ class _ServedPart:
         return _id(self._kind, asked)
 
     def _all(self, snapshot: Snapshot, id_: ResourceId) -> list[Json]:
-        declaration = find(snapshot, id_)
+        declaration = look_up(snapshot, self._kind, id_)
         if declaration is None:
             raise resource_not_found(id_.path)
         parts: list[Json] = show(snapshot, self._kind, declaration)["properties"][self._part]

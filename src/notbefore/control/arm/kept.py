@@ -5,10 +5,10 @@ a VM, and after.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -30,6 +30,16 @@ Look = Callable[[Json, ResourceId], None]
 """Adds to a document what follows from elsewhere."""
 
 
+class Implied(Protocol):
+    """Resources that are there because others are."""
+
+    def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
+        """As it would have been declared; None where there is none."""
+
+    def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
+        """The paths of all, also of those that were declared since."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """One type of resource."""
@@ -40,6 +50,8 @@ class Kind:
     """Lists under `properties` whose items are resources with paths of their own."""
     looking: Callable[[Snapshot], Look] | None = None
     """Made once for all documents of an answer."""
+    implied: Implied | None = None
+    """Of which some are there that nobody declared."""
 
 
 # --- in a transaction ----------------------------------------------------------------------------
@@ -67,10 +79,18 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
 
 
 def find(snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
-    """None also for what was in a group that is gone."""
+    """What was declared. None also for what was in a group that is gone."""
     if resource_groups.find(snapshot, id_.subscription, id_.group) is None:
         return None
     return snapshot.declaration(id_.path)
+
+
+def look_up(snapshot: Snapshot, kind: Kind, id_: ResourceId) -> Declaration | None:
+    """The same, and what is there without it."""
+    found = find(snapshot, id_)
+    if found is not None or kind.implied is None:
+        return found
+    return kind.implied.one(snapshot, id_)
 
 
 def show(snapshot: Snapshot, kind: Kind, declaration: Declaration) -> Json:
@@ -82,6 +102,8 @@ def shower(snapshot: Snapshot, kind: Kind) -> Callable[[Declaration], Json]:
 
     def shown(declaration: Declaration) -> Json:
         id_ = ResourceId.parse(declaration.path)
+        if not declaration.document:
+            declaration = look_up(snapshot, kind, id_) or declaration
         document: Json = msgspec.json.decode(declaration.document)
         properties: Json = {**(document.get("properties") or {}), "provisioningState": "Succeeded"}
         for name in kind.parts:
@@ -113,7 +135,7 @@ def put_part_in(
     part, name = where
     _refuse_name(name)
     Fields(body).object("properties")
-    document, parts = parts_of(tx, id_, part)
+    document, parts = parts_of(tx, kind, id_, part)
     new = {**without(body, *_DERIVED, "location", "tags"), "name": name}
     is_new = not any(same(each["name"], name) for each in parts)
     kept = [new if same(each["name"], name) else each for each in parts]
@@ -122,9 +144,9 @@ def put_part_in(
     return is_new
 
 
-def parts_of(snapshot: Snapshot, id_: ResourceId, part: str) -> tuple[Json, list[Json]]:
+def parts_of(snapshot: Snapshot, kind: Kind, id_: ResourceId, part: str) -> tuple[Json, list[Json]]:
     """The document and one list of it. Raises ArmError where there is no such resource."""
-    declaration = find(snapshot, id_)
+    declaration = look_up(snapshot, kind, id_)
     if declaration is None:
         raise ArmError(
             HTTPStatus.NOT_FOUND,
@@ -157,13 +179,22 @@ def every(
         if group is not None
         else [view.name for view in resource_groups.every(snapshot, subscription)]
     )
-    return [
+    declared = [
         declaration
         for name in here
         for declaration in snapshot.declarations(
             f"{group_path(subscription, name)}/providers/{kind.type}/"
         )
         if declaration.path.count("/") == _DEPTH
+    ]
+    if kind.implied is None:
+        return declared
+    known = {each.path.casefold() for each in declared}
+    # Without their documents: a page shows few of them.
+    return declared + [
+        Declaration(path=path, document="", created_at=snapshot.now)
+        for path in kind.implied.every(snapshot, subscription, group)
+        if path.casefold() not in known
     ]
 
 

@@ -86,10 +86,10 @@ def wanted(
     refuse_old_version(Fields(sent).object("properties"), api_version, "VirtualMachineProperties")
     before = {} if machine is None else settings(machine, declared)
     document = merged_resource(before, sent)
-    _keep_image(document, before)
     resource = Fields(document)
     properties = resource.object("properties")
     _refuse_odd(Fields(changes(before, document)), resource)
+    _keep_image(document, before)
     here = None if machine is None else machine.profile.location
     location = read_location(resource, here=here) or usual_location
     availability_set = _reference(properties, _AVAILABILITY_SET, AVAILABILITY_SETS, near=id_)

@@ -9,7 +9,7 @@ Invariant: completing twice is completing once, and what was declared stays as i
 from collections.abc import Mapping
 from typing import Any, Final
 
-from notbefore.control.arm.fields import at, put_at
+from notbefore.control.arm.fields import at, put_at, without
 from notbefore.control.arm.requests import Json
 from notbefore.service.resource_ids import NETWORK_INTERFACES, ResourceId, same
 
@@ -84,6 +84,16 @@ def usual_interface(vm: ResourceId) -> ResourceId:
     )
 
 
+def hide_odd_system(holder: Json) -> None:
+    """Fleets may have systems that Azure has no word for, and its clients take no others."""
+    kind = "storageProfile.osDisk.osType"
+    system = at(holder, kind)
+    if isinstance(system, str) and system.capitalize() not in _SYSTEMS:
+        holder["storageProfile"] = without(holder, kind)["storageProfile"]
+    elif isinstance(system, str):
+        put_at(holder, kind, system.capitalize())
+
+
 def exact_version(image: Mapping[str, Any]) -> str:
     """Of an image reference; empty where it is no image of the marketplace."""
     version = image.get("version")
@@ -108,8 +118,7 @@ def _complete_storage(holder: Json, os_type: str) -> None:
 
 def _complete_system(holder: Json, os_type: str) -> None:
     _usual(holder, "osProfile.adminUsername", _USER)
-    _usual(holder, "osProfile.allowExtensionOperations", True)  # noqa: FBT003  # JSON
-    _usual(holder, "osProfile.secrets", [])
+    _usual(holder, "osProfile.allowExtensionOperations", True)  # JSON
     if not any(at(holder, f"osProfile.{name}") for name, _ in _SYSTEMS.values()):
         name, usual = _SYSTEMS.get(os_type, _SYSTEMS["Linux"])
         _usual(holder, f"osProfile.{name}", dict(usual))

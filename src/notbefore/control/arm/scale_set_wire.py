@@ -93,12 +93,16 @@ def document_of(view: ScaleSetView) -> Json:
     """As it was declared; of a set that came with the fleet, as its VMs are. It is complete."""
     kept = "" if view.declaration is None else view.declaration.document
     document = without(decoded(kept), ORIGIN) if kept else _described(view)
-    properties = dict(document.get("properties", {}))
-    profile = properties.get(VM_PROFILE, {})
-    properties[VM_PROFILE] = completed(profile, view.id.name, is_flexible=_is_flexible(properties))
-    if properties[VM_PROFILE]:
-        document["properties"] = properties
+    _complete(document, view.id.name)
     return document
+
+
+def _complete(document: Json, name: str) -> None:
+    properties = document.get("properties", {})
+    is_flexible = properties.get("orchestrationMode") == Orchestration.FLEXIBLE
+    profile = completed(properties.get(VM_PROFILE) or {}, name, is_flexible=is_flexible)
+    if profile:
+        document["properties"] = {**properties, VM_PROFILE: profile}
 
 
 def completed(profile: Mapping[str, Any], set_name: str, *, is_flexible: bool) -> Json:
@@ -108,10 +112,6 @@ def completed(profile: Mapping[str, Any], set_name: str, *, is_flexible: bool) -
         os_type = read_os_type(Fields(result))
         complete_profile(result, set_name, os_type=os_type, is_flexible=is_flexible)
     return result
-
-
-def _is_flexible(properties: Mapping[str, Any]) -> bool:
-    return properties.get("orchestrationMode") == Orchestration.FLEXIBLE
 
 
 def decoded(document: str) -> Json:
@@ -220,10 +220,12 @@ def wanted_set(
     here = None if former is None else former.get("location")
     put_at(document, "location", read_location(Fields(document), here=here) or location)
     capacity = _capacity(Fields(sent), view)
-    _keep_settled(document, former)
     _refuse_odd(Fields(changes(former or {}, document)), Fields(document))
+    _keep_settled(document, former)
     _settle(document, capacity)
-    declared = _declared(document, name if view is None else view.id.name, capacity)
+    name = name if view is None else view.id.name
+    _complete(document, name)
+    declared = _declared(document, name, capacity)
     if former is not None:
         _refuse_changes(former, document)
     if view is not None and came_with_fleet(view.declaration):
