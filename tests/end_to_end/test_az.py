@@ -187,6 +187,52 @@ def test_the_published_rest_example_works_and_needs_an_api_version_that_knows_it
     assert shown == notice
 
 
+# --- what az gets, changes and puts ---------------------------------------------------------------
+
+
+def test_what_the_demo_fleet_declares_can_be_updated_and_resized(cloud: Azure) -> None:
+    demo = ("--resource-group", "demo", "--name")
+    notice = ("--enable-terminate-notification", "true", "--terminate-notification-time", "10")
+
+    updated_set = cloud.az("vmss", "update", *demo, "api", *notice)
+    tagged = cloud.az("vm", "update", *demo, "web", "--set", "tags.a=b")
+    resized = cloud.az("vm", "resize", *demo, "web", "--size", "Standard_D4s_v3")
+    cloud.az("vm", "update", *demo, "db-1", "--set", "tags.a=b")
+    listed = cloud.az("vm", "list", "--resource-group", "demo")
+
+    events = updated_set["virtualMachineProfile"]["scheduledEventsProfile"]
+    expected = {"enable": True, "notBeforeTimeout": "PT10M"}
+    assert events["terminateNotificationProfile"] == expected
+    assert updated_set["sku"]["capacity"] == 3
+    assert tagged["tags"] == {"app": "shop", "tier": "web", "a": "b"}
+    assert resized["hardwareProfile"]["vmSize"] == "Standard_D4s_v3"
+    assert resized == tagged | {"hardwareProfile": resized["hardwareProfile"]}
+    names = {each["name"] for each in listed}
+    assert {"web", "db-1"} <= names
+    # The roles of the demo's cloud service are no VMs.
+    assert not [name for name in names if "_IN_" in name]
+
+
+def test_a_created_vm_is_told_what_az_shows(cloud: Azure) -> None:
+    vm = "created"
+    shown = cloud.az(
+        *("vm", "create", "--resource-group", GROUP, "--name", vm, "--image", "Ubuntu2204"),
+        *("--admin-username", "someone", "--generate-ssh-keys"),
+    )
+    details = cloud.az(*on("show", vm))
+
+    about = cloud.server.get(f"/vm/{vm}/metadata/instance?api-version=2021-02-01").json
+    [interface] = about["network"]["interface"]
+    [address] = interface["ipv4"]["ipAddress"]
+    image = details["storageProfile"]["imageReference"]
+    assert interface["macAddress"] == shown["macAddress"].replace("-", "")
+    assert address["privateIpAddress"] == shown["privateIpAddress"]
+    assert address["publicIpAddress"] == shown["publicIpAddress"] != ""
+    assert [about["compute"][name] for name in ("publisher", "offer", "sku")] == [
+        image[name] for name in ("publisher", "offer", "sku")
+    ]
+
+
 # --- what az says to a person ---------------------------------------------------------------------
 
 
