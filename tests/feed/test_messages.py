@@ -39,6 +39,7 @@ from notbefore.feed.messages import (
     decode_from_writer,
     encode,
 )
+from notbefore.service.equipment import Equipment, Image, Interface
 from notbefore.service.faults import Fault, FaultKind, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place, Saved, ScopePlaces
 from notbefore.service.readiness import Report, Standing
@@ -48,7 +49,11 @@ from tests.storage.strategies import scopes
 PAGE = PageContent.of(Saved(scope=a_scope(an_event(A, duration=9 * MINUTE)), revision=4))
 PLACE = Place.of(a_binding())
 CALLER = Caller(name=ResourceName("vm1"), scope_id=ScopeId("scope1"))
-ABOUT = About(a_binding(), a_resource(terminate_notice=5 * MINUTE))
+EQUIPMENT = Equipment(
+    image=Image(publisher="p", offer="o", sku="s", version="1.0.0"),
+    interfaces=(Interface(mac_address="000D3A080004", private_address="127.8.0.4"),),
+)
+ABOUT = About(a_binding(), a_resource(terminate_notice=5 * MINUTE), EQUIPMENT)
 FAULT = Fault(id="1", kind=FaultKind.STATUS, status=429, retry_after=MINUTE, times=2)
 REPORT = Report(resource=ResourceName("vm1"), standing=Standing.READY, heard_at=NOON)
 

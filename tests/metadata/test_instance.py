@@ -1,13 +1,16 @@
 """The instance document: what a VM learns about itself, and by which routes."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from notbefore.core.ids import ScopeId
 from notbefore.core.model import EvictionPolicy, Priority
 from notbefore.metadata.instance import document
 from notbefore.metadata.versions import INSTANCE_VERSIONS, METADATA_VERSIONS
+from notbefore.service.equipment import Interface
 from tests.builders import a_resource
 from tests.metadata.fakes import Client, FakeService, a_vm
 
@@ -126,6 +129,32 @@ def test_a_scale_sets_vms_are_named_by_its_orchestration_mode(
     assert about["compute"]["vmScaleSetName"] == "web"
     assert about["compute"]["resourceId"].endswith(f"/Microsoft.Compute/{resource}")
     assert about["compute"]["virtualMachineScaleSet"]["id"].endswith(owner)
+
+
+def test_an_instance_of_a_cloud_service_is_no_virtual_machine() -> None:
+    vm = a_vm("FrontEnd_IN_0")
+    role = vm._replace(binding=replace(vm.binding, scope_id=ScopeId("service/shop")))
+
+    about: Any = document(role, NEWEST)
+
+    expected = "/Microsoft.Compute/cloudServices/shop/roleInstances/FrontEnd_IN_0"
+    assert about["compute"]["resourceId"].endswith(expected)
+
+
+def test_a_vm_with_several_interfaces_is_shown_them_all() -> None:
+    further = Interface(
+        mac_address="002248AABBCC", private_address="10.0.0.9", public_address="192.0.2.7"
+    )
+    vm = a_vm(address="10.0.0.4")
+    equipment = replace(vm.equipment, interfaces=(*vm.equipment.interfaces, further))
+
+    shown: Any = document(vm._replace(equipment=equipment), NEWEST)
+
+    first, second = shown["network"]["interface"]
+    assert (first["macAddress"], second["macAddress"]) == ("000D3A080004", "002248AABBCC")
+    assert second["ipv4"]["ipAddress"] == [
+        {"privateIpAddress": "10.0.0.9", "publicIpAddress": "192.0.2.7"}
+    ]
 
 
 def test_the_network_shows_the_address_in_its_family() -> None:
