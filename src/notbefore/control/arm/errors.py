@@ -89,12 +89,11 @@ def conflict(code: str, message: str) -> ArmError:
     return ArmError(HTTPStatus.CONFLICT, code, message)
 
 
-def in_use(path: str) -> ArmError:
-    """Of what something else can't be without."""
+def interface_in_use(path: str) -> ArmError:
     return ArmError(
         HTTPStatus.BAD_REQUEST,
-        "InUse",
-        f"The resource '{path}' is part of a virtual machine: delete that first.",
+        "NicInUse",
+        f"The network interface '{path}' is the only one of its virtual machine: delete that.",
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from notbefore.control.arm.fields import at
 from notbefore.control.arm.kept import find
 from notbefore.control.arm.machine_views import declared, model_of, settings
-from notbefore.control.arm.model_defaults import complete_profile, exact_version, usual_interface
+from notbefore.control.arm.model_defaults import complete_profile, default_interface, exact_version
 from notbefore.control.arm.requests import Json
 from notbefore.service import inventory
 from notbefore.service.equipment import Equipment, Image, Interface, mac_address
@@ -28,7 +28,7 @@ from notbefore.service.resource_ids import (
     same,
 )
 
-_USUAL_SUFFIX: Final = "VMNic"
+_DEFAULT_SUFFIX: Final = "VMNic"
 _OF_MACHINES: Final = f"/providers/{MACHINES}/".casefold()
 
 
@@ -105,13 +105,13 @@ class Attachments:
 
     def _by_name(self, id_: ResourceId) -> Attachment | None:
         name = id_.name
-        if not same(name[-len(_USUAL_SUFFIX) :], _USUAL_SUFFIX):
+        if not same(name[-len(_DEFAULT_SUFFIX) :], _DEFAULT_SUFFIX):
             return None
         vm = ResourceId(
             subscription=id_.subscription,
             group=id_.group,
             type=MACHINES,
-            name=name[: -len(_USUAL_SUFFIX)],
+            name=name[: -len(_DEFAULT_SUFFIX)],
         )
         machine = inventory.virtual_machine(self._snapshot, vm)
         if machine is None:
@@ -154,7 +154,7 @@ def interface_paths(document: Json) -> list[str]:
 # --- those that nobody declared ------------------------------------------------------------------
 
 
-class UsualInterfaces:
+class DefaultInterfaces:
     """The interfaces of VMs that were declared with none."""
 
     def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
@@ -162,7 +162,7 @@ class UsualInterfaces:
         if attached is None:
             return None
         machine = attached.machine
-        usual = usual_interface(inventory.resource_id(machine))
+        usual = default_interface(inventory.resource_id(machine))
         if not same(usual.path, id_.path):
             return None
         configuration = {"name": f"ipconfig{machine.name}"[:80]}
@@ -179,9 +179,9 @@ class UsualInterfaces:
         own = {id_.path.casefold(): paths for id_, paths in _declared_paths(snapshot)}
         for binding in inventory.own_bindings(snapshot, subscription, group):
             vm = inventory.resource_id(binding)
-            usual = usual_interface(vm).path
+            usual = default_interface(vm).path
             paths = own.get(vm.path.casefold())
-            if not paths or usual in paths:
+            if not paths or any(same(path, usual) for path in paths):
                 yield usual
 
 

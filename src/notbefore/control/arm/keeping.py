@@ -4,7 +4,7 @@ import msgspec
 
 from notbefore.control.arm import groups
 from notbefore.control.arm.answers import ArmAnswer, created, no_content, ok, updated
-from notbefore.control.arm.errors import in_use, resource_not_found
+from notbefore.control.arm.errors import interface_in_use, resource_not_found
 from notbefore.control.arm.fields import Fields
 from notbefore.control.arm.kept import (
     Kind,
@@ -83,7 +83,7 @@ class _Served:
             if found is None:
                 return False
             if find(tx, id_) is None:
-                raise in_use(found.path)
+                raise interface_in_use(found.path)
             tx.withdraw(found.path)
             return True
 

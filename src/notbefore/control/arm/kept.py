@@ -73,7 +73,7 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
     document["tags"] = new_tags(fields)
     view = find_group(tx, id_.subscription, id_.group)
     document["location"] = read_location(fields) or groups.location_of(view)
-    is_new = find(tx, id_) is None
+    is_new = look_up(tx, kind, id_) is None
     declare(tx, replace(id_, group=view.name), _encoded(document))
     return is_new
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from notbefore.control.arm.fields import Fields, at, put_at, without
-from notbefore.control.arm.model_defaults import complete_machine, exact_version, hide_odd_system
+from notbefore.control.arm.model_defaults import complete_machine, exact_version, hide_unknown_os
 from notbefore.control.arm.origins import ORIGIN, came_with_fleet
 from notbefore.control.arm.policies import POLICY, read_policy, show_policy
 from notbefore.control.arm.profiles import EVENTS_PROFILE, Notices, read_notices, show_notices
@@ -142,7 +142,7 @@ def _neighbour(machine: Machine, type_: str, name: str) -> ResourceId:
 def shown(machine: Machine, declared: Declared, *, with_instance_view: bool = False) -> Json:
     document = settings(machine, declared)
     show_exact_version(document)
-    hide_odd_system(document[_PROPERTIES])
+    hide_unknown_os(document[_PROPERTIES])
     put_at(document, "properties.vmId", machine.profile.vm_id)
     put_at(document, "properties.provisioningState", provisioning_state(machine))
     declaration = declared.declaration

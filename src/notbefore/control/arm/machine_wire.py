@@ -88,7 +88,7 @@ def wanted(
     document = merged_resource(before, sent)
     resource = Fields(document)
     properties = resource.object("properties")
-    _refuse_odd(Fields(changes(before, document)), resource)
+    _refuse_invalid(Fields(changes(before, document)), resource)
     _keep_image(document, before)
     here = None if machine is None else machine.profile.location
     location = read_location(resource, here=here) or usual_location
@@ -124,7 +124,7 @@ def _keep_image(document: Json, before: Json) -> None:
         put_at(document, image, former)
 
 
-def _refuse_odd(news: Fields, resource: Fields) -> None:
+def _refuse_invalid(news: Fields, resource: Fields) -> None:
     """What a client changes must be such as Azure has it. Raises ArmError."""
     properties = news.object("properties")
     refuse_tags(news, resource)

@@ -1,9 +1,10 @@
-"""What a model has that nobody declared: its disk, its image, its user, its network.
+"""Defaults for what a model does not declare: its disk, its image, its user, its network.
 
 Azure's answers have all of it, and clients count on that: `az vm update` gets a model, changes a
-part and puts the whole, and stops where a disk does not say how it is made.
+part and puts the whole, and stops where a disk has no `createOption`.
 
-Invariant: completing twice is completing once, and what was declared stays as it is.
+Invariant: a completed model is complete, so completing it again changes nothing; what was declared
+is never replaced.
 """
 
 from collections.abc import Mapping
@@ -55,9 +56,9 @@ def complete_machine(document: Json, id_: ResourceId, *, os_type: str) -> None:
         _usual(properties, "storageProfile.osDisk.deleteOption", "Detach")
         _complete_system(properties, os_type)
     network = _object(properties, "networkProfile")
-    if not network.get("networkInterfaces") and not network.get("networkInterfaceConfigurations"):
+    if not network.get("networkInterfaces"):
         network["networkInterfaces"] = [
-            {"id": usual_interface(id_).path, "properties": {"primary": True}}
+            {"id": default_interface(id_).path, "properties": {"primary": True}}
         ]
     properties["networkProfile"] = network
     document["properties"] = properties
@@ -74,8 +75,8 @@ def complete_profile(profile: Json, set_name: str, *, os_type: str, is_flexible:
         _usual(profile, "networkProfile.networkApiVersion", _NETWORK_VERSION)
 
 
-def usual_interface(vm: ResourceId) -> ResourceId:
-    """The one that a VM has which declares none, named as `az vm create` names them."""
+def default_interface(vm: ResourceId) -> ResourceId:
+    """Of a VM that declares no interface; named as `az vm create` names them."""
     return ResourceId(
         subscription=vm.subscription,
         group=vm.group,
@@ -84,8 +85,8 @@ def usual_interface(vm: ResourceId) -> ResourceId:
     )
 
 
-def hide_odd_system(holder: Json) -> None:
-    """Fleets may have systems that Azure has no word for, and its clients take no others."""
+def hide_unknown_os(holder: Json) -> None:
+    """A fleet may have operating systems that Azure does not know, and `az` refuses to read."""
     kind = "storageProfile.osDisk.osType"
     system = at(holder, kind)
     if isinstance(system, str) and system.capitalize() not in _SYSTEMS:
@@ -111,21 +112,21 @@ def _complete_storage(holder: Json, os_type: str) -> None:
     if not any(at(holder, f"{disk}.{each}") for each in ("vhd", "image", "vhdContainers")):
         _usual(holder, f"{disk}.managedDisk.storageAccountType", "Premium_LRS")
         if _is_from_image(holder):
-            image = _IMAGES.get(os_type, _IMAGES["Linux"])
+            image = _IMAGES.get(os_type.capitalize(), _IMAGES["Linux"])
             _usual(holder, "storageProfile.imageReference", dict(image))
     _usual(holder, "storageProfile.dataDisks", [])
 
 
 def _complete_system(holder: Json, os_type: str) -> None:
     _usual(holder, "osProfile.adminUsername", _USER)
-    _usual(holder, "osProfile.allowExtensionOperations", True)  # JSON
+    _usual(holder, "osProfile.allowExtensionOperations", True)
     if not any(at(holder, f"osProfile.{name}") for name, _ in _SYSTEMS.values()):
-        name, usual = _SYSTEMS.get(os_type, _SYSTEMS["Linux"])
+        name, usual = _SYSTEMS.get(os_type.capitalize(), _SYSTEMS["Linux"])
         _usual(holder, f"osProfile.{name}", dict(usual))
 
 
 def _is_from_image(holder: Json) -> bool:
-    """Whether its disk is not one that was there before the VM, with a system set up on it."""
+    """Whether the VM's disk is made with it; otherwise a disk with a system on it is attached."""
     made = at(holder, "storageProfile.osDisk.createOption")
     return isinstance(made, str) and same(made, _FROM_IMAGE)
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from notbefore.control.arm.interfaces import (
     Attachments,
-    UsualInterfaces,
+    DefaultInterfaces,
     interface,
     private_address,
     public_address,
@@ -61,7 +61,7 @@ KINDS: Final = (
         type=NETWORK_INTERFACES,
         parts=("ipConfigurations",),
         looking=_looking_at_interfaces,
-        implied=UsualInterfaces(),
+        implied=DefaultInterfaces(),
     ),
     Kind(type=PUBLIC_ADDRESSES, looking=_looking_at_addresses),
     Kind(type="Microsoft.Network/networkSecurityGroups", parts=("securityRules",)),

@@ -1,7 +1,7 @@
-"""Whether something came with the fleet, before a client of ARM said anything about it.
+"""Whether a VM or a set came with the fleet, or was made by a client of ARM.
 
-Nobody knows when it was made, and it stays what it was when a client changes it: so what is kept of
-it says where it comes from.
+When one that came with the fleet was made is not known, and it does not become known when a client
+first changes it: so what is kept of it from then on says where it came from.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from notbefore.control.arm.requests import Json
 from notbefore.service.ports import Declaration
 
 ORIGIN: Final = "notbefore:origin"
-"""Stands in documents that are kept, and in none that is shown or sent."""
+"""A name in documents that are kept. It is never shown, and ignored where a client sends it."""
 
 _FLEET: Final = "fleet"
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from notbefore.control.arm.model_defaults import exact_version, hide_odd_system
+from notbefore.control.arm.model_defaults import exact_version, hide_unknown_os
 from notbefore.control.arm.origins import came_with_fleet
 from notbefore.control.arm.requests import Json
 from notbefore.control.arm.scale_set_wire import (
@@ -46,7 +46,7 @@ def show_set(view: ScaleSetView, *, state: str | None = None) -> Json:
     }
     if VM_PROFILE in properties:
         properties[VM_PROFILE] = dict(properties[VM_PROFILE])
-        hide_odd_system(properties[VM_PROFILE])
+        hide_unknown_os(properties[VM_PROFILE])
     if view.declaration is not None and not came_with_fleet(view.declaration):
         properties["timeCreated"] = show_instant(view.declaration.created_at)
     return {
@@ -202,7 +202,7 @@ def _parts(machine: Machine, vm_profile: Mapping[str, Any], path: str) -> Json:
         "networkProfile": {"networkInterfaces": _interfaces(network, path)},
         "networkProfileConfiguration": network,
     }
-    hide_odd_system(parts)
+    hide_unknown_os(parts)
     if "securityProfile" in vm_profile:
         parts["securityProfile"] = vm_profile["securityProfile"]
     if machine.resource.priority is Priority.SPOT:

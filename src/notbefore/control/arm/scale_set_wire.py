@@ -220,7 +220,7 @@ def wanted_set(
     here = None if former is None else former.get("location")
     put_at(document, "location", read_location(Fields(document), here=here) or location)
     capacity = _capacity(Fields(sent), view)
-    _refuse_odd(Fields(changes(former or {}, document)), Fields(document))
+    _refuse_invalid(Fields(changes(former or {}, document)), Fields(document))
     _keep_settled(document, former)
     _settle(document, capacity)
     name = name if view is None else view.id.name
@@ -267,7 +267,7 @@ def _keep_settled(document: Json, former: Json | None) -> None:
         put_at(document, f"{storage}.imageReference", image)
 
 
-def _refuse_odd(news: Fields, resource: Fields) -> None:
+def _refuse_invalid(news: Fields, resource: Fields) -> None:
     """What a client changes must be such as Azure has it. Raises ArmError."""
     refuse_tags(news, resource)
     refuse_zones(news)
