@@ -18,7 +18,6 @@ from notbefore.console.set_listing import address_of
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import EventType, Resource, Scope, document
-from notbefore.service import inventory
 from notbefore.service.event_filter import EventFilter
 from notbefore.service.fleet import ScopeView
 from notbefore.service.ports import (

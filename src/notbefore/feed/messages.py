@@ -20,7 +20,7 @@ from notbefore.service.faults import Fault, FaultMethod
 from notbefore.service.ports import About, Caller, PageContent, Place, ScopePlaces
 from notbefore.service.readiness import Report, Standing
 
-PROTOCOL: Final = 6
+PROTOCOL: Final = 7
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):

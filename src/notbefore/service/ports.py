@@ -24,8 +24,8 @@ from notbefore.core.model import (
     document,
 )
 from notbefore.core.transitions import Transition
-from notbefore.service.event_filter import EventFilter
 from notbefore.service.equipment import Equipment
+from notbefore.service.event_filter import EventFilter
 from notbefore.service.identities import Bearer, Claims, IssuedToken, Principal
 from notbefore.service.summary import AffectedHost, Summary
 

@@ -161,3 +161,29 @@ async def test_an_instance_is_told_of_the_image_that_it_is_on(arm: Emulator) -> 
     assert after["compute"]["version"] == "2.0.0"
     shown = await arm.good("GET", f"{SETS}/many/virtualMachines/0")
     assert shown["properties"]["storageProfile"]["imageReference"]["exactVersion"] == "2.0.0"
+
+
+async def test_an_instance_is_told_of_the_interfaces_that_its_set_gives_it(arm: Emulator) -> None:
+    public = {"publicipaddressconfiguration": {"name": "pub"}}
+    configurations = [
+        {
+            "name": "main",
+            "properties": {"ipConfigurations": [{"name": "ip", "properties": public}]},
+        },
+        {"name": "back", "properties": {"ipConfigurations": [{"name": "ip"}]}},
+    ]
+    body = a_set(1)
+    network = {"networkInterfaceConfigurations": configurations}
+    body["properties"]["virtualMachineProfile"]["networkProfile"] = network
+    await arm.good("PUT", f"{SETS}/many", body)
+
+    listed = await arm.good("GET", f"{SETS}/many/virtualMachines/0/networkInterfaces")
+    [address] = (await arm.good("GET", f"{SETS}/many/publicIPAddresses"))["value"]
+
+    interfaces = (await told(arm, "many_0"))["network"]["interface"]
+    shown = sorted(listed["value"], key=lambda each: not each["properties"]["primary"])
+    assert [each["macAddress"] for each in interfaces] == [
+        each["properties"]["macAddress"].replace("-", "") for each in shown
+    ]
+    [told_address] = interfaces[0]["ipv4"]["ipAddress"]
+    assert told_address["publicIpAddress"] == address["properties"]["ipAddress"]

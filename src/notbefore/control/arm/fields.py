@@ -185,6 +185,22 @@ def at(document: Mapping[str, Any], path: str) -> Any:  # JSON
     return here
 
 
+def object_in(of: Mapping[str, Any], name: str) -> Json:
+    """In any letter case: models are kept as clients send them. Empty where there is none."""
+    found = _value_in(of, name)
+    return found if isinstance(found, dict) else {}
+
+
+def objects_in(of: Mapping[str, Any], name: str) -> list[Json]:
+    """The same, of a list."""
+    found = _value_in(of, name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _value_in(of: Mapping[str, Any], name: str) -> Any:  # JSON
+    return next((value for key, value in of.items() if same(key, name)), None)
+
+
 def put_at(document: Json, path: str, value: object) -> None:
     """Set what a path names, making the objects on the way."""
     *outer, last = path.split(".")

@@ -6,13 +6,14 @@ addresses that follow from their names, so that they stay the same.
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from notbefore.control.arm.fields import at
+from notbefore.control.arm.fields import at, object_in, objects_in
 from notbefore.control.arm.kept import find
-from notbefore.control.arm.machine_views import declared, model_of, settings
+from notbefore.control.arm.machine_views import declared, profile_of, settings
 from notbefore.control.arm.model_defaults import complete_profile, default_interface, exact_version
 from notbefore.control.arm.requests import Json
 from notbefore.service import inventory
@@ -23,6 +24,7 @@ from notbefore.service.reading import bare
 from notbefore.service.resource_ids import (
     MACHINES,
     PUBLIC_ADDRESSES,
+    SCALE_SETS,
     InvalidResourceIdError,
     ResourceId,
     same,
@@ -50,10 +52,9 @@ def equipment_of(snapshot: Snapshot, machine: Machine) -> Equipment:
         return bare(snapshot, machine)
     if machine.is_instance:
         set_name, os_type = machine.profile.scale_set, machine.profile.os_type
-        parts: Json = dict(model_of(snapshot, machine).get("properties", {}))
+        parts: Json = dict(profile_of(snapshot, machine))
         complete_profile(parts, set_name, os_type=os_type, is_flexible=False)
-        interfaces = bare(snapshot, machine).interfaces
-        return Equipment(image=_image(parts), interfaces=interfaces)
+        return Equipment(image=_image(parts), interfaces=_instance_interfaces(machine, parts))
     document = settings(machine, declared(snapshot, machine))
     paths = interface_paths(document)
     return Equipment(
@@ -75,6 +76,39 @@ def interface(snapshot: Snapshot, attached: Attachment, configurations: list[Jso
         private_address=further if number else binding.address,
         public_address=_public_address_of(snapshot, first),
     )
+
+
+def instance_public_path(interface: str, configuration: Json) -> str | None:
+    """Of an IP configuration in a set's model; None where it gives instances no public address.
+
+    `interface` is the path of the instance's interface.
+    """
+    properties = object_in(configuration, "properties")
+    public = object_in(properties, "publicIPAddressConfiguration")
+    path = f"{interface}/ipConfigurations/{configuration.get('name')}"
+    return f"{path}/publicIPAddresses/{public.get('name')}" if public else None
+
+
+def _instance_interfaces(machine: Machine, parts: Json) -> tuple[Interface, ...]:
+    """One for each that the set's model has; `parts` is the model's profile."""
+    binding = machine.binding
+    profile = binding.profile
+    vm_set = replace(inventory.resource_id(machine), type=SCALE_SETS, name=profile.scale_set)
+    instance = f"{vm_set.path}/virtualMachines/{machine.instance_id}"
+    found = []
+    network = object_in(parts, "networkProfile")
+    for number, each in enumerate(objects_in(network, "networkInterfaceConfigurations")):
+        configurations = objects_in(object_in(each, "properties"), "ipConfigurations")
+        path = f"{instance}/networkInterfaces/{each.get('name')}"
+        public = instance_public_path(path, configurations[0]) if configurations else None
+        found.append(
+            Interface(
+                mac_address=mac_address(binding.address, profile.vm_id, number),
+                private_address="" if number else binding.address,
+                public_address="" if public is None else public_address(public),
+            )
+        )
+    return tuple(found)
 
 
 def _image(parts: Json) -> Image:
@@ -188,9 +222,9 @@ class DefaultInterfaces:
 # --- addresses -----------------------------------------------------------------------------------
 
 
-def public_address(id_: ResourceId) -> str:
+def public_address(path: str) -> str:
     """Of a network that is set aside for examples: it leads nowhere."""
-    return f"192.0.2.{_number_of(id_.path, 1, 254)}"
+    return f"192.0.2.{_number_of(path, 1, 254)}"
 
 
 def private_address(path: str, number: int = 0) -> str:
@@ -209,7 +243,7 @@ def _public_address_of(snapshot: Snapshot, configuration: Json) -> str:
     id_ = _parsed(at(configuration, "properties.publicIPAddress.id"))
     if id_ is None or not same(id_.type, PUBLIC_ADDRESSES) or find(snapshot, id_) is None:
         return ""
-    return public_address(id_)
+    return public_address(id_.path)
 
 
 def _configurations(snapshot: Snapshot, path: str) -> list[Json]:

@@ -54,15 +54,21 @@ def declared(snapshot: Snapshot, machine: Machine) -> Declared:
 
 def model_of(snapshot: Snapshot, machine: Machine) -> Json:
     """What the VM's set says of it, in the words of a VM; empty for a VM in none."""
+    vm_profile = profile_of(snapshot, machine)
+    parts = {name: vm_profile[name] for name in _FROM_MODEL if name in vm_profile}
+    return without({_PROPERTIES: parts}, f"{_PROPERTIES}.osProfile.computerNamePrefix")
+
+
+def profile_of(snapshot: Snapshot, machine: Machine) -> Json:
+    """The `virtualMachineProfile` that the VM was made from; empty where no client declared one."""
     profile = machine.profile
     if not profile.scale_set or not profile.model_revision:
         return {}
     path = model_path(
         _neighbour(machine, SCALE_SETS, profile.scale_set).path, profile.model_revision
     )
-    vm_profile = decoded(snapshot.declaration(path)).get("virtualMachineProfile", {})
-    parts = {name: vm_profile[name] for name in _FROM_MODEL if name in vm_profile}
-    return without({_PROPERTIES: parts}, f"{_PROPERTIES}.osProfile.computerNamePrefix")
+    found: Json = decoded(snapshot.declaration(path)).get("virtualMachineProfile", {})
+    return found
 
 
 def decoded(declaration: Declaration | None) -> Json:

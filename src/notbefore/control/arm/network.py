@@ -50,7 +50,7 @@ def _looking_at_addresses(_: Snapshot) -> Look:
         properties = document["properties"]
         properties.setdefault("publicIPAllocationMethod", "Static")
         properties.setdefault("publicIPAddressVersion", "IPv4")
-        properties["ipAddress"] = public_address(id_)
+        properties["ipAddress"] = public_address(id_.path)
 
     return look
 

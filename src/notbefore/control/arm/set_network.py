@@ -4,13 +4,14 @@ They are resources of no one else: `az vmss nic list` looks here, not among the 
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from notbefore.control.arm import network
 from notbefore.control.arm.answers import ArmAnswer, ok
 from notbefore.control.arm.errors import resource_not_found
+from notbefore.control.arm.fields import object_in, objects_in
 from notbefore.control.arm.instances import INSTANCE
 from notbefore.control.arm.instances import find as find_instance
+from notbefore.control.arm.interfaces import instance_public_path, public_address
 from notbefore.control.arm.paging import page
 from notbefore.control.arm.requests import Asked, Json
 from notbefore.control.arm.routing import Operation, read
@@ -18,6 +19,7 @@ from notbefore.control.arm.scale_set_views import Models, instance_path, show_in
 from notbefore.control.arm.scale_sets import SET, set_id
 from notbefore.control.arm.scale_sets import find as find_set
 from notbefore.control.arm.services import ArmServices
+from notbefore.service.equipment import dashed, mac_address
 from notbefore.service.inventory import Machine, ScaleSetView
 from notbefore.service.ports import Snapshot
 from notbefore.service.resource_ids import same
@@ -78,10 +80,14 @@ def _interfaces(
     for machine in machines:
         if machine.is_instance:
             instance = show_instance(view, machine, models.of(machine))["properties"]
-            declared = _objects(instance["networkProfileConfiguration"], _CONFIGURATIONS)
+            declared = objects_in(instance["networkProfileConfiguration"], _CONFIGURATIONS)
             listed = instance["networkProfile"]["networkInterfaces"]
-            for interface in listed:
-                yield _interface(view, machine, interface, declared)
+            binding = machine.binding
+            for number, interface in enumerate(listed):
+                mac = mac_address(binding.address, binding.profile.vm_id, number)
+                shown = _interface(view, machine, interface, declared)
+                shown["properties"]["macAddress"] = dashed(mac)
+                yield shown
 
 
 def _interface(view: ScaleSetView, machine: Machine, listed: Json, declared: list[Json]) -> Json:
@@ -89,17 +95,16 @@ def _interface(view: ScaleSetView, machine: Machine, listed: Json, declared: lis
     path: str = listed["id"]
     name = path.rpartition("/")[2]
     found: Json = next((each for each in declared if same(str(each.get("name")), name)), {})
-    properties = _object(found, "properties")
+    properties = object_in(found, "properties")
     is_primary = bool(listed["properties"]["primary"])
     addresses = [machine.binding.address] if is_primary else []
-    configurations = _objects(properties, "ipConfigurations") or [{"name": "ipconfig1"}]
+    configurations = objects_in(properties, "ipConfigurations") or [{"name": "ipconfig1"}]
     return {
         "id": path,
         "name": name,
         "properties": {
             "provisioningState": "Succeeded",
             "primary": is_primary,
-            "macAddress": network.mac_of(path),
             "virtualMachine": {"id": instance_path(view, machine)},
             "ipConfigurations": [
                 _configuration(path, each, addresses[at : at + 1])
@@ -112,7 +117,7 @@ def _interface(view: ScaleSetView, machine: Machine, listed: Json, declared: lis
 def _configuration(interface: str, declared: Json, addresses: list[str]) -> Json:
     """`addresses` is the VM's own, or nothing: no more is known of it."""
     path = f"{interface}/ipConfigurations/{declared.get('name')}"
-    properties = _object(declared, "properties")
+    properties = object_in(declared, "properties")
     shown: Json = {
         "provisioningState": "Succeeded",
         "primary": bool(addresses),
@@ -123,9 +128,9 @@ def _configuration(interface: str, declared: Json, addresses: list[str]) -> Json
         shown["privateIPAddress"] = address
     if "subnet" in properties:
         shown["subnet"] = properties["subnet"]
-    public = _object(properties, "publicIPAddressConfiguration")
+    public = instance_public_path(interface, declared)
     if public:
-        shown["publicIPAddress"] = {"id": f"{path}/publicIPAddresses/{public.get('name')}"}
+        shown["publicIPAddress"] = {"id": public}
     return {"id": path, "name": declared.get("name"), "properties": shown}
 
 
@@ -139,7 +144,7 @@ def _addresses(interface: Json) -> Iterator[Json]:
                 "name": path.rpartition("/")[2],
                 "properties": {
                     "provisioningState": "Succeeded",
-                    "ipAddress": network.public_address_of(path),
+                    "ipAddress": public_address(path),
                     "publicIPAllocationMethod": "Dynamic",
                     "publicIPAddressVersion": "IPv4",
                     "ipConfiguration": {"id": each["id"]},
@@ -148,21 +153,6 @@ def _addresses(interface: Json) -> Iterator[Json]:
 
 
 _CONFIGURATIONS: Final = "networkInterfaceConfigurations"
-
-
-def _value(of: Json, name: str) -> Any:  # JSON
-    """Models are kept as clients send them: `az` says `publicipaddressconfiguration`."""
-    return next((value for key, value in of.items() if same(key, name)), None)
-
-
-def _object(of: Json, name: str) -> Json:
-    found = _value(of, name)
-    return found if isinstance(found, dict) else {}
-
-
-def _objects(of: Json, name: str) -> list[Json]:
-    found = _value(of, name)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 _INTERFACES: Final = f"{INSTANCE}/networkInterfaces"
