@@ -159,6 +159,18 @@ def test_roles_are_those_of_the_manual() -> None:
     assert {each.needs for each in READS} == {Role.READER}
 
 
+async def test_an_expired_token_is_refused_as_such(control: Guarded) -> None:
+    """S12: a holder must learn that they need a new one."""
+    control.gate.roster.people = [
+        replace(each, expires_at=control.gate.times.now) for each in PEOPLE
+    ]
+
+    status, error = refusal(await control.ask("GET", "/v1/clock", token_of(Role.READER)))
+
+    assert (status, error["code"]) == (401, "token_expired")
+    assert "expired at" in error["message"]
+
+
 async def test_who_may_not_is_not_told_what_is_wrong_with_the_rest(control: Guarded) -> None:
     answer = await control.ask("POST", "/v1/events", content=b"no JSON")
 

@@ -26,6 +26,7 @@ ARM_ALONE = frozenset(
         "service.acknowledging",
         "service.machines",
         "service.operating",
+        "service.protection",
         "service.resource_groups",
         "service.resource_ids",
         "service.scale_sets",

@@ -44,6 +44,7 @@ ADVICE = {
     "role_too_low": "Do that on the server's machine, and put the token into NOTBEFORE_TOKEN"
     " or into the file of --token-file.",
     "store_unavailable": "Nothing has changed. The server's log says more.",
+    "token_expired": GET_ADMITTED,
     "token_invalid": GET_ADMITTED,
     "token_missing": GET_ADMITTED,
     "too_many_user_events": "'notbefore events' lists them: approve one, or cancel one.",

@@ -43,6 +43,7 @@ from notbefore.service.ports import (
 __all__ = [
     "Access",
     "AccessError",
+    "ExpiredTokenError",
     "Identities",
     "InvalidTokenError",
     "MissingTokenError",

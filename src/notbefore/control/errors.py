@@ -116,6 +116,7 @@ STATUS: Final[Mapping[type[RefusalError | RequestError], HTTPStatus]] = {
 NOT_ADMITTED: Final[Mapping[type[identities.AccessError], tuple[HTTPStatus, str]]] = {
     identities.MissingTokenError: (HTTPStatus.UNAUTHORIZED, "token_missing"),
     identities.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "token_invalid"),
+    identities.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "token_expired"),
     identities.RoleTooLowError: (HTTPStatus.FORBIDDEN, "role_too_low"),
 }
 

@@ -217,6 +217,7 @@ def answer(error: Exception, *, request_id: str) -> ArmAnswer:
 NOT_ADMITTED: Final[Mapping[type[access.AccessError], Meaning]] = {
     access.MissingTokenError: (HTTPStatus.UNAUTHORIZED, "AuthenticationFailed"),
     access.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken"),
+    access.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "ExpiredAuthenticationToken"),
     access.RoleTooLowError: _FORBIDDEN,
 }
 
