@@ -121,17 +121,6 @@ async def test_a_description_is_in_one_line_and_whole_where_one_points_at_it(
     assert f'<td class="text in-one-line" title="{words.strip()}">' in page
 
 
-async def test_the_hosts_of_open_events_are_listed_in_natural_order(console: Looking) -> None:
-    vms = [{"name": f"vm-{n}", "host": f"host-{n}"} for n in (10, 2)]
-    async with looking(fleet={"vms": vms}) as large:
-        await large.switch_on("vm-10", "vm-2")
-        await large.send("/do/schedule", type="Reboot", vms="vm-10 vm-2", step="send")
-
-        page = await large.see("/events")
-
-    assert re.findall(r'href="/events\?host=([^"]*)"', page) == ["host-2", "host-10"]
-
-
 # --- several at once -----------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from notbefore.core.model import Approval, EventSource, EventStatus, EventType
 from notbefore.core.transitions import Canceled
 from notbefore.service.event_filter import EventFilter, Order
 from notbefore.service.ports import Store
-from notbefore.service.summary import AffectedHost, Summary
+from notbefore.service.summary import Summary
 from tests.builders import (
     DAY,
     HOUR,
@@ -89,17 +89,13 @@ async def test_the_next_to_start_comes_first_and_filters_narrow(
 async def test_the_summary_counts_what_wants_attention(store: Store) -> None:
     await keep_a_busy_day(store)
 
-    summary, hosts, unread = await store.read(
-        lambda s: (s.summary(), s.affected_hosts(), s.unread_scope_ids())
-    )
+    summary, unread = await store.read(lambda s: (s.summary(), s.unread_scope_ids()))
 
     assert summary == Summary(soon=1, held=1, overdue=1, unread_scopes=1, hosts=2)
-    assert hosts == [AffectedHost(HostName("h1"), 2), AffectedHost(HostName("h2"), 3)]
     assert unread == ["scope3"]
 
 
 async def test_an_empty_store_has_nothing_to_attend_to(store: Store) -> None:
-    summary, hosts = await store.read(lambda s: (s.summary(), s.affected_hosts()))
+    summary = await store.read(lambda s: s.summary())
 
     assert summary == Summary(soon=0, held=0, overdue=0, unread_scopes=0, hosts=0)
-    assert hosts == []

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 
 from notbefore.clock import VirtualClock
 from notbefore.core import lifecycle
-from notbefore.core.ids import HostName, MaintenanceId, ScopeId
-from notbefore.core.model import Scope
+from notbefore.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
+from notbefore.core.model import Scope, ScopeKind
 from notbefore.core.rules import Rules
 from notbefore.core.transitions import Activated
 from notbefore.service.event_filter import EventFilter
@@ -355,6 +355,14 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
         snapshot.events(EventFilter(scope_id=SCOPE1))
         snapshot.history(HistoryFilter(scope_id=SCOPE1))
         snapshot.history(HistoryFilter(event_id=A))
+        snapshot.history(HistoryFilter(resource=ResourceName("vm1")))
+        snapshot.history(HistoryFilter(since=NOON, until=NOON))
+        snapshot.events(EventFilter(resource=ResourceName("vm1")))
+        snapshot.events(EventFilter(maintenance=MaintenanceId("work")))
+        snapshot.vms_like("vm1", limit=9)
+        snapshot.scopes_like("scope", kinds=frozenset(ScopeKind), limit=9)
+        snapshot.scope_listing("vm1", offset=0, limit=9)
+        snapshot.host_summaries([HostName("host1")])
         snapshot.holder("10.0.0.1")
         snapshot.scope_ids("scope")
         snapshot.declaration("/subscriptions/sub")

@@ -88,7 +88,7 @@ async def _show(
     told: Told | None = None,
 ) -> Response:
     errors = errors or {}
-    found = EventPage(records=(), hosts=(), more_hosts=0, number=1, has_more=False)
+    found = EventPage(records=(), number=1, has_more=False)
     try:
         found = await desk.services.decider.ask(lambda snapshot: listed(snapshot, form))
     except REFUSED as refusal:
@@ -101,8 +101,6 @@ async def _show(
         form=form,
         errors=errors,
         events=found.records,
-        hosts=found.hosts,
-        more_hosts=found.more_hosts,
         is_narrowed=any(form.text(name) for name in FILTERS),
         filters=[(name, form.text(name)) for name in FILTERS if form.text(name)],
         own_address=address(form, page=found.number),

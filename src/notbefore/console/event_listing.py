@@ -7,18 +7,15 @@ from typing import Final
 from urllib.parse import urlencode
 
 from notbefore.console.forms import Form
-from notbefore.console.natural_order import natural
 from notbefore.core.attention import Attention
 from notbefore.core.ids import HostName, ScopeId
 from notbefore.core.model import EventSource, EventStatus, EventType
 from notbefore.service.event_filter import EventFilter, Order
 from notbefore.service.ports import EventRecord, Snapshot
-from notbefore.service.summary import AffectedHost
 
 PER_PAGE: Final = 100
 _MOST_PAGES: Final = 100
 """Each loads those before it too. What is further back is in the history."""
-_HOSTS_LISTED: Final = 200
 _OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
 FILTERS: Final = ("status", "type", "source", "host", "scope")
 
@@ -55,9 +52,6 @@ WORDS: Final[Mapping[Shown, str]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
     records: tuple[EventRecord, ...]
-    hosts: tuple[AffectedHost, ...]
-    """As many as are listed, in natural order."""
-    more_hosts: int
     number: int
     """Counted from 1."""
     has_more: bool
@@ -88,11 +82,8 @@ def listed(snapshot: Snapshot, form: Form) -> EventPage:
     """Raises FieldError."""
     number = page_number(form)
     found = snapshot.events(event_filter(form, limit=number * PER_PAGE + 1))
-    hosts = sorted(snapshot.affected_hosts(), key=lambda host: natural(host.name))
     return EventPage(
         records=tuple(found[(number - 1) * PER_PAGE : number * PER_PAGE]),
-        hosts=tuple(hosts[:_HOSTS_LISTED]),
-        more_hosts=max(0, len(hosts) - _HOSTS_LISTED),
         number=number,
         has_more=len(found) > number * PER_PAGE and number < _MOST_PAGES,
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from notbefore.core.attention import Attention
-from notbefore.core.ids import HostName, ResourceName, ScopeId
+from notbefore.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
 from notbefore.core.model import EventSource, EventStatus, EventType
 
 
@@ -26,6 +26,7 @@ class EventFilter:
     scope_id: ScopeId | None = None
     resource: ResourceName | None = None
     type: EventType | None = None
+    maintenance: MaintenanceId | None = None
     source: EventSource | None = None
     host: HostName | None = None
     """Where one of its VMs is now."""

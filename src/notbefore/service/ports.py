@@ -27,7 +27,10 @@ from notbefore.core.transitions import Transition
 from notbefore.service.equipment import Equipment
 from notbefore.service.event_filter import EventFilter
 from notbefore.service.identities import Bearer, Claims, IssuedToken, Principal
-from notbefore.service.summary import AffectedHost, Summary
+from notbefore.service.listings import HistoryFilter as HistoryFilter  # noqa: PLC0414  # for all
+from notbefore.service.listings import HistoryRow as HistoryRow  # noqa: PLC0414  # for all
+from notbefore.service.listings import Listings
+from notbefore.service.summary import Summary
 
 T = TypeVar("T")
 
@@ -120,22 +123,6 @@ class EventRecord:
     end_reason: str = ""
 
 
-class HistoryRow(NamedTuple):
-    """One change: who, from where, what, when, why."""
-
-    id: int
-    at: datetime
-    actor: str
-    address: str
-    action: str
-    """The transition's name in lower case with underscores: `started`, `resource_added`."""
-    scope_id: ScopeId
-    event_id: EventId | None
-    event_type: EventType | None
-    resources: tuple[ResourceName, ...]
-    cause: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """What somebody declared under a ResourceId, and what has come of it.
@@ -190,20 +177,6 @@ class Census:
     scopes: int
     events: Mapping[tuple[EventType, EventStatus], int]
     """Open events, by type and status; what there is none of is left out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryFilter:
-    """Which history to list, newest first. What is None does not narrow."""
-
-    scope_id: ScopeId | None = None
-    resource: ResourceName | None = None
-    event_id: EventId | None = None
-    type: EventType | None = None
-    action: str | None = None
-    actor: str | None = None
-    before_id: int | None = None
-    limit: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +241,7 @@ Listener = Callable[[Commit], None]
 # --- the store -----------------------------------------------------------------------------------
 
 
-class Snapshot(Protocol):
+class Snapshot(Listings, Protocol):
     """What can be asked of the store. All answers of one snapshot agree with each other."""
 
     @property
@@ -319,13 +292,9 @@ class Snapshot(Protocol):
     def next_wake(self) -> datetime | None: ...
     def census(self) -> Census: ...
     def summary(self) -> Summary: ...
-    def affected_hosts(self) -> list[AffectedHost]:
-        """Those with VMs that open events name, in order of name."""
-
     def unread_scope_ids(self) -> list[ScopeId]:
         """Of the scopes with VMs, none of which reads the document; the oldest first."""
 
-    def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the events that history tells this of."""
 

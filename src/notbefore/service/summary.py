@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from notbefore.core.ids import HostName
-
 
 class Summary(NamedTuple):
     soon: int
@@ -16,9 +14,3 @@ class Summary(NamedTuple):
     """Scopes with VMs, none of which reads the document."""
     hosts: int
     """Hosts that open events affect."""
-
-
-class AffectedHost(NamedTuple):
-    name: HostName
-    events: int
-    """Open ones, of VMs on it."""

@@ -1,9 +1,10 @@
-"""What every store does alike with what is declared, however it keeps it."""
+"""What every store does alike, however it keeps things."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from notbefore.core.ids import HostName
 from notbefore.service.ports import GroupPlace
 from notbefore.storage.delta import fold
 
@@ -22,3 +23,15 @@ def each_once(groups: Iterable[GroupPlace]) -> list[GroupPlace]:
     for group in sorted(groups):
         found.setdefault((fold(group.name), *map(fold, group)), group)
     return [group for _, group in sorted(found.items())]
+
+
+def likeness(name: str, text: str) -> int | None:
+    """0 where a name begins with the text, 1 where it is elsewhere in it, None where it is not."""
+    place = fold(name).find(fold(text))
+    return None if place < 0 else min(place, 1)
+
+
+def hosts_like(hosts: Iterable[HostName], text: str) -> list[HostName]:
+    """Those that begin so first."""
+    ranked = ((likeness(host, text), fold(host), host) for host in hosts)
+    return [host for rank, _, host in sorted(r for r in ranked if r[0] is not None)]

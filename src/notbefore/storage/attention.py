@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from notbefore.core.attention import GRACE, SOON, UNKNOWN_IMPACT, Attention
-from notbefore.core.ids import HostName
-from notbefore.service.summary import AffectedHost, Summary
+from notbefore.service.summary import Summary
 from notbefore.storage.rows import micros
 
 # In order of `Attention`. Only open events have these statuses: what is said of `ended_at` is for
@@ -59,11 +58,3 @@ def summary(connection: sqlite3.Connection, now: datetime) -> Summary:
     [unread] = connection.execute(f"SELECT count(*) FROM scopes WHERE {IS_UNREAD}").fetchone()
     [hosts] = connection.execute(f"SELECT count(DISTINCT vm.host) {_AFFECTED}").fetchone()
     return Summary(soon=soon, held=held, overdue=overdue, unread_scopes=unread, hosts=hosts)
-
-
-def affected_hosts(connection: sqlite3.Connection) -> list[AffectedHost]:
-    found = connection.execute(
-        f"""SELECT vm.host, count(DISTINCT events.sequence) {_AFFECTED}
-            GROUP BY vm.host ORDER BY vm.host"""
-    )
-    return [AffectedHost(HostName(host), events) for host, events in found]

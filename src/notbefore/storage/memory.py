@@ -18,9 +18,10 @@ from notbefore.core.attention import Attention
 from notbefore.core.change import Change
 from notbefore.core.errors import DuplicateEventError, UnknownResourceError, UnknownScopeError
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import Actor, Event, EventStatus, Scope
+from notbefore.core.model import Actor, Event, EventStatus, Scope, ScopeKind
 from notbefore.service.errors import AddressTakenError, NameTakenError
 from notbefore.service.event_filter import EventFilter, Order
+from notbefore.service.listings import FoundVm, HostSummary, ScopeListing, ScopeSummary
 from notbefore.service.ports import (
     Binding,
     Census,
@@ -40,9 +41,9 @@ from notbefore.service.ports import (
     Snapshot,
     Transaction,
 )
-from notbefore.service.summary import AffectedHost, Summary
-from notbefore.storage import delta
-from notbefore.storage.alike import each_once, forgotten_before
+from notbefore.service.summary import Summary
+from notbefore.storage import delta, matching
+from notbefore.storage.alike import each_once, forgotten_before, hosts_like, likeness
 from notbefore.storage.delta import Delta, fold
 from notbefore.storage.tally import Tally
 
@@ -160,9 +161,9 @@ class MemorySnapshot:
         records = self._contents.events.values()
         if wanted.order is Order.URGENT:
             found = [record for record in records if self._is_wanted(record, wanted)]
-            return sorted(found, key=_urgency)[: wanted.limit]
-        matching = (record for record in reversed(records) if self._is_wanted(record, wanted))
-        return list(islice(matching, wanted.limit))[::-1]
+            return sorted(found, key=matching.urgency)[: wanted.limit]
+        newest_first = (each for each in reversed(records) if self._is_wanted(each, wanted))
+        return list(islice(newest_first, wanted.limit))[::-1]
 
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
         records = (self.event(event_id) for event_id in event_ids)
@@ -222,15 +223,6 @@ class MemorySnapshot:
             hosts=len(self.affected_hosts()),
         )
 
-    def affected_hosts(self) -> list[AffectedHost]:
-        found = Counter(
-            host
-            for saved in self.scopes()
-            for event in saved.scope.events.values()
-            for host in self._hosts_of(saved.scope.id, event)
-        )
-        return [AffectedHost(host, found[host]) for host in sorted(found)]
-
     def unread_scope_ids(self) -> list[ScopeId]:
         scopes = (saved.scope for saved in self.scopes())
         return [scope.id for scope in scopes if scope.resources and not scope.active]
@@ -238,7 +230,83 @@ class MemorySnapshot:
     def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
         newest_first = reversed(self._contents.history)
         return list(
-            islice((row for row in newest_first if _is_wanted_row(row, wanted)), wanted.limit)
+            islice(
+                (row for row in newest_first if matching.is_wanted_row(row, wanted)), wanted.limit
+            )
+        )
+
+    def vms_like(self, text: str, *, limit: int) -> list[FoundVm]:
+        found = [
+            (rank, fold(vm.name), FoundVm(vm.name, saved.scope.id, vm.host))
+            for saved in self.scopes()
+            for vm in saved.scope.resources.values()
+            if (rank := likeness(vm.name, text)) is not None
+        ]
+        return [vm for _, _, vm in sorted(found)[:limit]]
+
+    def scopes_like(self, text: str, *, kinds: Collection[ScopeKind], limit: int) -> list[ScopeId]:
+        found = [
+            (rank, fold(saved.scope.id), saved.scope.id)
+            for saved in self.scopes()
+            if saved.scope.kind in kinds and (rank := likeness(saved.scope.id, text)) is not None
+        ]
+        return [scope_id for _, _, scope_id in sorted(found)[:limit]]
+
+    def hosts_like(self, text: str, *, limit: int) -> list[HostName]:
+        return hosts_like(self.hosts(), text)[:limit]
+
+    def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
+        hosts = frozenset(hosts_like(self.hosts(), text))
+        found = [
+            saved.scope
+            for saved in self.scopes()
+            if matching.is_scope_like(saved.scope, text, hosts)
+        ]
+        return ScopeListing(
+            len(found),
+            tuple(
+                ScopeSummary(
+                    id=scope.id,
+                    kind=scope.kind,
+                    active=scope.active,
+                    last_read_at=scope.last_read_at,
+                    vms=len(scope.resources),
+                    events=len(scope.events),
+                )
+                for scope in found[offset : offset + limit]
+            ),
+        )
+
+    def vms_like_in(
+        self, scope_ids: Collection[ScopeId], text: str, *, limit: int
+    ) -> dict[ScopeId, list[ResourceName]]:
+        found = {
+            scope_id: [name for name in self.load(scope_id).resources if fold(text) in fold(name)]
+            for scope_id in scope_ids
+        }
+        return {scope_id: names[:limit] for scope_id, names in found.items() if names}
+
+    def affected_hosts(self) -> list[HostName]:
+        return [host.name for host in self.host_summaries(self.hosts()) if host.events]
+
+    def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
+        return [self._host_summary(host) for host in self.hosts() if host in hosts]
+
+    def _host_summary(self, host: HostName) -> HostSummary:
+        here = [self.load(scope_id) for scope_id in self.scopes_on(host)]
+        vms = {vm.name for scope in here for vm in scope.resources.values() if vm.host == host}
+        concerned = {
+            event.id
+            for scope in here
+            for event in scope.events.values()
+            if not vms.isdisjoint(event.resources)
+        }
+        oldest_first = (record for id_, record in self._contents.events.items() if id_ in concerned)
+        return HostSummary(
+            name=host,
+            vms=len(vms),
+            scopes=len(here),
+            events=tuple(record.event for record in oldest_first),
         )
 
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
@@ -276,7 +344,7 @@ class MemorySnapshot:
     def _is_wanted(self, record: EventRecord, wanted: EventFilter) -> bool:
         hosts = () if wanted.host is None else self._hosts_of(record.scope_id, record.event)
         return (
-            _is_wanted_event(record, wanted)
+            matching.is_wanted_event(record, wanted)
             and (wanted.host is None or wanted.host in hosts)
             and (
                 wanted.attention is None
@@ -396,38 +464,3 @@ class MemoryTransaction(MemorySnapshot):
         self._contents.wakes.pop(scope_id, None)
         if (at := self._wake_of(saved.scope)) is not None:
             self._contents.wakes[scope_id] = at
-
-
-def _is_wanted_event(record: EventRecord, wanted: EventFilter) -> bool:
-    return (
-        (wanted.statuses is None or record.event.status in wanted.statuses)
-        and (wanted.scope_id is None or record.scope_id == wanted.scope_id)
-        and (wanted.resource is None or _is_among(wanted.resource, record.event.resources))
-        and (wanted.type is None or record.event.type is wanted.type)
-        and (wanted.source is None or record.event.source is wanted.source)
-    )
-
-
-def _urgency(record: EventRecord) -> tuple[object, ...]:
-    event, ended_at = record.event, record.ended_at
-    if ended_at is not None:
-        return 2, -ended_at.timestamp()
-    if event.status is EventStatus.STARTED:
-        return 1, 0.0 if event.started_at is None else event.started_at.timestamp()
-    return 0, 0.0 if event.not_before is None else event.not_before.timestamp()
-
-
-def _is_wanted_row(row: HistoryRow, wanted: HistoryFilter) -> bool:
-    return (
-        (wanted.scope_id is None or row.scope_id == wanted.scope_id)
-        and (wanted.resource is None or _is_among(wanted.resource, row.resources))
-        and (wanted.event_id is None or row.event_id == wanted.event_id)
-        and (wanted.type is None or row.event_type is wanted.type)
-        and (wanted.action is None or row.action == wanted.action)
-        and (wanted.actor is None or row.actor == wanted.actor)
-        and (wanted.before_id is None or row.id < wanted.before_id)
-    )
-
-
-def _is_among(name: ResourceName, names: Collection[ResourceName]) -> bool:
-    return fold(name) in map(fold, names)

@@ -7,8 +7,9 @@ from typing import Final
 
 from notbefore.core.errors import UnknownScopeError
 from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import EventStatus, EventType, Scope
+from notbefore.core.model import EventStatus, EventType, Scope, ScopeKind
 from notbefore.service.event_filter import EventFilter, Order
+from notbefore.service.listings import FoundVm, HostSummary, ScopeListing
 from notbefore.service.ports import (
     Binding,
     Census,
@@ -23,14 +24,19 @@ from notbefore.service.ports import (
     Saved,
     ScopePlaces,
 )
-from notbefore.service.summary import AffectedHost, Summary
-from notbefore.storage import attention, declared, first_vm, rows, streams
-from notbefore.storage.alike import each_once
+from notbefore.service.summary import Summary
+from notbefore.storage import attention, declared, first_vm, listings, rows, streams
+from notbefore.storage.alike import each_once, hosts_like
 from notbefore.storage.delta import fold
 from notbefore.storage.rows import Value, micros, to_json
 
 _OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
-_NAMES_IT: Final = "EXISTS (SELECT 1 FROM json_each(resources) WHERE fold(value) = :resource)"
+# Only the scopes that the VM is or was in can tell of it, and they are found by an index.
+_NAMES_IT: Final = """
+    scope_id IN (SELECT scope_id FROM resources WHERE folded = :resource
+                 UNION SELECT scope_id FROM former_scopes WHERE folded = :resource)
+    AND EXISTS (SELECT 1 FROM json_each(resources) WHERE fold(value) = :resource)
+"""
 
 
 class SqliteSnapshot:
@@ -88,6 +94,7 @@ class SqliteSnapshot:
             "status IN (SELECT value FROM json_each(:statuses))": statuses is not None,
             "scope_id = :scope_id": wanted.scope_id is not None,
             "type = :type": wanted.type is not None,
+            "maintenance = :maintenance": wanted.maintenance is not None,
             "source = :source": wanted.source is not None,
             _NAMES_IT: wanted.resource is not None,
             attention.IS_ON_HOST: wanted.host is not None,
@@ -102,6 +109,7 @@ class SqliteSnapshot:
                 "statuses": to_json(sorted(statuses or ())),
                 "scope_id": wanted.scope_id,
                 "type": wanted.type,
+                "maintenance": wanted.maintenance,
                 "source": wanted.source,
                 "resource": fold(wanted.resource or ""),
                 "host": wanted.host,
@@ -178,9 +186,6 @@ class SqliteSnapshot:
     def summary(self) -> Summary:
         return attention.summary(self._connection, self._now)
 
-    def affected_hosts(self) -> list[AffectedHost]:
-        return attention.affected_hosts(self._connection)
-
     def unread_scope_ids(self) -> list[ScopeId]:
         return self._ids(f"SELECT id FROM scopes WHERE {attention.IS_UNREAD} ORDER BY number")
 
@@ -192,6 +197,8 @@ class SqliteSnapshot:
             "action = :action": wanted.action is not None,
             "actor = :actor": wanted.actor is not None,
             "id < :before_id": wanted.before_id is not None,
+            "id >= :first_id AND at >= :since": wanted.since is not None,
+            "id < :end_id AND at < :until": wanted.until is not None,
             _NAMES_IT: wanted.resource is not None,
         }
         found = self._connection.execute(
@@ -203,11 +210,59 @@ class SqliteSnapshot:
                 "action": wanted.action,
                 "actor": wanted.actor,
                 "before_id": wanted.before_id,
+                "since": micros(wanted.since),
+                "first_id": self._first_of_history(wanted.since),
+                "until": micros(wanted.until),
+                "end_id": self._first_of_history(wanted.until),
                 "resource": fold(wanted.resource or ""),
                 "limit": wanted.limit,
             },
         )
         return [rows.to_history(row) for row in found]
+
+    def _first_of_history(self, instant: datetime | None) -> int | None:
+        """The first row from an instant on, found by halving: time never goes back, so rows lie in
+        its order, and an index on it would have to be written with every one of them."""
+        if instant is None:
+            return None
+        # Asked for by themselves: SQLite finds two ends in one question by going through it all.
+        [[low]] = self._all("SELECT coalesce(min(id), 0) FROM history")
+        [[high]] = self._all("SELECT coalesce(max(id), 0) + 1 FROM history")
+        while low < high:
+            middle = (low + high) // 2
+            # Rows may have been taken out: the next one that is there tells the time.
+            row = self._one("SELECT id, at FROM history WHERE id >= ? ORDER BY id LIMIT 1", middle)
+            if row is None or row["at"] >= micros(instant):
+                high = middle
+            else:
+                low = row["id"] + 1
+        return int(low)
+
+    def vms_like(self, text: str, *, limit: int) -> list[FoundVm]:
+        return listings.vms_like(self._connection, text, limit)
+
+    def scopes_like(self, text: str, *, kinds: Collection[ScopeKind], limit: int) -> list[ScopeId]:
+        return listings.scopes_like(self._connection, text, kinds, limit)
+
+    def hosts_like(self, text: str, *, limit: int) -> list[HostName]:
+        return hosts_like(self.hosts(), text)[:limit]
+
+    def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
+        hosts = hosts_like(self.hosts(), text) if text else []
+        return listings.scope_listing(
+            self._connection, text, hosts=hosts, offset=offset, limit=limit
+        )
+
+    def vms_like_in(
+        self, scope_ids: Collection[ScopeId], text: str, *, limit: int
+    ) -> dict[ScopeId, list[ResourceName]]:
+        return listings.vms_like_in(self._connection, scope_ids, text, limit)
+
+    def affected_hosts(self) -> list[HostName]:
+        return listings.affected_hosts(self._connection)
+
+    def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
+        return listings.host_summaries(self._connection, hosts)
 
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         found = self._all(

@@ -35,6 +35,7 @@ from notbefore.storage.statements import (
     ADD_RESOURCE,
     ADD_SCOPE,
     END_EVENT,
+    LEAVE_SCOPE,
     MODEL_RESOURCE,
     MOVE_EVENT,
     MOVE_RESOURCE,
@@ -260,9 +261,10 @@ class SqliteTransaction(SqliteSnapshot):
         Looked at first: a statement with nothing to do takes nearly as long as one for one VM.
         """
         if difference.removed:
-            self._pending.to_write().executemany(
-                REMOVE_RESOURCE, [(fold(name),) for name in difference.removed]
-            )
+            for statement in (LEAVE_SCOPE, REMOVE_RESOURCE):
+                self._pending.to_write().executemany(
+                    statement, [(fold(name),) for name in difference.removed]
+                )
         if difference.added:
             self._pending.to_write().executemany(
                 ADD_RESOURCE,

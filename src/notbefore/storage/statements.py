@@ -36,6 +36,9 @@ MODEL_RESOURCE: Final = """
            eviction_policy = ?, terminate_notice = ?
     WHERE folded = ?
 """
+LEAVE_SCOPE: Final = """
+    INSERT OR IGNORE INTO former_scopes SELECT folded, scope_id FROM resources WHERE folded = ?
+"""
 REMOVE_RESOURCE: Final = "DELETE FROM resources WHERE folded = ?"
 PLACE_RESOURCE: Final = "UPDATE resources SET position = ? WHERE folded = ?"
 
