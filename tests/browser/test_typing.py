@@ -38,7 +38,7 @@ async def test_a_reason_that_is_being_typed_survives_what_happens_to_its_event(
     await ann.page.keyboard.type("the customer is on")
 
     server.call("POST", f"/v1/events/{mine}/approve")
-    await expect(ann.page.locator("#event")).to_contain_text("Held back by")
+    await expect(ann.page.locator("#event")).to_contain_text("Scheduled approved")
     await ann.page.keyboard.type(" stage")
 
     await expect(ann.page.locator("#reason")).to_have_value("the customer is on stage")
@@ -151,7 +151,7 @@ async def test_details_stay_as_open_as_whoever_reads_them_left_them(
 
     server.call("POST", f"/v1/events/{mine}/approve")
 
-    await expect(ann.page.locator("#event")).to_contain_text("Held back by")
+    await expect(ann.page.locator("#event")).to_contain_text("Scheduled approved")
     await expect(shown.nth(0)).not_to_have_attribute("open", "")
     await expect(shown.nth(1)).to_have_attribute("open", "")
 

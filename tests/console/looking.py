@@ -76,6 +76,11 @@ class Looking:
         assert_guarded(answer)
         return answer
 
+    async def confirm(self, path: str, *pairs: tuple[str, str], **fields: str) -> httpx2.Response:
+        """Send a form that wants to be looked at first: preview, then confirm what it showed."""
+        shown = seal(await self.send(path, *pairs, step="preview", **fields))
+        return await self.send(path, *pairs, step="send", shown=shown, **fields)
+
     async def ask(self, path: str) -> Any:  # JSON, which tests look into
         answer = await self.http.get(path)
         assert answer.is_success, answer.text
@@ -138,6 +143,13 @@ class _Marks(HTMLParser):
         if tag == "style" or (tag == "script" and "src" not in names):
             self.inline.append(tag)
         self.inline += [name for name in names if name == "style" or name.startswith("on")]
+
+
+def seal(answer: httpx2.Response) -> str:
+    """What a form has to send along to confirm what this page has shown."""
+    found = re.search(r'name="shown" value="([^"]+)"', answer.text)
+    assert found is not None, answer.text
+    return found[1]
 
 
 def text_of(page: str) -> str:

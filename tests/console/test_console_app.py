@@ -12,6 +12,8 @@ from tests.console.looking import Looking, assert_guarded, looking, text_of
 PAGES = [
     "/",
     "/fleet",
+    "/hosts",
+    "/hosts/rack1",
     "/scopes/avset/db",
     "/scopes/vmss/api/0",
     "/vms/web",
@@ -44,7 +46,7 @@ async def test_every_page_is_there_with_its_headers(console: Looking, path: str)
 @pytest.mark.parametrize("path", PAGES)
 async def test_every_page_is_there_for_an_empty_fleet(path: str) -> None:
     async with looking(fleet={}) as console:
-        status = 404 if path.startswith(("/scopes", "/vms")) else 200
+        status = 404 if path.startswith(("/scopes", "/vms", "/hosts/")) else 200
 
         await console.see(path, status)
 
@@ -99,7 +101,10 @@ async def test_a_name_that_is_not_ours_is_refused(console: Looking) -> None:
     assert answer.status_code == 403
 
 
-@pytest.mark.parametrize("name", ["console.css", "timeline.css", "console.js", "icon.svg"])
+@pytest.mark.parametrize(
+    "name",
+    ["console.css", "timeline.css", "listings.css", "console.js", "suggestions.js", "icon.svg"],
+)
 async def test_files_are_served_and_asked_for_again(console: Looking, name: str) -> None:
     answer = await console.http.get(f"/static/{name}")
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, looking, text_of
+from tests.console.looking import Looking, looking, seal, text_of
 
 
 async def test_a_preview_tells_what_will_happen_and_nothing_has_happened(console: Looking) -> None:
@@ -117,7 +117,7 @@ async def test_a_preview_of_a_hosts_maintenance_tells_that_its_events_wait_for_e
 async def test_hosts_fail_and_sets_are_maintained_by_form(console: Looking) -> None:
     await console.switch_on("web", "db-0")
 
-    failed = await console.send("/do/fail-host", host="rack1", step="send")
+    failed = await console.confirm("/do/fail-host", host="rack1")
     maintained = await console.send(
         "/do/maintain-set", scope="avset/db", type="Freeze", step="send"
     )
@@ -145,10 +145,97 @@ async def test_a_notice_that_is_too_short_is_answered_in_the_words_of_the_form(
 async def test_a_deleted_instance_gets_the_notice_of_its_model(console: Looking) -> None:
     await console.switch_on("api_0")
 
-    await console.send("/do/delete", vm="api_1", step="send")
+    await console.confirm("/do/delete", vm="api_1")
 
     [event] = await console.events()
     assert (event["type"], event["resources"]) == ("Terminate", ["api_1"])
+
+
+@pytest.mark.parametrize(
+    ("deed", "fields"), [("delete", {"vm": "web"}), ("fail-host", {"host": "rack1"})]
+)
+async def test_what_cannot_be_undone_wants_to_be_looked_at_first(
+    console: Looking, deed: str, fields: dict[str, str]
+) -> None:
+    await console.switch_on("web")
+    form = await console.see(f"/do/{deed}")
+
+    unseen = await console.send(f"/do/{deed}", step="send", **fields)
+
+    assert 'value="send"' not in form
+    assert "What will happen" in unseen.text
+    assert 'value="send"' in unseen.text
+    assert await console.events() == []
+    await console.see("/vms/web")
+
+    sent = await console.send(f"/do/{deed}", step="send", shown=seal(unseen), **fields)
+
+    assert sent.status_code == 303
+    assert "web" in str(await console.ask("/v1/events?status=all"))
+
+
+async def test_a_form_that_was_changed_after_it_was_looked_at_is_shown_again(
+    console: Looking,
+) -> None:
+    shown = seal(await console.send("/do/delete", vm="web", step="preview"))
+
+    other = await console.send("/do/delete", vm="report", step="send", shown=shown)
+
+    assert other.status_code == 400
+    assert "Nothing was done" in text_of(other.text)
+    assert "Terminate report in vm/report" in text_of(other.text)
+    await console.see("/vms/report")
+    await console.see("/vms/web")
+
+
+async def test_what_has_become_of_a_host_since_it_was_looked_at_is_shown_again(
+    console: Looking,
+) -> None:
+    shown = seal(await console.send("/do/fail-host", host="rack1", step="preview"))
+    late = {"vms": [{"name": "late", "address": "10.0.0.9", "host": "rack1"}]}
+    assert (await console.http.put("/v1/fleet", json=late)).is_success
+
+    stale = await console.send("/do/fail-host", host="rack1", step="send", shown=shown)
+
+    assert stale.status_code == 400
+    assert "something else would happen than you were shown" in text_of(stale.text)
+    assert "late in vm/late" in text_of(stale.text)
+    assert (await console.ask("/v1/events?status=all"))["events"] == []
+
+
+async def test_vms_may_be_ticked_or_typed_between_looking_and_confirming(console: Looking) -> None:
+    looked = await console.http.get("/do/delete?vm=web&step=preview")
+
+    sent = await console.send("/do/delete", vms=" WEB ", step="send", shown=seal(looked))
+
+    assert looked.status_code == 200
+    assert "Terminate web in vm/web" in text_of(looked.text)
+    assert sent.status_code == 303
+
+
+async def test_an_address_that_tries_a_form_out_changes_nothing_and_says_what_is_wrong(
+    console: Looking,
+) -> None:
+    page = await console.see("/do/fail-host?host=nowhere&step=preview", 400)
+
+    assert "no VM runs on a host named" in text_of(page)
+    assert await console.events() == []
+
+
+async def test_a_form_for_a_large_fleet_holds_no_list_of_its_vms_sets_or_hosts() -> None:
+    fleet = {
+        "vms": [{"name": f"shop-{number}", "host": f"h-{number}"} for number in range(300)],
+        "availability_sets": [{"name": f"db-{n}", "vms": [f"db-{n}-a"]} for n in range(50)],
+    }
+    async with looking(fleet=fleet) as console:
+        for deed, what in (("restart", "vms"), ("maintain-set", "sets"), ("fail-host", "hosts")):
+            page = await console.see(f"/do/{deed}")
+
+            assert f'data-suggest="{what}"' in page
+            assert "<option" not in page.partition('id="scope"')[2].partition("</div>")[0]
+            assert "shop-7" not in page
+            assert "h-7" not in page
+            assert "avset/db-7" not in page
 
 
 async def test_a_form_may_come_filled_in(console: Looking) -> None:

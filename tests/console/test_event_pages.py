@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, text_of
+from tests.console.looking import Looking, seal, text_of
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -58,12 +58,135 @@ async def test_a_hosts_maintenance_links_the_events_it_starts_together_with(
 async def test_an_event_is_called_off_with_its_reason(console: Looking) -> None:
     event_id = await _reboot(console)
 
-    await console.send(f"/events/{event_id}/cancel", reason="not <today>")
+    await console.confirm(f"/events/{event_id}/cancel", reason="not <today>")
 
     page = await console.see(f"/events/{event_id}")
     assert "It was canceled: not <today>" in text_of(page)
     assert "not &lt;today&gt;" in page
     assert "It is in no document any more" in text_of(page)
+
+
+async def _maintain_rack1(console: Looking) -> dict[str, str]:
+    """The events of a host's maintenance, by scope."""
+    await console.switch_on("web", "report")
+    await console.send("/do/maintain-host", host="rack1", type="Freeze", step="send")
+    return {event["scope"]: event["event_id"] for event in await console.events()}
+
+
+async def test_canceling_wants_to_be_looked_at_first(console: Looking) -> None:
+    event_id = await _reboot(console)
+    page = await console.see(f"/events/{event_id}")
+    looked = await console.see(f"/events/{event_id}/cancel")
+
+    unseen = await console.send(f"/events/{event_id}/cancel", reason="not today")
+
+    assert f'href="/events/{event_id}/cancel"' in page
+    assert "Reboot web in vm/web It is canceled at once" in text_of(looked)
+    assert unseen.status_code == 200
+    assert 'value="not today"' in unseen.text
+    assert [event["status"] for event in await console.events()] == ["Scheduled"]
+
+
+async def test_canceling_tells_of_everything_that_is_canceled_with_it(console: Looking) -> None:
+    events = await _maintain_rack1(console)
+
+    told = text_of(await console.see(f"/events/{events['vm/web']}/cancel"))
+    await console.confirm(f"/events/{events['vm/web']}/cancel", reason="")
+
+    assert "Freeze web in vm/web Freeze report in vm/report For each: it is canceled" in told
+    assert "canceled as a whole" in told
+    assert await console.events() == []
+
+
+async def test_canceling_one_turn_of_a_set_tells_that_the_others_never_come(
+    console: Looking,
+) -> None:
+    await console.switch_on("db-0")
+    await console.send("/do/maintain-set", scope="avset/db", type="Freeze", step="send")
+    [event] = await console.events()
+
+    told = text_of(await console.see(f"/events/{event['event_id']}/cancel"))
+
+    assert "update domain 1 will not be worked on" in told
+
+
+async def test_canceling_what_would_now_be_another_thing_is_shown_again(console: Looking) -> None:
+    events = await _maintain_rack1(console)
+    path = f"/events/{events['vm/web']}/cancel"
+    shown = seal(await console.http.get(path))
+    late = {"vms": [{"name": "web", "address": "10.0.0.1", "host": "rack1"}]}
+    assert (await console.http.put("/v1/fleet?prune=true", json=late)).is_success
+
+    stale = await console.send(path, reason="", shown=shown)
+
+    assert stale.status_code == 400
+    assert "Nothing was canceled" in text_of(stale.text)
+    assert [event["scope"] for event in await console.events()] == ["vm/web"]
+
+
+async def test_the_head_of_an_event_tells_its_update_domain_host_and_siblings(
+    console: Looking,
+) -> None:
+    events = await _maintain_rack1(console)
+    await console.send(f"/events/{events['vm/report']}/approve")
+
+    page = await console.see(f"/events/{events['vm/web']}")
+
+    head = page.partition("Every field")[0]
+    assert "Scope vm/web Update domain 0 Host rack1" in text_of(head)
+    assert "The same maintenance 1 other event" in text_of(head)
+    assert "Scheduled approved vm/report report" in text_of(head)
+    assert f'href="/events/{events["vm/report"]}"' in head
+    assert 'href="/hosts/rack1"' in head
+
+
+async def test_siblings_that_are_over_are_told_too(console: Looking) -> None:
+    events = await _maintain_rack1(console)
+    for event_id in events.values():
+        await console.send(f"/events/{event_id}/approve")
+    await console.send(f"/events/{events['vm/report']}/complete")
+
+    page = text_of(await console.see(f"/events/{events['vm/web']}"))
+
+    assert "Completed vm/report report Update domain 0" in page
+
+
+async def test_the_turns_of_a_set_are_told_with_the_update_domain(console: Looking) -> None:
+    await console.switch_on("db-0")
+    await console.send("/do/maintain-set", scope="avset/db", type="Freeze", step="send")
+    [event] = await console.events()
+
+    page = text_of(await console.see(f"/events/{event['event_id']}"))
+
+    assert "Update domain 0 then 1" in page
+
+
+async def test_an_event_without_maintenance_has_no_siblings(console: Looking) -> None:
+    page = await console.see(f"/events/{await _reboot(console)}")
+
+    assert "The same maintenance" not in page
+
+
+async def test_an_event_tells_why_it_started_in_words(console: Looking) -> None:
+    event_id = await _reboot(console)
+    waiting = text_of(await console.see(f"/events/{event_id}"))
+    await console.send(f"/events/{event_id}/approve")
+
+    started = text_of(await console.see(f"/events/{event_id}"))
+
+    assert "Started not yet" in waiting
+    assert "UTC , approved by console" in started
+    assert "by approved" not in started
+
+
+async def test_a_canceled_event_never_started(console: Looking) -> None:
+    event_id = await _reboot(console)
+    await console.confirm(f"/events/{event_id}/cancel", reason="")
+
+    page = text_of(await console.see(f"/events/{event_id}"))
+
+    assert "Started never: it was canceled before" in page
+    assert "Started not yet" not in page
 
 
 async def test_what_cannot_be_done_is_said_on_the_page(console: Looking) -> None:

@@ -47,7 +47,7 @@ async def test_the_fleet_and_a_vm_tell_who_read_last_before_the_store_knows(
     reader = text_of(await console.see("/vms/db-1"))
     other = text_of(await console.see("/vms/db-0"))
 
-    assert "UTC by db-1 ; switches off" in fleet
+    assert re.search(r"avset/db availability set 3 VMs .* On last read [^O]* UTC by db-1", fleet)
     assert "on: this VM read last" in reader
     assert "UTC by db-1" in other
 
@@ -82,15 +82,14 @@ async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: Looki
     assert '"resourceGroupName": "shop"' in new
 
 
-async def test_the_fleet_marks_the_vms_that_something_is_to_happen_to(console: Looking) -> None:
+async def test_a_scope_marks_the_vms_that_something_is_to_happen_to(console: Looking) -> None:
     await console.switch_on("db-0")
     await console.send("/do/schedule", type="Freeze", vm="db-1", step="send")
 
-    for path in ("/fleet", "/scopes/avset/db"):
-        page = text_of(await console.see(path))
+    page = text_of(await console.see("/scopes/avset/db"))
 
-        assert re.search(r"db-1 running, \S+ Freeze", page), page
-        assert not re.search(r"db-0 running, \S+ Freeze", page)
+    assert re.search(r"db-1 running, \S+ Freeze", page), page
+    assert not re.search(r"db-0 running, \S+ Freeze", page)
 
 
 async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Looking) -> None:
@@ -102,23 +101,65 @@ async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Loo
     assert "Nothing is named like that" in none
 
 
+def _rows(page: str) -> list[str]:
+    return re.findall(r'<tr id="scope-([^"]*)"', page)
+
+
 async def test_what_is_found_is_listed_once_in_the_order_of_the_fleet(console: Looking) -> None:
     """By scope, by VM in any letter case, and by host."""
     page = await console.see("/fleet?find=D")
-    by_vm = text_of(await console.see("/fleet?find=DB-1"))
+    by_vm = await console.see("/fleet?find=DB-1")
 
-    assert re.findall(r'<h2><a href="/scopes/([^"]+)"', page) == ["avset/db"]
-    assert "1 scope with a name like that" in by_vm
-    assert "older model" not in by_vm
+    assert _rows(page) == ["avset/db"]
+    assert _rows(by_vm) == ["avset/db"]
 
 
-async def test_scopes_of_too_many_vms_are_counted_and_lead_to_a_page_that_draws_them() -> None:
-    sets = [{"name": f"set-{number}", "capacity": 80} for number in range(5)]
+async def test_every_scope_has_one_row_with_its_counts(console: Looking) -> None:
+    await console.switch_on("db-0")
+    await console.send("/do/schedule", type="Freeze", vm="db-1", step="send")
+
+    page = await console.see("/fleet")
+
+    assert _rows(page) == ["vm/web", "vm/report", "vm/cheap", "avset/db", "vmss/api/0"]
+    [row] = re.findall(r'<tr id="scope-avset/db">(.*?)</tr>', page, re.DOTALL)
+    assert text_of(row).startswith(
+        "avset/db availability set 3 VMs db-0 , db-1 , db-2 1 open event On last read"
+    )
+    assert text_of(row).endswith("UTC by db-0")
+    [unread] = re.findall(r'<tr id="scope-vm/web">(.*?)</tr>', page, re.DOTALL)
+    assert text_of(unread) == "vm/web virtual machine 1 VM web 0 open events Off never read"
+
+
+async def test_a_vm_that_was_looked_for_is_marked_in_its_row_and_on_the_page_of_its_scope(
+    console: Looking,
+) -> None:
+    page = await console.see("/fleet?find=B-1")
+    scope = await console.see("/scopes/avset/db?find=B-1")
+
+    [row] = re.findall(r'<tr id="scope-avset/db">(.*?)</tr>', page, re.DOTALL)
+    assert '<a href="/vms/db-1"><bdi>d<mark>b-1</mark></bdi></a>' in row
+    assert "db-0" not in row
+    assert 'href="/scopes/avset/db?find=B-1"' in row
+    assert re.findall(r'class="vm [^"]*found" href="/vms/([^"]*)"', scope) == ["db-1"]
+
+
+async def test_a_host_that_was_looked_for_is_named_too(console: Looking) -> None:
+    page = await console.see("/fleet?find=rack1")
+
+    assert _rows(page) == ["vm/web", "vm/report"]
+    assert "Hosts found: rack1" in text_of(page)
+    assert 'href="/hosts/rack1"' in page
+
+
+async def test_a_fleet_page_draws_no_vms_and_a_scope_draws_all_of_its_own() -> None:
+    sets = [{"name": f"set-{number}", "capacity": 80} for number in range(60)]
     async with looking(fleet={"scale_sets": sets}) as console:
         page = await console.see("/fleet")
+        second = await console.see("/fleet?page=2")
         last = await console.see("/scopes/vmss/set-4/0")
 
-    assert page.count('class="vm ') == 240
-    assert page.count("Show its VMs") == 2
-    assert text_of(page).count("80 VMs, 0 open events") == 5
+    assert page.count("<tr id=") == 50
+    assert text_of(page).count("80 VMs") == 50
+    assert page.count('href="/vms/') == 3 * 50
+    assert "Page 2 of 2" in second
     assert last.count('class="vm ') == 80

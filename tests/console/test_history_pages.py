@@ -1,7 +1,11 @@
 """History: filtered, paged, taken away as a file."""
 
 import csv
+import html
 import io
+import re
+
+import pytest
 
 from tests.console.looking import Looking, looking, text_of
 
@@ -15,9 +19,9 @@ async def test_history_is_filtered_by_vm_type_and_actor(console: Looking) -> Non
     by_vm = text_of(await console.see("/history?vm=report"))
 
     assert "scheduled console" in by_type
-    assert "activated" not in by_type
+    assert "activated vm:web" not in by_type
     assert "activated vm:web" in by_actor
-    assert "scheduled" not in by_vm
+    assert "scheduled console" not in by_vm
 
 
 async def test_a_scope_leads_to_its_own_history_which_stays_its_own(console: Looking) -> None:
@@ -29,7 +33,7 @@ async def test_a_scope_leads_to_its_own_history_which_stays_its_own(console: Loo
     assert 'href="/?scope=avset%2Fdb"' in scope
     assert "vm/web" not in page
     assert 'name="scope" value="avset/db"' in page
-    assert searched.count("resource added") == 1
+    assert searched.count("<td>resource added</td>") == 1
 
 
 async def test_exports_hold_the_same_rows(console: Looking) -> None:
@@ -50,7 +54,7 @@ async def test_no_cell_is_a_formula(console: Looking) -> None:
     await console.switch_on("web")
     await console.send("/do/restart", vm="web", step="send")
     [event] = await console.events()
-    await console.send(f"/events/{event['event_id']}/cancel", reason='=HYPERLINK("x")')
+    await console.confirm(f"/events/{event['event_id']}/cancel", reason='=HYPERLINK("x")')
 
     answer = await console.http.get("/history.csv")
 
@@ -68,6 +72,73 @@ async def test_long_histories_are_paged() -> None:
         assert first.count("<tr>") == 101
         assert second.count("<tr>") == 51
         assert "Older" not in second
+
+
+async def test_history_is_filtered_by_event_and_by_what_was_done(console: Looking) -> None:
+    await console.switch_on("web", "report")
+    await console.send("/do/schedule", type="Freeze", vms="web report", step="send")
+    one, other = [event["event_id"] for event in await console.events()]
+    await console.send(f"/events/{one}/approve")
+
+    of_event = await console.ask(f"/history.json?event={one.lower()}")
+    done = await console.ask("/history.json?action=approved")
+    page = await console.see(f"/history?event={one}&action=scheduled")
+
+    assert {row["event_id"] for row in of_event} == {one}
+    assert [(row["action"], row["event_id"]) for row in done] == [("approved", one)]
+    assert page.count('<a href="/events/') == 1
+    assert '<option value="scheduled" selected>' in page
+    assert other not in page
+
+
+async def test_history_is_filtered_by_date_up_to_and_with_the_last_minute_or_day(
+    console: Looking,
+) -> None:
+    await console.switch_on("web")
+    for _ in range(4):
+        await console.send("/do/schedule", type="Freeze", vm="web", notice="1d", step="send")
+        await console.send("/clock/step")
+
+    for query, found in (
+        ("from=2026-01-05T12:02", [3, 2]),
+        ("to=2026-01-05T12:01", [1, 0]),
+        ("from=2026-01-05 12:01&to=2026-01-05 12:02:00", [2, 1]),
+        ("from=2026-01-05T13:02%2B01:00&to=2026-01-05T12:02:00Z", [2]),
+        ("from=2026-01-05&to=2026-01-05", [3, 2, 1, 0]),
+        ("from=2026-01-06", []),
+        ("to=2026-01-04", []),
+    ):
+        rows = await console.ask(f"/history.json?action=scheduled&{query}")
+
+        assert [int(row["at"][14:16]) for row in rows] == found, query
+
+
+async def test_filters_stay_in_the_address_and_in_their_fields(console: Looking) -> None:
+    page = await console.see("/history?vm=web&from=2026-01-05&to=2026-01-05&action=resource_added")
+
+    assert "vm=web&amp;action=resource_added&amp;from=2026-01-05&amp;to=2026-01-05" in page
+    assert 'name="from" type="datetime-local" step="1" value="2026-01-05T00:00:00"' in page
+    assert 'name="to" type="datetime-local" step="1" value="2026-01-05T23:59:59"' in page
+    assert "Filters (4)" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "words"),
+    [
+        ("from=yesterday", "from", "is not a date or a time such as"),
+        ("to=9999-12-31", "to", "is not a date or a time such as"),
+        ("event=1", "event", "1"),
+    ],
+)
+async def test_a_date_or_an_event_that_is_none_is_refused_beside_it(
+    console: Looking, query: str, field: str, words: str
+) -> None:
+    page = await console.see(f"/history?{query}")
+
+    problem = re.search(rf'id="problem-{field}"[^>]*>([^<]*)<', page)
+    assert problem is not None
+    assert words in html.unescape(problem[1])
+    assert '<details class="fold filters" open>' in page
 
 
 async def test_a_filter_that_is_none_is_refused_beside_it(console: Looking) -> None:

@@ -21,11 +21,21 @@ LIVE = (
     "/fleet",
     "/fleet?page=4",
     "/fleet?find=set-17",
+    "/hosts",
+    "/hosts?affected=on",
     "/sets",
     "/history",
 )
 """Pages that are fetched again after every change, by everybody who has them open."""
-OPENED = ("/vms/set-150_1", "/scopes/vmss/set-150/0", "/do/schedule", "/do/fail-host", "/do/scale")
+OPENED = (
+    "/vms/set-150_1",
+    "/scopes/vmss/set-150/0",
+    "/do/schedule",
+    "/do/fail-host",
+    "/do/scale",
+    "/suggest/vms?like=set-1",
+    "/suggest/hosts?like=0",
+)
 GOAL_OF_A_CHANGE = 0.1
 GOAL_OF_A_PAGE = 1.0
 GENEROUS = 10  # a loaded machine, and lines that are counted while they run

@@ -23,7 +23,7 @@ async def test_a_set_with_a_ten_minute_delay_gives_ten_minutes_notice(console: L
     where = await _create(console)
     await console.switch_on("shop_0")
 
-    await console.send("/do/delete", vm="shop_1", step="send")
+    await console.confirm("/do/delete", vm="shop_1")
 
     page = text_of(await console.see(where))
     [event] = await console.events()
@@ -39,7 +39,7 @@ async def test_instances_keep_their_model_until_they_are_brought_to_the_latest(
     path = re.sub(r"&done=.*", "", where)
     await console.send(path, capacity="2", notified="on", delay="7")
     edited = await console.see(path)
-    fleet = text_of(await console.see("/fleet"))
+    scope = text_of(await console.see("/scopes/vmss/shop/0"))
     [set_path] = re.findall(r'name="id" value="([^"]*)"', edited)
 
     await console.send("/sets/upgrade", id=set_path)
@@ -47,7 +47,7 @@ async def test_instances_keep_their_model_until_they_are_brought_to_the_latest(
     upgraded = text_of(await console.see(path))
     assert "2 on an older model" in text_of(edited)
     assert 'id="delay" name="delay" type="number" min="5" max="15" value="7"' in edited
-    assert "older model" in fleet
+    assert "older model" in scope
     assert "All are on the latest model" in upgraded
     assert "shop_1 running yes 7m" in upgraded
 
@@ -113,7 +113,7 @@ async def test_an_unknown_set_has_no_page(console: Looking) -> None:
 async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: Looking) -> None:
     where = await _create(console)
     await console.switch_on("shop_0")
-    await console.send("/do/delete", vm="shop_1", step="send")
+    await console.confirm("/do/delete", vm="shop_1")
     await console.send(re.sub(r"&done=.*", "", where), capacity="1", notified="off", delay="5")
     await _create(console, name="none", capacity="0", mode="Flexible")
 
@@ -199,7 +199,7 @@ async def test_saving_another_delay_makes_no_new_instance_for_one_that_leaves(
 ) -> None:
     where = re.sub(r"&done=.*", "", await _create(console))
     await console.switch_on("shop_0")
-    await console.send("/do/delete", vm="shop_1", step="send")
+    await console.confirm("/do/delete", vm="shop_1")
     page = await console.see(where)
     shown = dict(re.findall(r'name="(was_\w+)" value="([^"]*)"', page))
 

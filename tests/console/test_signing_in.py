@@ -19,7 +19,7 @@ from tests.console.looking import Looking, assert_guarded, looking, text_of
 from tests.control.gate import PEOPLE, token_of
 
 ROLES = list(Role)
-NAMES = {"scope": "avset/db", "name": "web", "how": "step"}
+NAMES = {"scope": "avset/db", "name": "web", "how": "step", "host": "rack1", "what": "vms"}
 
 
 @pytest.fixture

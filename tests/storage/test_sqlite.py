@@ -362,6 +362,7 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
         snapshot.vms_like("vm1", limit=9)
         snapshot.scopes_like("scope", kinds=frozenset(ScopeKind), limit=9)
         snapshot.scope_listing("vm1", offset=0, limit=9)
+        snapshot.affected_hosts()
         snapshot.host_summaries([HostName("host1")])
         snapshot.holder("10.0.0.1")
         snapshot.scope_ids("scope")

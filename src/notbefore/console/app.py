@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from notbefore.console import (
+    cancel_pages,
     clock_pages,
     deed_pages,
     errors,
@@ -25,8 +26,10 @@ from notbefore.console import (
     fleet_pages,
     history_pages,
     home_pages,
+    host_pages,
     set_pages,
     sign_in_pages,
+    suggestion_pages,
     unread_pages,
 )
 from notbefore.console.deed_forms import role_for
@@ -50,12 +53,15 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("POST", "/events/cancel", Role.MAINTAINER, event_list_pages.cancel),
     ("GET", "/unread", Role.READER, unread_pages.list_unread),
     ("GET", "/fleet", Role.READER, fleet_pages.show_fleet),
+    ("GET", "/hosts", Role.READER, host_pages.show_hosts),
+    ("GET", "/hosts/{host:path}", Role.READER, host_pages.show_host),
     ("GET", "/scopes/{scope:path}", Role.READER, fleet_pages.show_scope),
     ("GET", "/vms/{name}", Role.READER, fleet_pages.show_vm),
     ("POST", "/vms/{name}/read", Role.MAINTAINER, fleet_pages.read_as_vm),
     ("GET", "/events/{event_id}", Role.READER, event_pages.show_event),
     ("POST", "/events/{event_id}/approve", Role.APPROVER, event_pages.approve),
-    ("POST", "/events/{event_id}/cancel", Role.MAINTAINER, event_pages.cancel),
+    ("GET", "/events/{event_id}/cancel", Role.MAINTAINER, cancel_pages.show_cancel),
+    ("POST", "/events/{event_id}/cancel", Role.MAINTAINER, cancel_pages.send_cancel),
     ("POST", "/events/{event_id}/complete", Role.MAINTAINER, event_pages.complete),
     ("GET", "/do", Role.MAINTAINER, deed_pages.list_deeds),
     ("GET", "/do/{deed}", role_for, deed_pages.show_deed),
@@ -69,6 +75,7 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/history", Role.READER, history_pages.show_history),
     ("GET", "/history.csv", Role.READER, history_pages.export_csv),
     ("GET", "/history.json", Role.READER, history_pages.export_json),
+    ("GET", "/suggest/{what}", Role.READER, suggestion_pages.suggest),
     ("POST", "/clock/{how}", Role.ADMIN, clock_pages.move_clock),
 )
 

@@ -36,6 +36,8 @@ class DeedForm:
     perform: Perform
     needs: Role = Role.MAINTAINER
     """As the same thing needs at the ARM listener."""
+    is_grave: bool = False
+    """Whether it is sent only by somebody who was shown what will happen: there is no way back."""
 
 
 async def _schedule(deeds: Deeds, form: Form, by: Actor) -> list[EventRecord]:
@@ -157,6 +159,7 @@ DEED_FORMS: Final[tuple[DeedForm, ...]] = (
         fields=("vms",),
         perform=_delete,
         needs=Role.ADMIN,
+        is_grave=True,
     ),
     DeedForm(
         key="scale",
@@ -202,6 +205,7 @@ DEED_FORMS: Final[tuple[DeedForm, ...]] = (
         verb="Fail the host",
         fields=("host",),
         perform=_fail_host,
+        is_grave=True,
     ),
 )
 BY_KEY: Final = {each.key: each for each in DEED_FORMS}

@@ -16,7 +16,8 @@ from notbefore.console.foretelling import Outlook, foretell
 from notbefore.console.forms import Form, read_form
 from notbefore.console.rendering import actor
 from notbefore.console.set_listing import SetSummary, address_of, listed, summary
-from notbefore.core.model import EventSource, EventType
+from notbefore.console.suggestion_pages import SETS
+from notbefore.core.model import Actor, EventSource, EventType
 from notbefore.service import inventory
 from notbefore.service.fleet import ScopeView
 from notbefore.service.inventory import ScaleSetView
@@ -25,11 +26,11 @@ from notbefore.service.resource_ids import InvalidResourceIdError, ResourceId, s
 
 TICKED: Final = 200
 """VMs up to which a form lists them to be ticked; beyond, their names are typed."""
-_MOST_SUGGESTED: Final = 2000
 _SETS_LISTED: Final = 100
 """Each is loaded with its VMs, to tell how many it has."""
-_ALONE: Final = "vm/"
-"""What ids of scopes of a single VM begin with."""
+_ANOTHER: Final = (
+    "Nothing was done: something else would happen than you were shown. Look again, then confirm"
+)
 _WORK_TYPES: Final = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 
 
@@ -39,9 +40,6 @@ class Choices:
 
     scopes: tuple[ScopeView, ...] = ()
     """Empty where there are too many VMs to list."""
-    sets: tuple[str, ...] = ()
-    """Scopes of more than one VM."""
-    hosts: tuple[str, ...] = ()
     scale_sets: tuple[SetSummary, ...] = ()
     lacks: str = ""
     """What must be there first, if it is not."""
@@ -58,16 +56,31 @@ async def list_deeds(desk: Desk, request: Request) -> Response:
 
 
 async def show_deed(desk: Desk, request: Request) -> Response:
-    """What an address names is filled in: `/do/restart?vm=web`."""
-    return await _show(desk, request, Form(request.query_params.multi_items()))
+    """What an address names is filled in: `/do/restart?vm=web`; with `step=preview`, tried out."""
+    form = Form(request.query_params.multi_items())
+    if form.text("step") != "preview":
+        return await _show(desk, request, form)
+    deed = _deed(request)
+    try:
+        outlook = await _try_out(desk, deed, form, actor(request))
+    except REFUSED as refusal:
+        return await _show(desk, request, form, errors=_mistakes(deed, refusal))
+    return await _show(desk, request, form, outlook=outlook)
 
 
 async def send_deed(desk: Desk, request: Request) -> Response:
     deed = _deed(request)
     form = Form()
+    errors: dict[str, str] = {}
     try:
         form = await read_form(request)
-        if form.text("step") == "send":
+        is_sent = form.text("step") == "send"
+        if is_sent and deed.is_grave:
+            outlook = await _try_out(desk, deed, form, actor(request))
+            is_sent = form.text("shown") == outlook.seal
+            if "shown" in form and not is_sent:
+                errors[""] = _ANOTHER
+        if is_sent:
             caused = await deed.perform(desk.services.deeds, form, actor(request))
             records = caused.events if isinstance(caused, SetDeed) else caused
             if len(records) == 1:
@@ -75,12 +88,26 @@ async def send_deed(desk: Desk, request: Request) -> Response:
             if isinstance(caused, SetDeed):
                 return see(address_of(caused.after.id, done="saved"))
             return see("/?done=sent" if records else "/?done=nothing")
-        caused = await deed.perform(desk.services.rehearsed, form, actor(request))
+        outlook = await _try_out(desk, deed, form, actor(request))
     except REFUSED as refusal:
-        known = frozenset(deed.fields) | {"type"}
-        return await _show(desk, request, form, errors=mistakes(refusal, known))
+        return await _show(desk, request, form, errors=_mistakes(deed, refusal))
+    return await _show(desk, request, form, errors=errors, outlook=outlook)
+
+
+async def _try_out(desk: Desk, deed: DeedForm, form: Form, by: Actor) -> Outlook:
+    caused = await deed.perform(desk.services.rehearsed, form, by)
     now = desk.services.timekeeping.show().now
-    return await _show(desk, request, form, outlook=foretell(caused, now=now))
+    return foretell(caused, now=now, given=_given(deed, form))
+
+
+def _given(deed: DeedForm, form: Form) -> tuple[str, ...]:
+    """What was filled in, the same whether VMs were ticked or typed."""
+    vms = sorted(map(str.casefold, form.names())) if "vms" in deed.fields else []
+    return (*vms, *(form.text(field) for field in deed.fields if field != "vms"))
+
+
+def _mistakes(deed: DeedForm, refusal: Exception) -> dict[str, str]:
+    return mistakes(refusal, frozenset(deed.fields) | {"type"})
 
 
 async def _show(
@@ -129,11 +156,16 @@ async def _choices(desk: Desk, deed: DeedForm, form: Form) -> Choices:
     if "vms" in deed.fields:
         return await _choices_of_vms(desk)
     if "scope" in deed.fields:
-        ids = await desk.services.decider.ask(lambda snapshot: snapshot.scope_ids(""))
-        sets = tuple(each for each in ids if not each.startswith(_ALONE))
-        return Choices(sets=sets[:_MOST_SUGGESTED], lacks="" if sets else "sets of VMs")
-    hosts = await desk.services.decider.ask(lambda snapshot: snapshot.hosts())
-    return Choices(hosts=tuple(hosts[:_MOST_SUGGESTED]), lacks="" if hosts else "VMs")
+        return Choices(lacks="" if await desk.services.decider.ask(_has_sets) else "sets of VMs")
+    return Choices(lacks="" if await desk.services.decider.ask(_has_vms) else "VMs")
+
+
+def _has_sets(snapshot: Snapshot) -> bool:
+    return bool(snapshot.scopes_like("", kinds=SETS, limit=1))
+
+
+def _has_vms(snapshot: Snapshot) -> bool:
+    return bool(snapshot.vms_like("", limit=1))
 
 
 async def _choices_of_vms(desk: Desk) -> Choices:

@@ -53,6 +53,12 @@ def see(path: str) -> Response:
     return RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
 
 
+def page_number(request: Request) -> int:
+    """Of a list in pages, counted from 1: what is no number is the first."""
+    text = request.query_params.get("page", "1")
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
+
+
 def own_path(text: str) -> str:
     """A page of ours to lead to: what might be anybody else's is the first page instead."""
     is_ours = text.startswith("/") and not text.startswith("//") and "\\" not in text

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.console.desk import REFUSED, Desk, mistakes, see
-from notbefore.console.forms import read_form
+from notbefore.console.event_surroundings import look_around
 from notbefore.console.rendering import actor, indented
 from notbefore.core.errors import InvalidIdError, UnknownEventError
 from notbefore.core.ids import EventId, parse_event_id
@@ -19,7 +19,7 @@ async def show_event(desk: Desk, request: Request) -> Response:
 
 
 async def approve(desk: Desk, request: Request) -> Response:
-    event_id = _event_id(request)
+    event_id = read_event_id(request)
     try:
         await desk.services.approving.approve_from_outside(event_id, by=actor(request))
     except REFUSED as refusal:
@@ -27,19 +27,8 @@ async def approve(desk: Desk, request: Request) -> Response:
     return see(f"/events/{event_id}")
 
 
-async def cancel(desk: Desk, request: Request) -> Response:
-    event_id = _event_id(request)
-    form = await read_form(request)
-    try:
-        await desk.services.deeds.cancel(event_id, reason=form.text("reason"), by=actor(request))
-    except REFUSED as refusal:
-        errors = mistakes(refusal, frozenset({"reason"}))
-        return await _show(desk, request, errors, reason=form.text("reason"))
-    return see(f"/events/{event_id}")
-
-
 async def complete(desk: Desk, request: Request) -> Response:
-    event_id = _event_id(request)
+    event_id = read_event_id(request)
     try:
         await desk.services.carrying.complete_by_hand(event_id, by=actor(request))
     except REFUSED as refusal:
@@ -47,12 +36,11 @@ async def complete(desk: Desk, request: Request) -> Response:
     return see(f"/events/{event_id}")
 
 
-async def _show(
-    desk: Desk, request: Request, errors: dict[str, str] | None = None, *, reason: str = ""
-) -> Response:
-    event_id = _event_id(request)
+async def _show(desk: Desk, request: Request, errors: dict[str, str] | None = None) -> Response:
+    event_id = read_event_id(request)
     explained = await desk.services.explaining.explain(event_id)
-    scope = await desk.services.decider.ask(lambda s: s.load(explained.record.scope_id))
+    around = await desk.services.decider.ask(lambda s: look_around(s, explained.record))
+    scope = around.scope
     return desk.page(
         request,
         "event.html",
@@ -63,13 +51,13 @@ async def _show(
         scope=scope,
         approvers=_approvers(desk, explained, scope),
         shown=_shown(desk, explained, scope),
+        around=around,
         errors=errors or {},
-        reason=reason,
         now=explained.now,
     )
 
 
-def _event_id(request: Request) -> EventId:
+def read_event_id(request: Request) -> EventId:
     text = request.path_params["event_id"]
     try:
         return parse_event_id(text)

@@ -1,30 +1,52 @@
-"""A page of the list of scopes: which there are, and as much of each as the page shows.
+"""A page of the list of scopes: a row for each, with counts, and the VMs that were looked for.
 
-The rule that must stay true: of a large fleet a page loads its own scopes and no others, since it
-is loaded again after every change, for everybody who has it open.
+Invariant: of a large fleet a page counts its own scopes and loads none, since it is made again
+after every change, for everybody who has it open.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Self
 
-from notbefore.core.ids import ScopeId
-from notbefore.core.model import Scope
-from notbefore.service.fleet import ScopeView
+from notbefore.core.ids import HostName, ResourceName
+from notbefore.service.listings import ScopeSummary
 from notbefore.service.ports import Snapshot
+from notbefore.service.reading import Reading
 
 PER_PAGE: Final = 50
-DRAWN: Final = 300
-"""VMs that a page draws; the page of a scope draws all it has."""
+NAMED: Final = 3
+"""VMs of a scope that its row names; its page draws all it has."""
+FOUND: Final = 8
+"""VMs of a scope that its row names where they were looked for."""
+_HOSTS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeRow:
+    summary: ScopeSummary
+    vms: tuple[ResourceName, ...]
+    """The first ones that were looked for, or else the first ones."""
+    is_found: bool
+    """Whether those are the ones that were looked for."""
+    last_read_at: datetime | None = None
+    last_read_by: ResourceName | None = None
+
+    def with_last_read(self, reading: Reading) -> Self:
+        """With the readings that the store has not heard of yet."""
+        return replace(
+            self,
+            last_read_at=reading.last_read(self.summary),
+            last_read_by=reading.last_reader(self.summary),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPage:
     found: int
     """Scopes in all, on whatever page."""
-    views: tuple[ScopeView, ...]
-    """Those that are not drawn are without the places of their VMs."""
-    drawn: frozenset[ScopeId]
+    rows: tuple[ScopeRow, ...]
+    hosts: tuple[HostName, ...]
+    """The first ones that are named like what was looked for."""
 
     @property
     def pages(self) -> int:
@@ -33,42 +55,20 @@ class FleetPage:
 
 def listed(snapshot: Snapshot, *, wanted: str, page: int) -> FleetPage:
     """Pages are counted from 1. Without a wish, all scopes."""
-    ids = _found(snapshot, wanted) if wanted else snapshot.scope_ids("")
-    scopes = [snapshot.load(each) for each in ids[(page - 1) * PER_PAGE : page * PER_PAGE]]
-    drawn = _drawn(scopes)
+    listing = snapshot.scope_listing(wanted, offset=(page - 1) * PER_PAGE, limit=PER_PAGE)
+    ids = [scope.id for scope in listing.scopes]
+    looked_for = snapshot.vms_like_in(ids, wanted, limit=FOUND) if wanted else {}
+    others = [scope_id for scope_id in ids if scope_id not in looked_for]
+    named = looked_for | snapshot.vms_like_in(others, "", limit=NAMED)
     return FleetPage(
-        found=len(ids),
-        views=tuple(_view(snapshot, scope, is_drawn=scope.id in drawn) for scope in scopes),
-        drawn=drawn,
+        found=listing.found,
+        rows=tuple(
+            ScopeRow(
+                summary=scope,
+                vms=tuple(named.get(scope.id, ())),
+                is_found=scope.id in looked_for,
+            )
+            for scope in listing.scopes
+        ),
+        hosts=tuple(snapshot.hosts_like(wanted, limit=_HOSTS)) if wanted else (),
     )
-
-
-def _found(snapshot: Snapshot, wanted: str) -> list[ScopeId]:
-    """By part of the name of a scope, or of a VM in it or a host under it."""
-    folded = wanted.casefold()
-    here = {place.scope_id for place in snapshot.places() if folded in place.name.casefold()}
-    for host in snapshot.hosts():
-        if folded in host.casefold():
-            here.update(snapshot.scopes_on(host))
-    return [
-        scope_id
-        for scope_id in snapshot.scope_ids("")
-        if scope_id in here or folded in scope_id.casefold()
-    ]
-
-
-def _drawn(scopes: Sequence[Scope]) -> frozenset[ScopeId]:
-    """The first ones, as far as their VMs can be taken in at a glance."""
-    drawn: set[ScopeId] = set()
-    left = DRAWN
-    for scope in scopes:
-        left -= len(scope.resources)
-        if left < 0:
-            break
-        drawn.add(scope.id)
-    return frozenset(drawn)
-
-
-def _view(snapshot: Snapshot, scope: Scope, *, is_drawn: bool) -> ScopeView:
-    bindings = (snapshot.binding(name) for name in scope.resources) if is_drawn else ()
-    return ScopeView(scope=scope, bindings=tuple(b for b in bindings if b is not None))

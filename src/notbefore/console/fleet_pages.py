@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.console.deeds import set_id
-from notbefore.console.desk import Desk, see
-from notbefore.console.fleet_listing import FleetPage, listed
+from notbefore.console.desk import Desk, page_number, see
+from notbefore.console.fleet_listing import listed
 from notbefore.console.home_pages import OPEN, OVER
 from notbefore.console.rendering import actor, indented
 from notbefore.console.set_listing import address_of
@@ -76,24 +76,16 @@ def grid(resources: Iterable[Resource]) -> Grid:
 
 async def show_fleet(desk: Desk, request: Request) -> Response:
     wanted = request.query_params.get("find", "").strip()
-    page = max(1, _number(request.query_params.get("page", "1")))
+    page = page_number(request)
 
-    def question(snapshot: Snapshot) -> tuple[FleetPage, dict[str, int]]:
-        found = listed(snapshot, wanted=wanted, page=page)
-        return found, _models(snapshot, found.views)
-
-    found, latest = await desk.services.decider.ask(question)
+    found = await desk.services.decider.ask(lambda s: listed(s, wanted=wanted, page=page))
     return desk.page(
         request,
         "fleet.html",
-        scopes=[
-            _scope(desk, desk.services.fleet.with_last_read(view), latest) for view in found.views
-        ],
-        drawn=found.drawn,
+        fleet=found,
+        rows=[row.with_last_read(desk.services.reading) for row in found.rows],
         find=wanted,
-        found=found.found,
         page_number=page,
-        pages=found.pages,
     )
 
 
@@ -110,6 +102,7 @@ async def show_scope(desk: Desk, request: Request) -> Response:
         request,
         "scope.html",
         each=_scope(desk, view, latest),
+        find=request.query_params.get("find", "").strip(),
         events=list(view.scope.events.values()),
         switched_on_by=rows[0] if rows else None,
     )
@@ -228,7 +221,3 @@ def _curl(desk: Desk, name: str, version: str) -> str:
     prefix = f"/vm/{quote(name, safe='')}" if desk.services.is_emulator else ""
     url = f"{desk.services.metadata_url}{prefix}/metadata/scheduledevents?api-version={version}"
     return f"curl -H Metadata:true {shlex.quote(url)}"
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

@@ -1,5 +1,6 @@
 """What will happen, and when, in sentences. Pure: made from what a rehearsal has brought."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,11 +31,25 @@ class Outlook:
     changes: tuple[str, ...]
     """What is otherwise at once, without an event."""
     events: tuple[Foretold, ...]
+    seal: str
+    """The same for the same outcome, whenever it is told: a form that has it was sent by somebody
+    who was shown this."""
+
+    @property
+    def groups(self) -> list[tuple[str, list[Foretold]]]:
+        """Events by their sentence, which is said once."""
+        found: dict[str, list[Foretold]] = {}
+        for event in self.events:
+            found.setdefault(event.sentence, []).append(event)
+        return list(found.items())
 
 
-def foretell(caused: Caused, *, now: datetime) -> Outlook:
+def foretell(caused: Caused, *, now: datetime, given: object = ()) -> Outlook:
+    """`given` is what else the seal stands for, such as what was typed."""
     records = caused.events if isinstance(caused, SetDeed) else caused
+    outcome = sorted((r.scope_id, r.event.type, r.event.resources) for r in records)
     return Outlook(
+        seal=hashlib.sha256(repr((given, outcome)).encode()).hexdigest()[:16],
         changes=tuple(_changes(caused)) if isinstance(caused, SetDeed) else (),
         events=tuple(
             Foretold(
@@ -58,6 +73,11 @@ def _siblings(record: EventRecord, records: Sequence[EventRecord]) -> int:
 
 
 def _sentence(event: Event, now: datetime, *, siblings: int) -> str:
+    if event.status is EventStatus.CANCELED:
+        return (
+            "It is canceled at once and leaves the document, which tells its VMs that it will not"
+            " happen."
+        )
     if event.status is EventStatus.SCHEDULED and event.not_before is not None:
         told = (
             "The VMs of its scope are told now."

@@ -6,7 +6,7 @@ again with it.
 
 import re
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 from urllib.parse import parse_qsl
@@ -91,6 +91,30 @@ class Form:
             raise FieldError(f"expected a whole number from {least} to {most}", field=name)
         return number
 
+    def instant(self, name: str) -> datetime | None:
+        """None where it was left empty. Without a zone it is in UTC, as all that is shown."""
+        begin, _ = self._time(name)
+        return begin
+
+    def end_of(self, name: str) -> datetime | None:
+        """The instant after a time, which is as long as it is exact: a day, a minute, a second."""
+        _, end = self._time(name)
+        return end
+
+    def _time(self, name: str) -> tuple[datetime, datetime] | tuple[None, None]:
+        given = self.text(name)
+        if not given:
+            return None, None
+        try:
+            read = datetime.fromisoformat(given)
+            begin = read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+            return begin, begin + _exactness(given)
+        except (ValueError, OverflowError):
+            raise FieldError(
+                f"{given[:100]!r} is not a date or a time such as 2026-01-31 or 2026-01-31 12:00",
+                field=name,
+            ) from None
+
     def minutes(self, name: str, *, least: timedelta, most: timedelta) -> timedelta:
         minute = timedelta(minutes=1)
         try:
@@ -107,6 +131,14 @@ class Form:
             return float(given)
         except ValueError:
             raise FieldError("expected a number, such as 60", field=name) from None
+
+
+def _exactness(time: str) -> timedelta:
+    if ":" not in time:
+        return timedelta(days=1)
+    # Behind the date, and before a zone, which has a colon too.
+    of_day = re.split(r"[+Z-]", time[10:], maxsplit=1)[0]
+    return timedelta(seconds=1) if of_day.count(":") > 1 else timedelta(minutes=1)
 
 
 async def read_form(request: Request) -> Form:

@@ -9,15 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from notbefore.console.desk import REFUSED, Desk, mistakes
-from notbefore.console.forms import Form
+from notbefore.console.forms import FieldError, Form
 from notbefore.console.rendering import iso
-from notbefore.core.ids import ResourceName, ScopeId
+from notbefore.core import transitions
+from notbefore.core.errors import InvalidIdError
+from notbefore.core.ids import EventId, ResourceName, ScopeId, parse_event_id
 from notbefore.core.model import EventType
 from notbefore.service.ports import HistoryFilter, HistoryRow
 
 _PER_PAGE: Final = 100
 _EXPORTED: Final = 10_000
-_FILTERS: Final = ("vm", "type", "actor", "scope")
+_FILTERS: Final = ("vm", "scope", "event", "type", "action", "actor", "from", "to")
+_ACTIONS: Final = tuple(sorted({*transitions.ACTIONS, "declared", "withdrawn", "refused"}))
 _COLUMNS: Final = (
     "id",
     "at",
@@ -42,7 +45,7 @@ async def show_history(desk: Desk, request: Request) -> Response:
         wanted = _filter(form, limit=_PER_PAGE + 1)
         rows = await desk.services.decider.ask(lambda snapshot: snapshot.history(wanted))
     except REFUSED as refusal:
-        errors = mistakes(refusal, frozenset({"type", "before"}))
+        errors = mistakes(refusal, frozenset({*_FILTERS, "before"}))
     shown = rows[:_PER_PAGE]
     return desk.page(
         request,
@@ -52,6 +55,7 @@ async def show_history(desk: Desk, request: Request) -> Response:
         rows=shown,
         older=shown[-1].id if len(rows) > _PER_PAGE else None,
         types=tuple(EventType),
+        actions=_ACTIONS,
         most_exported=_EXPORTED,
         filters={name: form.text(name) for name in _FILTERS if form.text(name)},
     )
@@ -79,15 +83,27 @@ async def _exported(desk: Desk, request: Request) -> list[HistoryRow]:
 
 
 def _filter(form: Form, *, limit: int) -> HistoryFilter:
-    vm, actor, scope = form.text("vm"), form.text("actor"), form.text("scope")
+    vm, scope = form.text("vm"), form.text("scope")
     return HistoryFilter(
         resource=ResourceName(vm) if vm else None,
         scope_id=ScopeId(scope) if scope else None,
+        event_id=_event_id(form),
         type=form.optional_choice("type", EventType),
-        actor=actor or None,
+        action=form.text("action") or None,
+        actor=form.text("actor") or None,
+        since=form.instant("from"),
+        until=form.end_of("to"),
         before_id=form.whole("before", least=1, most=(1 << 63) - 1) if "before" in form else None,
         limit=limit,
     )
+
+
+def _event_id(form: Form) -> EventId | None:
+    text = form.text("event")
+    try:
+        return parse_event_id(text) if text else None
+    except InvalidIdError as error:
+        raise FieldError(str(error), field="event") from None
 
 
 def _plain(row: HistoryRow) -> dict[str, object]:

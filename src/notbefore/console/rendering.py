@@ -4,6 +4,7 @@ Times are the server's, in UTC; what is shown of a span is what a form takes bac
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -12,7 +13,7 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -68,6 +69,8 @@ class Pages:
             short=lambda text: text[:_SHORT_ID],
             segment=lambda text: quote(text, safe=""),
             path=lambda text: quote(text, safe="/"),
+            marked=marked,
+            local=local,
             drawn=self._drawn,
         )
         self._lanes: WeakKeyDictionary[Lane, Markup] = WeakKeyDictionary()
@@ -127,6 +130,21 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def local(text: str, *, is_end: bool = False) -> str:
+    """A time that somebody gave, as a field of the browser for one wants it; in UTC, as they read.
+
+    A day alone begins with its first second, or ends with its last. What is no time stays out.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    if is_end and ":" not in text:
+        moment += timedelta(days=1, seconds=-1)
+    moment = moment.astimezone(UTC) if moment.tzinfo else moment
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds")
+
+
 def ahead(moment: datetime, now: datetime) -> timedelta:
     """How long until then, in whole seconds."""
     return timedelta(seconds=int((moment - now).total_seconds()))
@@ -137,6 +155,16 @@ def until(moment: datetime, now: datetime) -> str:
     if left < timedelta(0):
         return f"{format_duration(-left)} ago"
     return f"in {format_duration(left)}"
+
+
+def marked(name: str, text: str) -> Markup:
+    """The name, with what was looked for marked in it: all of it where only `casefold` sees why."""
+    if not text:
+        return escape(name)
+    found = re.search(re.escape(text), name, re.IGNORECASE)
+    begin, end = (0, len(name)) if found is None else found.span()
+    mark = Markup("{}<mark>{}</mark>{}")
+    return mark.format(name[:begin], name[begin:end], name[end:])
 
 
 def indented(document: bytes) -> str:

@@ -5,9 +5,11 @@ what metrics, actuators and publishing hear of. The `event` is as the transition
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Final
 
 from notbefore.core.ids import EventId, ResourceName, ScopeId
 from notbefore.core.model import Event, ResourceState, StartCause
@@ -145,3 +147,12 @@ def resources(fact: Transition) -> tuple[ResourceName, ...]:
 @cache
 def _word(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _leaves(kind: type[Transition]) -> Iterator[type[Transition]]:
+    for each in kind.__subclasses__():
+        yield from _leaves(each) if each.__subclasses__() else (each,)
+
+
+ACTIONS: Final = frozenset(_word(kind.__name__) for kind in _leaves(Transition))
+"""Every word that `action` knows."""

@@ -7,12 +7,12 @@ poll then switches the scope on again.
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from notbefore.core import lifecycle
 from notbefore.core.errors import UnknownResourceError
 from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.core.model import Actor, Scope
+from notbefore.core.model import Actor
 from notbefore.service import inventory
 from notbefore.service.deciding import Decider
 from notbefore.service.equipment import Equipment, Interface, mac_address
@@ -26,6 +26,15 @@ _READERS: Final = Actor(name="readers")
 class _LastRead(NamedTuple):
     at: datetime
     by: ResourceName
+
+
+class Readable(Protocol):
+    """As much of a scope as it takes to tell who reads it."""
+
+    @property
+    def id(self) -> ScopeId: ...
+    @property
+    def last_read_at(self) -> datetime | None: ...
 
 
 Equip = Callable[[Snapshot, Machine], Equipment]
@@ -85,14 +94,14 @@ class Reading:
             equipment=self._equip(snapshot, machine),
         )
 
-    def last_read(self, scope: Scope) -> datetime | None:
+    def last_read(self, scope: Readable) -> datetime | None:
         """When a VM last read this scope's document, whether or not the store has heard of it."""
         seen = self._seen.get(scope.id)
         if seen is None or scope.last_read_at is None:
             return scope.last_read_at or seen
         return max(seen, scope.last_read_at)
 
-    def last_reader(self, scope: Scope) -> ResourceName | None:
+    def last_reader(self, scope: Readable) -> ResourceName | None:
         """Which VM that was; None where it was before this process began."""
         known = self._readers.get(scope.id)
         if known is None or (scope.last_read_at is not None and known.at < scope.last_read_at):
