@@ -146,7 +146,7 @@ def _step(server: Product, _: Scope) -> Shown:
 def _schedule_for_fleet(server: Product, scope: Scope) -> Shown:
     before = len(server.call("GET", f"/v1/events?scope={scope.id}")["events"])
     _one(server, scope)
-    return Shown(f'article:has(a[href="/scopes/{scope.id}"])', f"{before + 1} open events")
+    return Shown(f'[id="scope-{scope.id}"]', f"{before + 1} open event")
 
 
 def _one(server: Product, scope: Scope) -> str:

@@ -28,6 +28,7 @@ def paths(fleet: BusyFleet) -> tuple[str, ...]:
         "/fleet",
         "/fleet?page=4",
         "/fleet?find=shop-14",
+        "/hosts",
         f"/scopes/{scope.id}",
         f"/vms/{scope.vms[0]}",
         f"/events/{fleet.an_event}",

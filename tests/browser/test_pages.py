@@ -59,15 +59,18 @@ def paths(event_id: str) -> tuple[str, ...]:
         "/events",
         "/events?status=all",
         "/unread",
-        "/fleet",
-        "/scopes/avset/db",
+        "/fleet?find=db-1",
+        "/hosts",
+        "/hosts/host-01",
+        "/scopes/avset/db?find=db-1",
         "/vms/web",
         f"/events/{event_id}",
+        f"/events/{event_id}/cancel",
         "/do",
         *(f"/do/{deed}" for deed in deeds),
         "/sets",
         "/sets/new",
-        "/history",
+        "/history?type=Freeze&from=2026-01-01",
     )
 
 

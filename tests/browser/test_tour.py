@@ -136,7 +136,9 @@ async def test_a_scale_set_with_a_ten_minute_delay_gives_its_instances_ten_minut
     )
     server.get(f"/vm/{name}/metadata/scheduledevents?api-version=2020-07-01")
 
-    await ann.open(f"/do/delete?vm={name}")
+    await ann.open(f"/vms/{name}")
+    await ann.page.get_by_role("link", name="Delete").click()
+    await expect(ann.page.locator(".foretold")).to_contain_text("Terminate")
     await ann.page.click('button[value="send"]')
 
     await expect(ann.page).to_have_url(re.compile(r"/events/[0-9A-F-]{36}"))

@@ -31,14 +31,15 @@ def _maintained(server: Server) -> list[str]:
 async def test_a_reason_that_is_being_typed_survives_what_happens_to_its_event(
     server: Server, window: OpenWindow
 ) -> None:
-    mine, _ = _maintained(server)
-    ann = await window(f"/events/{mine}")
+    _, mine = _maintained(server)
+    ann = await window(f"/events/{mine}/cancel")
     await ann.is_live()
+    await expect(ann.page.locator("#cancel-outlook")).to_contain_text("shelf")
     await ann.page.focus("#reason")
     await ann.page.keyboard.type("the customer is on")
 
-    server.call("POST", f"/v1/events/{mine}/approve")
-    await expect(ann.page.locator("#event")).to_contain_text("Scheduled approved")
+    server.call("PUT", "/v1/fleet?prune=true", {"vms": FLEET["vms"][:1]})
+    await expect(ann.page.locator("#cancel-outlook")).not_to_contain_text("shelf")
     await ann.page.keyboard.type(" stage")
 
     await expect(ann.page.locator("#reason")).to_have_value("the customer is on stage")
@@ -53,14 +54,14 @@ async def test_a_form_goes_when_there_is_nothing_left_to_cancel(
     server: Server, window: OpenWindow
 ) -> None:
     mine, other = _maintained(server)
-    ann = await window(f"/events/{mine}")
+    ann = await window(f"/events/{mine}/cancel")
     await ann.is_live()
     await ann.page.fill("#reason", "too late")
 
     for event_id in (mine, other):
         server.call("POST", f"/v1/events/{event_id}/approve")
 
-    await expect(ann.page.locator("#event")).to_contain_text("Started")
+    await expect(ann.page.locator("#cancel-outlook")).to_contain_text("has started")
     await expect(ann.page.locator("#reason")).to_have_count(0)
 
 
@@ -68,7 +69,7 @@ async def test_a_page_stays_live_after_what_was_refused_on_it(
     server: Server, window: OpenWindow
 ) -> None:
     [mine, other] = _maintained(server)
-    ann = await window(f"/events/{mine}")
+    ann = await window(f"/events/{mine}/cancel")
     # Without the script the page is not brought up to date, and a form can come too late.
     await ann.page.evaluate("document.querySelectorAll('[data-live]').forEach((e) => (e.id = ''))")
     for event_id in (mine, other):
@@ -81,7 +82,7 @@ async def test_a_page_stays_live_after_what_was_refused_on_it(
     await ann.is_live()
     server.call("POST", "/v1/clock/step", {"by": "30m"})
 
-    await expect(ann.page.locator("#event")).to_contain_text("it is over")
+    await expect(ann.page.locator("#cancel-outlook")).to_contain_text("is over")
 
 
 CHANGES = {

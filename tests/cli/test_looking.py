@@ -96,6 +96,18 @@ def test_history_goes_on_where_a_listing_ended(served: Served) -> None:
     assert max(ids) < json.loads(first.stdout)["history"][0]["id"]
 
 
+def test_history_can_be_narrowed_to_an_action_and_a_time(served: Served) -> None:
+    served.schedule("web")
+
+    done = served.run("history", "--action", "scheduled", "--json")
+    later = served.run("history", "--since", "2999-01-01T00:00:00Z", "--json")
+    wrong = served.run("history", "--until", "yesterday")
+
+    assert {row["action"] for row in json.loads(done.stdout)["history"]} == {"scheduled"}
+    assert json.loads(later.stdout)["history"] == []
+    assert "is not an instant" in wrong.stderr
+
+
 def test_history_can_be_narrowed(served: Served) -> None:
     served.schedule("web")
     served.run("approve", "0000")

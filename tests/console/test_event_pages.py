@@ -49,9 +49,10 @@ async def test_a_hosts_maintenance_links_the_events_it_starts_together_with(
     last = await console.see(f"/events/{other['event_id']}")
 
     [name] = other["resources"]
-    assert f'<a href="/events/{other["event_id"]}">Freeze of {name}</a>' in page
-    assert f"in {other['scope']} (waits for approval)" in text_of(page)
-    assert f"in {ready['scope']} (ready)" in text_of(last)
+    assert f'<a href="/events/{other["event_id"]}">' in page
+    assert f"Scheduled not approved {other['scope']} {name}" in text_of(page)
+    assert f"Scheduled approved {ready['scope']}" in text_of(last)
+    assert "starts together with the other event below" in text_of(last)
     assert "Approved by console, but a host's maintenance begins when every scope" in text_of(page)
 
 

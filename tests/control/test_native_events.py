@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import OPERATOR, A
+from tests.builders import NOON, OPERATOR, A
 from tests.control.steering import Steering, later
 
 
@@ -292,6 +292,9 @@ async def test_history_is_narrowed(control: Steering) -> None:
     assert await told(type="Freeze") == [("started", ["report"])]
     assert await told(actor="somebody") == []
     assert await told(event=A) == []
+    assert await told(action="canceled") == []
+    assert len(await told(action="started", since=f"{NOON:%FT%TZ}")) == 2
+    assert await told(until=f"{NOON:%FT%TZ}") == []
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """Looking: events, why one is where it is, and what happened before."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
 from notbefore.cli import lookup, pages, wire
 from notbefore.cli.parameters import (
+    AN_INSTANT,
+    Instant,
     complete_event,
     complete_vm,
     event_argument,
@@ -97,7 +100,12 @@ def explain(session: Session, event: str) -> None:
 )
 @scope_option("Only what happened in this scope.")
 @type_option("Only what happened to events of this type.")
+@click.option("--action", metavar="ACTION", help="Only this, like started or canceled.")
 @click.option("--actor", metavar="NAME", help="Only what this one did, like cli:ada.")
+@click.option(
+    "--since", type=Instant(), metavar="INSTANT", help=f"Only from then on, like {AN_INSTANT}."
+)
+@click.option("--until", type=Instant(), metavar="INSTANT", help="Only what was before then.")
 @click.option("--before", type=int, metavar="N", help="Only what is older than line N.")
 @click.option(
     "--limit",
@@ -113,7 +121,10 @@ def history(
     event: str | None,
     scope: str | None,
     type_: str | None,
+    action: str | None,
     actor: str | None,
+    since: datetime | None,
+    until: datetime | None,
     before: int | None,
     limit: int | None,
 ) -> None:
@@ -126,7 +137,10 @@ def history(
         "event": None if event is None else lookup.event_id(session.control, event),
         "scope": scope,
         "type": type_,
+        "action": action,
         "actor": actor,
+        "since": None if since is None else since.isoformat(),
+        "until": None if until is None else until.isoformat(),
         "before": before,
         "limit": limit,
     }

@@ -202,7 +202,10 @@ class HistoryQuery(Ask, frozen=True):
     scope: Text | None = None
     event: Text | None = None
     type: EventType | None = None
+    action: Annotated[Text, msgspec.Meta(description="such as `started`")] | None = None
     actor: Text | None = None
+    since: Annotated[datetime, msgspec.Meta(tz=True, description="from this on")] | None = None
+    until: Annotated[datetime, msgspec.Meta(tz=True, description="before this")] | None = None
     before: (
         Annotated[int, msgspec.Meta(ge=1, le=_LAST_ROW, description="rows older than this one")]
         | None
@@ -216,7 +219,10 @@ class HistoryQuery(Ask, frozen=True):
             resource=None if self.vm is None else ResourceName(self.vm),
             event_id=event_id,
             type=self.type,
+            action=self.action,
             actor=self.actor,
+            since=self.since,
+            until=self.until,
             before_id=self.before,
             limit=self.limit + 1,
         )
