@@ -143,6 +143,16 @@ async def test_a_vm_that_was_looked_for_is_marked_in_its_row_and_on_the_page_of_
     assert re.findall(r'class="vm [^"]*found" href="/vms/([^"]*)"', scope) == ["db-1"]
 
 
+async def test_a_row_that_has_more_of_what_was_looked_for_leads_to_all_of_it() -> None:
+    async with looking(fleet={"scale_sets": [{"name": "shop", "capacity": 20}]}) as console:
+        page = await console.see("/fleet?find=shop_1")
+        scope = await console.see("/scopes/vmss/shop/0?find=shop_1")
+
+    assert page.count("<mark>shop_1</mark>") == 8
+    assert '<a href="/scopes/vmss/shop/0?find=shop_1">and more</a>' in page
+    assert scope.count("<mark>") == 11
+
+
 async def test_a_host_that_was_looked_for_is_named_too(console: Looking) -> None:
     page = await console.see("/fleet?find=rack1")
 

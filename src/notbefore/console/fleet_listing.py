@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Self
 
-from notbefore.core.ids import HostName, ResourceName
+from notbefore.core.ids import HostName, ResourceName, ScopeId
 from notbefore.service.listings import ScopeSummary
 from notbefore.service.ports import Snapshot
 from notbefore.service.reading import Reading
@@ -28,6 +28,8 @@ class ScopeRow:
     """The first ones that were looked for, or else the first ones."""
     is_found: bool
     """Whether those are the ones that were looked for."""
+    has_more: bool
+    """Whether there are more like them."""
     last_read_at: datetime | None = None
     last_read_by: ResourceName | None = None
 
@@ -57,18 +59,25 @@ def listed(snapshot: Snapshot, *, wanted: str, page: int) -> FleetPage:
     """Pages are counted from 1. Without a wish, all scopes."""
     listing = snapshot.scope_listing(wanted, offset=(page - 1) * PER_PAGE, limit=PER_PAGE)
     ids = [scope.id for scope in listing.scopes]
-    looked_for = snapshot.vms_like_in(ids, wanted, limit=FOUND) if wanted else {}
+    looked_for = snapshot.vms_like_in(ids, wanted, limit=FOUND + 1) if wanted else {}
     others = [scope_id for scope_id in ids if scope_id not in looked_for]
-    named = looked_for | snapshot.vms_like_in(others, "", limit=NAMED)
+    first = snapshot.vms_like_in(others, "", limit=NAMED + 1)
     return FleetPage(
         found=listing.found,
-        rows=tuple(
-            ScopeRow(
-                summary=scope,
-                vms=tuple(named.get(scope.id, ())),
-                is_found=scope.id in looked_for,
-            )
-            for scope in listing.scopes
-        ),
+        rows=tuple(_row(scope, looked_for.get(scope.id), first) for scope in listing.scopes),
         hosts=tuple(snapshot.hosts_like(wanted, limit=_HOSTS)) if wanted else (),
+    )
+
+
+def _row(
+    scope: ScopeSummary,
+    found: list[ResourceName] | None,
+    first: dict[ScopeId, list[ResourceName]],
+) -> ScopeRow:
+    names, most = (found, FOUND) if found else (first.get(scope.id, []), NAMED)
+    return ScopeRow(
+        summary=scope,
+        vms=tuple(names[:most]),
+        is_found=bool(found),
+        has_more=len(names) > most,
     )
