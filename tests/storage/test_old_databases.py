@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from notbefore.core.change import Change, without_event
-from notbefore.core.ids import MaintenanceId
+from notbefore.core.ids import MaintenanceId, ResourceName
 from notbefore.core.model import (
     Approval,
     EventStatus,
@@ -25,6 +25,7 @@ from notbefore.core.model import (
 from notbefore.core.transitions import Canceled, Scheduled
 from notbefore.service.ports import (
     Declaration,
+    HistoryFilter,
     OperationRecord,
     Profile,
     Transaction,
@@ -176,3 +177,28 @@ async def test_scopes_of_an_earlier_version_are_found_by_how_they_begin(
 
     async with sqlite() as store:
         assert await store.read(lambda s: s.scope_ids("VMSS/GRÖSSE/")) == ["Vmss/Größe/0"]
+
+
+async def test_what_happened_to_a_vm_that_was_gone_before_is_found_under_its_name(
+    sqlite: OpenSqlite, path: Path
+) -> None:
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for migration in migrations()[:2]:
+            apply(connection, migration)
+        connection.executescript(FILLED[2].read_text())
+        connection.execute(
+            "INSERT INTO history (at, actor, address, action, scope_id, resources, cause)"
+            " VALUES (1767614400000000, 'operator', '', 'resource_removed', 'scope2', ?, '')",
+            ('["GRÖSSE"]',),
+        )
+
+    async with sqlite() as store:
+        gone, there = await store.read(
+            lambda s: [
+                s.history(HistoryFilter(resource=ResourceName(name))) for name in ("größe", "vm3")
+            ]
+        )
+
+    assert [row.action for row in gone] == ["resource_removed"]
+    assert [row.action for row in there] == ["canceled"]
