@@ -24,7 +24,8 @@ _SUMMARIES: Final = """
 """
 # Each part looks through an index, and then only at what is named like that.
 _LIKE_IT: Final = """
-    SELECT number FROM scopes WHERE instr(folded, :text)
+    SELECT number FROM scopes INDEXED BY scopes_by_folded
+        WHERE folded > '' AND instr(folded, :text)
     UNION SELECT number FROM resources INDEXED BY sqlite_autoindex_resources_1
         CROSS JOIN scopes ON id = scope_id
         WHERE resources.folded > '' AND instr(resources.folded, :text)

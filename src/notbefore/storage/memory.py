@@ -287,27 +287,30 @@ class MemorySnapshot:
         return {scope_id: names[:limit] for scope_id, names in found.items() if names}
 
     def affected_hosts(self) -> list[HostName]:
-        return [host.name for host in self.host_summaries(self.hosts()) if host.events]
+        scopes = [saved.scope for saved in self.scopes() if saved.scope.events]
+        events = ((scope.id, event) for scope in scopes for event in scope.events.values())
+        return sorted({host for id_, event in events for host in self._hosts_of(id_, event)})
 
     def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
-        return [self._host_summary(host) for host in self.hosts() if host in hosts]
-
-    def _host_summary(self, host: HostName) -> HostSummary:
-        here = [self.load(scope_id) for scope_id in self.scopes_on(host)]
-        vms = {vm.name for scope in here for vm in scope.resources.values() if vm.host == host}
-        concerned = {
-            event.id
-            for scope in here
-            for event in scope.events.values()
-            if not vms.isdisjoint(event.resources)
-        }
-        oldest_first = (record for id_, record in self._contents.events.items() if id_ in concerned)
-        return HostSummary(
-            name=host,
-            vms=len(vms),
-            scopes=len(here),
-            events=tuple(record.event for record in oldest_first),
-        )
+        vms, scopes = Counter[HostName](), Counter[HostName]()
+        events: dict[HostName, dict[EventId, Event]] = {}
+        for saved in self.scopes():
+            here = [vm.host for vm in saved.scope.resources.values() if vm.host in hosts]
+            vms.update(here)
+            scopes.update(set(here))
+            for event in saved.scope.events.values():
+                for host in self._hosts_of(saved.scope.id, event):
+                    events.setdefault(host, {})[event.id] = event
+        order = {event_id: place for place, event_id in enumerate(self._contents.events)}
+        return [
+            HostSummary(
+                name=host,
+                vms=vms[host],
+                scopes=scopes[host],
+                events=tuple(sorted(events.get(host, {}).values(), key=lambda e: order[e.id])),
+            )
+            for host in sorted(vms)
+        ]
 
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         told = {row.event_id for row in self._contents.history if row.action == action}

@@ -1,4 +1,4 @@
--- Rows as version 4 of the schema holds them. Never edited: old databases are not either.
+-- Rows as version 3 of the schema holds them. Never edited: old databases are not either.
 INSERT INTO "declarations" VALUES('/subscriptions/sub/resourcegroups/group','/subscriptions/Sub/resourceGroups/Group','{"tags":{}}',1767610800000000,0,0,0);
 INSERT INTO "declarations" VALUES('/subscriptions/sub/resourcegroups/group/providers/microsoft.compute/virtualmachinescalesets/grösse','/subscriptions/Sub/resourceGroups/Group/providers/Microsoft.Compute/virtualMachineScaleSets/Größe','{}',1767614400000000,2,5,1);
 INSERT INTO "events" VALUES(1,'0000000A-0000-4000-8000-000000000000','scope1','Reboot','Scheduled','Platform','["vm1"]',1767613500000000,1767614400000000,'a line',9000001,1,'vm:vm1',1767614340000000,0,'work',NULL,NULL,NULL,'');
