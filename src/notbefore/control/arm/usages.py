@@ -37,7 +37,8 @@ def _used(snapshot: Snapshot, asked: Asked) -> Counter[str]:
     used: Counter[str] = Counter()
     for binding in snapshot.bindings():
         profile = binding.profile
-        if not same(profile.subscription_id, subscription) or not is_at(profile.location, asked):
+        is_here = same(profile.subscription_id, subscription) and is_at(profile.location, asked)
+        if not is_here or inventory.cloud_service(binding):
             continue
         used["virtualMachines"] += 1
         size = _SIZES.get(profile.size.casefold())
