@@ -88,8 +88,17 @@ async def test_what_is_chosen_stays_chosen_and_leads_back_to_itself(console: Loo
     page = await console.see("/events?status=Scheduled&host=rack1")
 
     assert '<option value="Scheduled" selected>' in page
-    assert 'name="host" size="12" value="rack1"' in page
+    assert 'name="host" value="rack1"' in page
     assert 'data-address="/events?status=Scheduled&amp;host=rack1"' in page
+
+
+async def test_hosts_and_scopes_are_suggested_as_they_are_typed(console: Looking) -> None:
+    page = await console.see("/events")
+
+    assert re.findall(r'name="(\w+)"[^>]* data-suggest="(\w+)"', page) == [
+        ("host", "hosts"),
+        ("scope", "scopes"),
+    ]
 
 
 async def test_a_list_of_many_has_pages(console: Looking) -> None:

@@ -101,7 +101,6 @@ async def _show(
         form=form,
         errors=errors,
         events=found.records,
-        is_narrowed=any(form.text(name) for name in FILTERS),
         filters=[(name, form.text(name)) for name in FILTERS if form.text(name)],
         own_address=address(form, page=found.number),
         previous=address(form, page=found.number - 1) if found.number > 1 else None,

@@ -38,9 +38,9 @@ _ATTENTION: Final[Mapping[Shown, Attention]] = {Shown(each): each for each in At
 
 WORDS: Final[Mapping[Shown, str]] = {
     Shown.OPEN: "open",
-    Shown.SOON: "starting within 15 minutes",
-    Shown.HELD: "approved, but held",
-    Shown.OVERDUE: "started too long ago",
+    Shown.SOON: "within 15 minutes",
+    Shown.HELD: "approved, held",
+    Shown.OVERDUE: "started too long",
     Shown.SCHEDULED: "Scheduled",
     Shown.STARTED: "Started",
     Shown.COMPLETED: "Completed",
