@@ -68,6 +68,17 @@ async def test_a_vm_that_was_moved_is_where_it_was_declared(control: Steering) -
     assert await fleet_of(control) == declared
 
 
+async def test_a_vm_that_was_moved_keeps_its_place_among_its_neighbours(control: Steering) -> None:
+    """The fleet's first VM is the default VM, and must be the same one after a reset."""
+    declared = await fleet_of(control)
+    moved = await control.schedule("Redeploy", "db-0")
+    await control.post(f"/v1/events/{moved['event_id']}/complete")
+
+    await control.post("/v1/reset")
+
+    assert await fleet_of(control) == declared
+
+
 async def test_what_was_declared_by_arm_is_gone(control: Steering) -> None:
     path = "/subscriptions/s/resourceGroups/mine"
     declaration = Declaration(path=path, document="{}", created_at=NOON)

@@ -6,10 +6,11 @@ read their documents go on reading them.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from notbefore.core import reset as core
+from notbefore.core.change import Change
 from notbefore.core.ids import ResourceName, ScopeId
 from notbefore.core.model import Actor, Scope
 from notbefore.core.transitions import Canceled, Completed
@@ -91,6 +92,8 @@ def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Acto
     for declaration in list(tx.declarations("")):
         tx.withdraw(declaration.path)
     applied = carry_out(tx, Step(planned=tuple(lacking.values())), by=by)
+    for each in lacking.values():
+        _put_in_order(tx, each.scope, by=by)
     again = frozenset(applied.added).intersection(removed)
     return Cleared(
         events=events,
@@ -114,4 +117,12 @@ def _not_as_planned(
 
 
 def _is_whole(scope: Scope, planned: Scope) -> bool:
-    return scope.resources == planned.resources and scope.policy == planned.policy
+    is_in_order = list(scope.resources.items()) == list(planned.resources.items())
+    return is_in_order and scope.policy == planned.policy
+
+
+def _put_in_order(tx: Transaction, planned: Scope, *, by: Actor) -> None:
+    """VMs that were made anew came last, and the fleet's first VM is the default VM."""
+    scope = tx.load(planned.id)
+    in_order = {name: scope.resources[name] for name in planned.resources}
+    tx.save(Change(scope=replace(scope, resources=in_order)), by=by)
