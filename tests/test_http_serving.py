@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from notbefore import certificates
-from notbefore.acceptor import Limits
+from notbefore.acceptor import Limits, Tls
 from notbefore.http_serving import App, Message, serving
 from notbefore.server_tls import CertificateFiles, ServerTls
 
@@ -85,14 +85,10 @@ class Site:
 
 
 @asynccontextmanager
-async def site(
-    limits: Limits, app: App = greet, *, tls: ServerTls | None = None
-) -> AsyncIterator[Site]:
+async def site(limits: Limits, app: App = greet, *, tls: Tls = lambda: None) -> AsyncIterator[Site]:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    async with serving(
-        app, listener, name="test", limits=limits, tls=tls.context if tls else lambda: None
-    ):
+    async with serving(app, listener, name="test", limits=limits, tls=tls):
         there = Site(port)
         try:
             yield there
@@ -278,7 +274,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ServerTls:
 
 async def test_s8_a_tls_handshake_that_does_not_end_is_given_up(tls: ServerTls) -> None:
     trusting = ssl.create_default_context(cafile=tls.files.authority)
-    async with site(limits(handshake=BRIEF, most_of_one_address=1), tls=tls) as there:
+    async with site(limits(handshake=BRIEF, most_of_one_address=1), tls=tls.context) as there:
         reader, writer = await there.connect()
         writer.write(bytes.fromhex("160301020001000001fc0303"))
         others, other = await there.connect(NEIGHBOUR, context=trusting)
@@ -292,3 +288,19 @@ async def test_s8_a_tls_handshake_that_does_not_end_is_given_up(tls: ServerTls) 
         assert answered.startswith(b"HTTP/1.1 200 ")
         assert not ended.startswith(b"HTTP/")
         assert await again.readuntil(b"hello")
+
+
+async def test_s10_a_connection_that_can_not_be_admitted_keeps_no_place() -> None:
+    attempts = iter([RuntimeError("no certificate"), None])
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: told.append(about))
+
+    def tls() -> None:
+        if (error := next(attempts)) is not None:
+            raise error
+
+    async with site(limits(most_of_one_address=1), tls=tls) as there:
+        assert await there.ask() == b""
+
+        assert b"200 OK" in await there.ask()
+    assert told

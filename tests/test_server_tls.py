@@ -1,6 +1,7 @@
 """Bring your own certificate: checked at the start, taken anew when its files change."""
 
 import asyncio
+import base64
 import logging
 import socket
 import ssl
@@ -61,6 +62,14 @@ def as_pem(key: Key, password: bytes | None = None) -> bytes:
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden)
 
 
+def a_key_on_an_unknown_curve() -> bytes:
+    """As much of one as it takes to tell which curve it is on: secp112r1."""
+    algorithm = bytes.fromhex("3010 06072a8648ce3d0201 06052b81040006")
+    content = b"\x02\x01\x00" + algorithm + bytes.fromhex("0407 3005 020101 0400")
+    encoded = base64.b64encode(bytes([0x30, len(content)]) + content)
+    return b"-----BEGIN PRIVATE KEY-----\n" + encoded + b"\n-----END PRIVATE KEY-----\n"
+
+
 class Place:
     """Where an operator keeps the pair, and a stopwatch."""
 
@@ -105,6 +114,7 @@ def test_a_pair_that_is_sound_is_taken_whatever_kind_of_key_it_has(place: Place)
         (b"hello", None, r"tls.pem holds no certificate as PEM"),
         (None, b"hello", r"tls-key.pem holds no private key as PEM"),
         (None, as_pem(a_key(), b"secret"), r"tls-key.pem has a password"),
+        (None, a_key_on_an_unknown_curve(), r"tls-key.pem is of a kind of key that can't be used"),
     ],
 )
 def test_a_pair_that_would_not_do_is_refused_with_what_to_do(

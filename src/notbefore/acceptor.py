@@ -184,14 +184,14 @@ class Acceptor:
             is_met = True
             return self._converse(seat)
 
-        context = self._tls()
         deadlines = {}
-        if context is not None:
-            deadlines = {
-                "ssl_handshake_timeout": self._handshake,
-                "ssl_shutdown_timeout": _GOODBYE_SECONDS,
-            }
         try:
+            context = self._tls()
+            if context is not None:
+                deadlines = {
+                    "ssl_handshake_timeout": self._handshake,
+                    "ssl_shutdown_timeout": _GOODBYE_SECONDS,
+                }
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(meet, connection, ssl=context, **deadlines)
         except OSError:

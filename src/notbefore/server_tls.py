@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from notbefore.certificates import CertificateError
@@ -100,7 +101,14 @@ class ServerTls:
 def check(files: CertificateFiles, *, now: datetime) -> None:
     """Whether they are a certificate and its key, and in time. Raises CertificateError."""
     certificate = _certificate(files.certificate)
-    if certificate.public_key() != _public_key(files.key):
+    try:
+        is_pair = certificate.public_key() == _public_key(files.key)
+    except UnsupportedAlgorithm as error:
+        raise CertificateError(
+            f"{files.certificate} or {files.key} is of a kind of key that can't be used ({error}):"
+            " take RSA, or ECDSA on P-256"
+        ) from error
+    if not is_pair:
         raise CertificateError(
             f"the key in {files.key} is not that of the first certificate in {files.certificate}:"
             " name the key it was made with, and put the server's own certificate before those of"
