@@ -238,6 +238,29 @@ async def test_a_mark_that_is_behind_after_a_power_loss_is_no_restored_database(
         assert await seen(store) == before
 
 
+def break_mark(path: Path) -> None:
+    """From now on the mark can't be written by whoever has it open."""
+    mark = restore_marker.mark_path(path)
+    for link in Path("/proc/self/fd").iterdir():
+        if link.is_symlink() and link.readlink() == mark:
+            with mark.open("rb") as unwritable:
+                os.dup2(unwritable.fileno(), int(link.name), inheritable=False)
+
+
+async def test_i25_a_change_that_is_on_the_disk_is_told_though_its_mark_can_not_be_written(
+    used: OpenSqlite, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Or a full disk would leave pollers without a change that the store has."""
+    async with used() as store:
+        before = await seen(store)
+        break_mark(path)
+
+        after = [await schedule(store, 2), await schedule(store, 3)]
+
+    assert after == [before + 1, before + 2]
+    assert caplog.text.count("the restore marker can't be written") == 1
+
+
 async def test_an_operator_can_say_that_a_database_was_restored(
     used: OpenSqlite, path: Path
 ) -> None:

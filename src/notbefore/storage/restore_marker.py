@@ -10,6 +10,7 @@ database. It is written after each commit and left to the system to bring to the
 that is killed loses nothing of it, and a power loss leaves it behind, which is no harm.
 """
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from typing import Final
 
 from notbefore.storage.errors import UnwritableDirectoryError
 from notbefore.storage.lock import sole_use
+
+_log = logging.getLogger(__name__)
 
 _SIZE: Final = 8
 _DECLARED: Final = 2**63 - 1
@@ -67,11 +70,26 @@ class RestoreMarker:
     def __init__(self, mark: int, found: Found) -> None:
         """`mark` is the file's descriptor."""
         self._mark = mark
+        self._is_behind = False
         self.found = found
 
     def raise_to(self, last: int) -> None:
         """The change of this number is on the disk."""
         os.pwrite(self._mark, last.to_bytes(_SIZE, "big"), 0)
+
+    def follow(self, last: int) -> None:
+        """The same, for a change that stands whether or not the mark can be written."""
+        try:
+            self.raise_to(last)
+        except OSError as error:
+            if not self._is_behind:
+                _log.warning(
+                    "the restore marker can't be written: an older database may go unnoticed",
+                    extra={"why": str(error)},
+                )
+            self._is_behind = True
+        else:
+            self._is_behind = False
 
 
 def mark_path(database: Path) -> Path:

@@ -96,7 +96,7 @@ class SqliteStore:
         last = await self._writer.run(SqliteTransaction.last_change, same)
         # Not before it is settled: a start that is cut short must find what this one found.
         marker.raise_to(last)
-        self._group.committed = marker.raise_to
+        self._group.committed = marker.follow
 
     async def transact(
         self, work: Callable[[Transaction], T], *, tell: Listener | None = None
