@@ -9,9 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
+import uvicorn
+from typing_extensions import override
+from uvicorn.server import ServerState
 
 from notbefore import certificates
-from notbefore.acceptor import Limits, Tls
+from notbefore.acceptor import Limits, Seats, Tls
+from notbefore.http_conversation import Conversation
 from notbefore.http_serving import App, Message, serving
 from notbefore.server_tls import CertificateFiles, ServerTls
 
@@ -304,3 +308,57 @@ async def test_s10_a_connection_that_can_not_be_admitted_keeps_no_place() -> Non
 
         assert b"200 OK" in await there.ask()
     assert told
+
+
+class Slow(asyncio.Transport):
+    """Somebody's connection that takes in as much of what it is sent as a test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = 0
+        self.is_cut = False
+
+    @override
+    def get_write_buffer_size(self) -> int:
+        return self.left
+
+    @override
+    def write(self, data: object) -> None:
+        pass
+
+    @override
+    def is_closing(self) -> bool:
+        return self.is_cut
+
+    @override
+    def abort(self) -> None:
+        self.is_cut = True
+
+    @override
+    def close(self) -> None:
+        pass
+
+
+async def test_s8_a_client_that_has_taken_one_answer_in_has_all_the_time_for_the_next() -> None:
+    listener = socket.socket()
+    limited = limits(stall=BRIEF)
+    config = uvicorn.Config(greet, http=Conversation, ws="none", log_config=None)
+    config.load()
+    seat = Seats(limited).take(listener, STRAINER)
+    assert seat is not None
+    conversation = Conversation(
+        config=config, server_state=ServerState(), seat=seat, limits=limited
+    )
+    transport = Slow()
+    conversation.connection_made(transport)
+    transport.left = 1
+    conversation.data_received(GET)
+    await asyncio.sleep(BRIEF.total_seconds() / 2)
+
+    # It asks again, and is still reading the second answer when the first one's time is up.
+    conversation.data_received(GET)
+    await asyncio.sleep(BRIEF.total_seconds() * 0.7)
+
+    assert not transport.is_cut
+    conversation.connection_lost(None)
+    listener.close()

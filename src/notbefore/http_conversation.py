@@ -61,6 +61,9 @@ class Conversation(HttpToolsProtocol):
 
     @override
     def on_headers_complete(self) -> None:
+        # Nobody has stalled who goes on asking, unless there is too much left to be taken in.
+        if not self.flow.write_paused:
+            self._drop_stall()
         self._in_headers = False
         self._header_bytes = 0
         self._seat.prove()
