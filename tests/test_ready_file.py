@@ -29,7 +29,18 @@ def test_one_that_a_killed_server_left_is_gone_before_the_next_one_is_ready(tmp_
         assert not path.exists()
 
 
-@pytest.mark.parametrize("content", ["", "[1]", '{"vms": []}', "not JSON"])
+def test_an_empty_one_as_mktemp_makes_them_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "tmp.x1"
+    path.touch()
+    file = ReadyFile(path)
+
+    with file.kept():
+        assert not path.exists()
+        file.write(FACTS)
+        assert json.loads(path.read_text())["metadata"] == FACTS["metadata"]
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"vms": []}', "not JSON"])
 def test_a_file_that_is_somebody_elses_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "fleet.json"
     path.write_text(content)

@@ -56,7 +56,9 @@ class ReadyFile:
     def _remove_stale(self) -> None:
         if not self._path.exists():
             return
-        if _MARK not in _content(self._path):
+        # An empty one is what `mktemp` makes, and nothing is lost with it.
+        is_empty = self._path.is_file() and not self._path.stat().st_size
+        if not is_empty and _MARK not in _content(self._path):
             raise ReadyFileError(
                 f"{self._path} exists and is no ready file: name another with --ready-file"
             )
