@@ -6,14 +6,12 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from notbefore.console.desk import Desk
-from notbefore.console.forms import Form
+from notbefore.console.desk import Desk, page_number
 from notbefore.console.natural_order import natural
 from notbefore.core.model import Scope
 from notbefore.service.ports import Snapshot
 
 _PER_PAGE: Final = 50
-_MOST_PAGES: Final = 100_000
 
 
 class _Unread(NamedTuple):
@@ -27,8 +25,7 @@ class _Found(NamedTuple):
 
 
 async def list_unread(desk: Desk, request: Request) -> Response:
-    form = Form(request.query_params.multi_items())
-    page = form.whole("page", least=1, most=_MOST_PAGES) if form.text("page") else 1
+    page = page_number(request)
     found = await desk.services.decider.ask(lambda snapshot: _look(snapshot, page))
     return desk.page(
         request,
