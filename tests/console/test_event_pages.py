@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, seal, text_of
+from tests.console.looking import Looking, looking, seal, text_of
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -139,6 +139,21 @@ async def test_the_head_of_an_event_tells_its_update_domain_host_and_siblings(
     assert "Scheduled approved vm/report report" in text_of(head)
     assert f'href="/events/{events["vm/report"]}"' in head
     assert 'href="/hosts/rack1"' in head
+
+
+async def test_of_very_many_siblings_those_that_hold_the_others_back_are_told() -> None:
+    vms = [{"name": f"web-{n}", "host": "rack1"} for n in range(60)]
+    async with looking(fleet={"vms": vms}) as console:
+        await console.switch_on(*(vm["name"] for vm in vms))
+        await console.send("/do/maintain-host", host="rack1", type="Freeze", step="send")
+        first, *others = await console.events()
+        chosen = [("event", str(event["event_id"])) for event in others]
+        await console.send("/events/approve", *chosen)
+
+        page = await console.see(f"/events/{others[-1]['event_id']}")
+
+    assert "50+ other events, 1 not approved" in text_of(page)
+    assert f'href="/events/{first["event_id"]}"' in page.partition("more-siblings")[0]
 
 
 async def test_siblings_that_are_over_are_told_too(console: Looking) -> None:

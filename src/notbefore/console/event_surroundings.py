@@ -9,6 +9,7 @@ from notbefore.service.event_filter import EventFilter
 from notbefore.service.ports import EventRecord, Snapshot
 
 _SIBLINGS: Final = 50
+_MOST_LOOKED_AT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +18,6 @@ class Sibling:
 
     record: EventRecord
     update_domains: tuple[int, ...]
-
-    @property
-    def is_unapproved(self) -> bool:
-        event = self.record.event
-        is_waiting = event.status is EventStatus.SCHEDULED and event.approval is None
-        # Where no VM reads, there is nobody to approve.
-        return is_waiting and event.announced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +31,10 @@ class Surroundings:
     """Those that hold the others back first, then in order of scope and update domain."""
     has_more: bool
     """Whether there are more of them than these."""
+    unapproved: int
+    """How many of all of them hold the others back."""
     turns: tuple[int, ...]
     """Update domains whose turn in the maintenance of the set has not come yet."""
-
-    @property
-    def unapproved(self) -> int:
-        return sum(sibling.is_unapproved for sibling in self.siblings)
 
 
 def look_around(snapshot: Snapshot, record: EventRecord) -> Surroundings:
@@ -50,6 +42,8 @@ def look_around(snapshot: Snapshot, record: EventRecord) -> Surroundings:
     scope = snapshot.load(record.scope_id)
     vms = _vms(event, scope)
     others = _others(snapshot, event)
+    # Before they are cut: one that holds all others back must not be among those left out.
+    others.sort(key=lambda other: not _is_unapproved(other.event))
     scopes: dict[ScopeId, Scope] = {scope.id: scope}
     siblings = []
     for other in others[:_SIBLINGS]:
@@ -64,6 +58,7 @@ def look_around(snapshot: Snapshot, record: EventRecord) -> Surroundings:
         hosts=tuple(sorted({vm.host for vm in vms})),
         siblings=tuple(sorted(siblings, key=_by_urgency)),
         has_more=len(others) > _SIBLINGS,
+        unapproved=sum(_is_unapproved(other.event) for other in others),
         turns=tuple(t.update_domain for t in rounds.remaining) if rounds and is_of_set else (),
     )
 
@@ -71,12 +66,19 @@ def look_around(snapshot: Snapshot, record: EventRecord) -> Surroundings:
 def _others(snapshot: Snapshot, event: Event) -> list[EventRecord]:
     if event.maintenance is None:
         return []
-    found = snapshot.events(EventFilter(maintenance=event.maintenance, limit=_SIBLINGS + 2))
+    found = snapshot.events(EventFilter(maintenance=event.maintenance, limit=_MOST_LOOKED_AT))
     return [each for each in found if each.event.id != event.id]
 
 
 def _by_urgency(sibling: Sibling) -> tuple[object, ...]:
-    return not sibling.is_unapproved, sibling.record.scope_id, sibling.update_domains
+    record = sibling.record
+    return not _is_unapproved(record.event), record.scope_id, sibling.update_domains
+
+
+def _is_unapproved(event: Event) -> bool:
+    is_waiting = event.status is EventStatus.SCHEDULED and event.approval is None
+    # Where no VM reads, there is nobody to approve.
+    return is_waiting and event.announced
 
 
 def _vms(event: Event, scope: Scope) -> list[Resource]:
