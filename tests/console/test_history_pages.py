@@ -127,6 +127,8 @@ async def test_filters_stay_in_the_address_and_in_their_fields(console: Looking)
     [
         ("from=yesterday", "from", "is not a date or a time such as"),
         ("to=9999-12-31", "to", "is not a date or a time such as"),
+        ("to=9999-12-31T23:00-05:00", "to", "is not a date or a time such as"),
+        ("from=0001-01-01T00:00%2B05:00", "from", "is not a date or a time such as"),
         ("event=1", "event", "1"),
     ],
 )

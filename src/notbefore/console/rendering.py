@@ -137,11 +137,11 @@ def local(text: str, *, is_end: bool = False) -> str:
     """
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if is_end and ":" not in text:
+            moment += timedelta(days=1, seconds=-1)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment
+    except (ValueError, OverflowError):
         return ""
-    if is_end and ":" not in text:
-        moment += timedelta(days=1, seconds=-1)
-    moment = moment.astimezone(UTC) if moment.tzinfo else moment
     return moment.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
