@@ -129,7 +129,18 @@ def test_the_list_marks_what_has_expired(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "when", ["", "soon", "30", "0s", "2020-01-01", "2999-01-31T12:00:00", "2999-13-01", "-1d"]
+    "when",
+    [
+        "",
+        "soon",
+        "30",
+        "0s",
+        "2020-01-01",
+        "2999-01-31T12:00:00",
+        "2999-13-01",
+        "-1d",
+        "9999-12-31T23:59:59-12:00",
+    ],
 )
 def test_an_end_that_is_no_time_to_come_is_refused(tmp_path: Path, when: str) -> None:
     refused = token(tmp_path, "create", "bob", "--role", "admin", f"--expires={when}")

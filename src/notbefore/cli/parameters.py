@@ -91,10 +91,10 @@ def _expiry(text: str, now: datetime) -> datetime | None:
         pass
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        if found.tzinfo is not None:
+            return found.astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError):
         return None
-    if found.tzinfo is not None:
-        return found.astimezone(UTC).replace(microsecond=0)
     return found.replace(tzinfo=UTC) if _DATE.fullmatch(text) else None
 
 
