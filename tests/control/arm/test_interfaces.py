@@ -147,6 +147,20 @@ async def test_linux_agents_call_the_metadata_service_healthy(demo: Emulator, na
     assert interface["ipv4"]["ipAddress"][0]["privateIpAddress"]
 
 
+@pytest.mark.parametrize("listed", [[], [{}], [{"properties": {"primary": True}}]])
+async def test_a_vm_that_names_no_interface_has_its_usual_one(
+    arm: Emulator, listed: list[object]
+) -> None:
+    """Whatever one client sends, others can list the group's interfaces."""
+    network = {"networkInterfaces": listed}
+    await arm.good("PUT", VM, {"properties": {"networkProfile": network}})
+
+    [shown] = (await arm.good("GET", f"{NETWORK}/networkInterfaces"))["value"]
+
+    assert shown["id"] == NIC
+    assert len((await told(arm, "one"))["network"]["interface"]) == 1
+
+
 async def test_an_instance_is_told_of_the_image_that_it_is_on(arm: Emulator) -> None:
     await arm.good("PUT", f"{SETS}/many", a_set(1))
     newer = {"storageProfile": {"imageReference": {"version": "2.0.0"}}}

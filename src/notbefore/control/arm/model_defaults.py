@@ -56,7 +56,7 @@ def complete_machine(document: Json, id_: ResourceId, *, os_type: str) -> None:
         _usual(properties, "storageProfile.osDisk.deleteOption", "Detach")
         _complete_system(properties, os_type)
     network = _object(properties, "networkProfile")
-    if not network.get("networkInterfaces"):
+    if not _names_interfaces(network):
         network["networkInterfaces"] = [
             {"id": default_interface(id_).path, "properties": {"primary": True}}
         ]
@@ -123,6 +123,11 @@ def _complete_system(holder: Json, os_type: str) -> None:
     if not any(at(holder, f"osProfile.{name}") for name, _ in _SYSTEMS.values()):
         name, usual = _SYSTEMS.get(os_type.capitalize(), _SYSTEMS["Linux"])
         _usual(holder, f"osProfile.{name}", dict(usual))
+
+
+def _names_interfaces(network: Json) -> bool:
+    listed = network.get("networkInterfaces")
+    return isinstance(listed, list) and any(isinstance(at(each, "id"), str) for each in listed)
 
 
 def _is_from_image(holder: Json) -> bool:
