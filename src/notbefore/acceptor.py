@@ -8,7 +8,6 @@ more memory than most that do.
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import socket
 import ssl
@@ -17,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+from notbefore.service.addresses import neighbourhood
 
 _log = logging.getLogger(__name__)
 
@@ -62,12 +63,12 @@ class Limits:
 class Seat:
     """One connection's place among those of its listener."""
 
-    __slots__ = ("_socket", "_taken", "neighbourhood")
+    __slots__ = ("_socket", "_taken", "neighbours")
 
-    def __init__(self, taken: "Seats", connection: socket.socket, neighbourhood: str) -> None:
+    def __init__(self, taken: "Seats", connection: socket.socket, neighbours: str) -> None:
         self._taken = taken
         self._socket = connection
-        self.neighbourhood = neighbourhood
+        self.neighbours = neighbours
 
     def prove(self) -> None:
         """Its client has sent a whole request."""
@@ -99,18 +100,18 @@ class Seats:
 
     def take(self, connection: socket.socket, address: str) -> Seat | None:
         """None where there is no room. Where all seats are taken, who has asked nothing gets up."""
-        neighbourhood = _neighbourhood(address)
-        if self._counts[neighbourhood] >= self._limits.most_of_one_address:
+        neighbours = neighbourhood(address)
+        if self._counts[neighbours] >= self._limits.most_of_one_address:
             return None
         if len(self._seats) >= self._limits.most:
             longest = next(iter(self._unproven), None)
             if longest is None:
                 return None
             longest.vacate()
-        seat = Seat(self, connection, neighbourhood)
+        seat = Seat(self, connection, neighbours)
         self._seats.add(seat)
         self._unproven[seat] = None
-        self._counts[neighbourhood] += 1
+        self._counts[neighbours] += 1
         return seat
 
     def prove(self, seat: Seat) -> None:
@@ -121,9 +122,9 @@ class Seats:
             return
         self._seats.remove(seat)
         self._unproven.pop(seat, None)
-        self._counts[seat.neighbourhood] -= 1
-        if not self._counts[seat.neighbourhood]:
-            del self._counts[seat.neighbourhood]
+        self._counts[seat.neighbours] -= 1
+        if not self._counts[seat.neighbours]:
+            del self._counts[seat.neighbours]
 
 
 class Acceptor:
@@ -226,13 +227,3 @@ class Acceptor:
         self._resting = self._loop.call_later(
             _REST_SECONDS, self._loop.add_reader, self._listener, self._accept
         )
-
-
-def _neighbourhood(address: str) -> str:
-    """One household has as many addresses of IPv6 as it likes, all within a network of 64 bits."""
-    if ":" not in address:
-        return address
-    found = ipaddress.IPv6Address(address.partition("%")[0])
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))

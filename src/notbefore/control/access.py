@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from notbefore.clock import wall_clock
 from notbefore.core.model import Actor
+from notbefore.service.addresses import neighbourhood
 from notbefore.service.deciding import Decider
 from notbefore.service.identities import (
     AccessError,
@@ -278,7 +279,7 @@ class _Refusals:
 
     def is_news(self, address: str) -> bool:
         now = self._monotonic()
-        neighbours = _neighbourhood(address)
+        neighbours = neighbourhood(address)
         while self._recorded:
             oldest = next(iter(self._recorded))
             if now - self._recorded[oldest] < _BETWEEN_RECORDS:
@@ -344,14 +345,3 @@ def _is_loopback(address: str) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
     return (mapped or found).is_loopback
-
-
-def _neighbourhood(address: str) -> str:
-    """One household has as many addresses of IPv6 as it likes, all within a network of 64 bits."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
-        return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
-    return address
