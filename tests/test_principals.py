@@ -119,6 +119,14 @@ def test_one_client_id_is_one_principals() -> None:
         parse(render([CI, twin]))
 
 
+def test_no_principal_can_be_entered_with_a_token_that_is_anybodys() -> None:
+    """S12: the emulator gives whoever is at its machine a token of this subject."""
+    ann = Principal(name="ann", role=Role.ADMIN, client_id="Local", secret_sha256="c" * 64)
+
+    with pytest.raises(PrincipalsError, match="the client id 'local' is the emulator's own"):
+        parse(render([ann]))
+
+
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     file = PrincipalsFile(tmp_path)
     assert file.current() == ()

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from notbefore.service.identities import Principal, Role
+from notbefore.service.identities import LOCAL_USER, Principal, Role
 from notbefore.toml_lines import KeyPath, key_lines, line_of, load_toml
 
 _log = logging.getLogger(__name__)
@@ -167,6 +167,8 @@ def _principal(table: dict[str, Any], path: KeyPath, refuse: _Refuse) -> Princip
     given = {"token_sha256", "client_id", "secret_sha256"} & table.keys()
     if given not in ({"token_sha256"}, {"client_id", "secret_sha256"}):
         wrong("", "a principal has either token_sha256, or client_id and secret_sha256")
+    if str(table.get("client_id", "")).lower() == LOCAL_USER.subject:
+        wrong("client_id", f"the client id {LOCAL_USER.subject!r} is the emulator's own")
     if not is_sound:
         return None
     return Principal(**(table | {"role": Role(table["role"])}))

@@ -12,7 +12,7 @@ def test_a_reset_says_what_there_was_to_put_back(served: Served) -> None:
 
     result = served.run("reset")
 
-    assert result.stdout == "ended 1 event, removed 1 fault\nVMs that are gone: new\n"
+    assert result.stdout == "ended 1 event, removed 1 fault\nVMs removed: new\n"
     assert served.run("events").stdout == "no open events\n"
 
 

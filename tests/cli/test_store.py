@@ -16,7 +16,7 @@ def a_store(folder: Path) -> SqliteStore:
 
 
 def restorations(snapshot: Snapshot) -> list[str]:
-    return [row.cause for row in snapshot.history(HistoryFilter(action="restored"))]
+    return [row.cause for row in snapshot.history(HistoryFilter(action="store_restored"))]
 
 
 async def test_f17_the_next_start_takes_the_store_for_a_restored_one(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_the_servers_last_words_are_kept() -> None:
 
 def test_a_watcher_whose_token_is_revoked_is_refused_and_told_what_to_do() -> None:
     """S12."""
-    with pytest.raises(RefusedError, match="holds no more") as caught:
-        Watched(Wanted()).take(SignedOut("your token holds no more"))
+    with pytest.raises(RefusedError, match="is no longer valid") as caught:
+        Watched(Wanted()).take(SignedOut("your token is no longer valid"))
 
     assert caught.value.exit_code == ExitCode.REFUSED
     assert "NOTBEFORE_TOKEN" in caught.value.advice[0]

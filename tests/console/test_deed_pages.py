@@ -198,7 +198,7 @@ async def test_what_has_become_of_a_host_since_it_was_looked_at_is_shown_again(
     stale = await console.send("/do/fail-host", host="rack1", step="send", shown=shown)
 
     assert stale.status_code == 400
-    assert "something else would happen than you were shown" in text_of(stale.text)
+    assert "the outcome has changed since the preview" in text_of(stale.text)
     assert "late in vm/late" in text_of(stale.text)
     assert (await console.ask("/v1/events?status=all"))["events"] == []
 

@@ -1,10 +1,14 @@
 """Waiting for an event to get somewhere, by one request."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from notbefore.control.event_waits import EventWaits, Milestone
+from notbefore.core.ids import EventId
+from notbefore.service.ports import EventRecord
 from tests.control.steering import Steering, steering
 
 
@@ -147,3 +151,26 @@ async def test_nobody_waits_for_an_event_that_there_is_not(control: Steering) ->
     status, error = await control.refused("GET", path)
 
     assert (status, error["code"]) == (404, "unknown_event")
+
+
+async def test_where_too_many_wait_already_a_wait_ends_at_once(control: Steering) -> None:
+    """S10: clients that hang up keep no more than so many waits alive."""
+    event_id = EventId((await a_reboot(control)).rpartition("/")[2])
+    waits = EventWaits(most=1)
+
+    async def read() -> EventRecord:
+        record = await control.services.decider.ask(lambda snapshot: snapshot.event(event_id))
+        assert record is not None
+        return record
+
+    async def wait() -> EventRecord:
+        return await waits.until(Milestone.APPROVED, event_id, read, timeout=timedelta(minutes=5))
+
+    first = asyncio.create_task(wait())
+    while not waits.waiting:  # noqa: ASYNC110  # turns of the loop
+        await asyncio.sleep(0)
+
+    assert (await wait()).event.approval is None
+    assert not first.done()
+    waits.close()
+    await first

@@ -42,7 +42,9 @@ async def seen(store: Store) -> int:
 
 
 async def restorations(store: Store) -> list[HistoryRow]:
-    return await store.read(lambda snapshot: snapshot.history(HistoryFilter(action="restored")))
+    return await store.read(
+        lambda snapshot: snapshot.history(HistoryFilter(action="store_restored"))
+    )
 
 
 @pytest.fixture

@@ -74,12 +74,12 @@ class Expiry(click.ParamType[datetime]):
         found = _expiry(str(value), now)
         if found is None:
             self.fail(
-                f"{value!r} is not a time to come: write it like 30d, 2027-01-31 or {AN_INSTANT}",
+                f"{value!r} is not in the future: write it like 30d, 2027-01-31 or {AN_INSTANT}",
                 param,
                 ctx,
             )
         if found <= now:
-            self.fail(f"{value!r} is not a time to come: it is over already", param, ctx)
+            self.fail(f"{value!r} is not in the future", param, ctx)
         return found
 
 

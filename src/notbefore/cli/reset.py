@@ -27,6 +27,6 @@ def reset(session: Session) -> None:
 def _page(done: wire.ResetDone) -> Iterator[RenderableType]:
     yield f"ended {count(done.events, 'event')}, removed {count(done.faults, 'fault')}"
     if done.added:
-        yield f"VMs that are there again: {listing(done.added)}"
+        yield f"VMs restored: {listing(done.added)}"
     if done.removed:
-        yield f"VMs that are gone: {listing(done.removed)}"
+        yield f"VMs removed: {listing(done.removed)}"

@@ -18,8 +18,7 @@ from notbefore.service.ports import EventRecord, Snapshot
 
 _FIELDS: Final = frozenset({"reason"})
 _ANOTHER: Final = (
-    "Nothing was canceled: something else would happen than you were shown. Look again, then"
-    " confirm"
+    "Nothing was canceled: the outcome has changed since the preview. Look again, then confirm"
 )
 
 

@@ -29,7 +29,7 @@ TICKED: Final = 200
 _SETS_LISTED: Final = 100
 """Each is loaded with its VMs, to tell how many it has."""
 _ANOTHER: Final = (
-    "Nothing was done: something else would happen than you were shown. Look again, then confirm"
+    "Nothing was done: the outcome has changed since the preview. Look again, then confirm"
 )
 _WORK_TYPES: Final = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
 

@@ -144,7 +144,7 @@ async def _stream(
     async for piece in pieces:
         if not await may_go_on():
             farewell = wire.Farewell(
-                message="your token holds no more: connect again with one that does"
+                message="your token is no longer valid: connect again with one that is"
             )
             yield message("signed_out", farewell)
             return

@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 
 from notbefore.core.ids import EventId
 from notbefore.core.model import EventStatus
 from notbefore.core.transitions import EventTransition
 from notbefore.service.ports import Commit, EventRecord
+
+MOST_WAITS: Final = 1_000
+"""A client that hangs up is noticed only when its wait ends."""
 
 
 class Milestone(StrEnum):
@@ -41,7 +44,8 @@ class Milestone(StrEnum):
 class EventWaits:
     """Hears of every commit, and wakes the requests that wait for the events in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = MOST_WAITS) -> None:
+        self._most = most
         self._waiting: dict[EventId, set[asyncio.Event]] = {}
         self._is_closed = False
 
@@ -72,7 +76,12 @@ class EventWaits:
         *,
         timeout: timedelta,
     ) -> EventRecord:
-        """The event, as `read` shows it at the end of the wait. Raises what `read` raises."""
+        """The event, as `read` shows it at the end of the wait. Raises what `read` raises.
+
+        Where too many wait already, the wait ends at once.
+        """
+        if self.waiting >= self._most:
+            return await read()
         deadline = asyncio.get_running_loop().time() + timeout.total_seconds()
         # In place before the first look, so that no change falls between the two.
         with self._place(event_id) as moved:

@@ -222,7 +222,7 @@ def _obstacle(waiting: _Waiting) -> str:
             f" and {number} of {all_} {'is' if number == 1 else 'are'} not"
         )
     if not waiting.batch:
-        return "it is only about to start"
+        return "it is about to start"
     number = len(waiting.batch)
     are, terminates = ("is", "Terminate") if number == 1 else ("are", "Terminates")
     return f"{number} {terminates} of its scope that {are} due no later {are} not approved yet"

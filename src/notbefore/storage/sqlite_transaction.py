@@ -214,7 +214,7 @@ class SqliteTransaction(SqliteSnapshot):
         self.put_note(restoration.OFFSET, str(offset))
         self.put_note(restoration.RESTORED_AT, at.isoformat())
         cause = f"{reason}: incarnations were raised by {offset - before}"
-        row = delta.remark("restored", at=at, by=_SERVER, cause=cause, after=0)
+        row = delta.remark("store_restored", at=at, by=_SERVER, cause=cause, after=0)
         self._pending.to_write().execute(ADD_HISTORY, rows.from_history(row))
 
     @property
