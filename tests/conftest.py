@@ -1,5 +1,6 @@
 """What every test may rely on; fixtures of one package live in that package's own conftest."""
 
+import logging
 import os
 from typing import Any
 
@@ -34,3 +35,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 def anyio_backend() -> tuple[str, dict[str, Any]]:
     """Async tests run on the loop that serves in production."""
     return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_python_has_them() -> None:
+    """A server that an earlier test ran in this process has set how much is logged."""
+    logging.getLogger().setLevel(logging.WARNING)

@@ -12,7 +12,6 @@ from typing_extensions import override
 from notbefore import logs
 from notbefore.actuators.simulated import SimulatedActuator, Timing
 from notbefore.clock import SystemClock, VirtualClock
-from notbefore.control.arm.interfaces import equipment_of
 from notbefore.core.ids import EventId
 from notbefore.core.model import Document, EventType
 from notbefore.core.rules import Rules
@@ -34,7 +33,7 @@ from notbefore.service.ports import (
     StoreUnavailableError,
 )
 from notbefore.service.readiness import KeptReadiness
-from notbefore.service.reading import Reading
+from notbefore.service.reading import Equip, Reading, bare
 from notbefore.service.scheduling import Scheduling
 from notbefore.service.timekeeping import MovableClock, Timekeeping
 from notbefore.service.waking import Waker
@@ -61,11 +60,13 @@ class Engine:
         observer: Observer | None = None,
         movable: MovableClock | None = None,
         faults: Faults | None = None,
+        equip: Equip = bare,
     ) -> None:
         """`timings` are those of simulated work; None where people complete events themselves.
 
         The audience is whoever shows documents to VMs. `movable` is the same clock for people to
         move, where that is more than moving the clock. Without `faults` there can be none.
+        `equip` says what VMs are told they have, beside an interface each.
         """
         self.clock = clock
         self.faults = faults or Faults(allowed=False)
@@ -76,7 +77,7 @@ class Engine:
         self.carrying = Carrying(self.decider)
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
         self.explaining = Explaining(self.decider, completed_by=completed_by)
-        self.reading = Reading(self.decider, clock, equipment_of)
+        self.reading = Reading(self.decider, clock, equip)
         self.readiness = KeptReadiness(self.decider)
         self.fleet = Fleet(self.decider, self.reading, address_range)
         if movable is None and isinstance(clock, VirtualClock):
@@ -134,6 +135,7 @@ class Application(Engine):
         address_range: Network,
         observer: Observer | None = None,
         faults: Faults | None = None,
+        equip: Equip = bare,
     ) -> None:
         self.board = Board(render)
         self.directory = MemoryDirectory()
@@ -147,6 +149,7 @@ class Application(Engine):
             audience=(self.board.hear, self.directory.hear),
             observer=observer,
             faults=faults,
+            equip=equip,
         )
 
     @override

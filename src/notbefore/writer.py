@@ -26,6 +26,7 @@ from notbefore.certificates import CertificateError
 from notbefore.clock import SystemClock, VirtualClock, wall_clock
 from notbefore.console.services import ConsoleServices
 from notbefore.console_server import control_app, make_console
+from notbefore.control.arm.interfaces import equipment_of
 from notbefore.control.fleet_file import FleetFileError, demo_fleet, load_fleet
 from notbefore.control.metrics import Metrics
 from notbefore.control.services import Services
@@ -239,6 +240,7 @@ def engine_parts(settings: Settings) -> dict[str, Any]:
         "new_id": new_event_id,
         "timings": simulated_timings(settings) if settings.mode is Mode.EMULATOR else None,
         "address_range": settings.address_range,
+        "equip": equipment_of,
     }
 
 

@@ -203,17 +203,16 @@ class MemoryStack(Stack):
 
 
 class SqliteStack(Stack):
-    """The store is a file. A crash is a copy of the files as they are while the server runs."""
+    """The store is a file. A crash leaves it as it was while the server ran."""
 
     @override
     def _prepare(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="notbefore-stateful-"))
-        self._lives = 0
         self._opened = AsyncExitStack()
 
     @property
     def _file(self) -> Path:
-        return self._folder / f"life-{self._lives}" / "notbefore.db"
+        return self._folder / "notbefore.db"
 
     @override
     async def _open_store(self) -> Store:
@@ -227,13 +226,13 @@ class SqliteStack(Stack):
 
     @override
     async def _abandon_store(self) -> None:
-        before = self._file
-        self._lives += 1
-        self._file.parent.mkdir()
-        for left in (before, before.with_name(f"{before.name}-wal")):
-            shutil.copyfile(left, self._file.with_name(left.name))
-        # Closing writes the log back into the file, which is no longer the one that counts.
+        files = (self._file, self._file.with_name(f"{self._file.name}-wal"))
+        left = {file: file.read_bytes() for file in files}
+        # Closing writes the log back into the database, and removes it. A server that crashes does
+        # neither. The files stay the same ones: copies would be taken for a restored backup.
         await self._opened.aclose()
+        for file, content in left.items():
+            file.write_bytes(content)
 
     @override
     async def close(self) -> None:

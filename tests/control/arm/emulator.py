@@ -18,6 +18,7 @@ import msgspec
 from notbefore.application import Application
 from notbefore.clock import VirtualClock
 from notbefore.control.arm.app import OPERATIONS
+from notbefore.control.arm.interfaces import equipment_of
 from notbefore.control.arm.services import ArmServices
 from notbefore.core import lifecycle
 from notbefore.core.ids import EventId
@@ -58,6 +59,7 @@ class Emulator:
                 new_id=self._new_event_id,
                 timings=TIMINGS,
                 address_range=ADDRESSES,
+                equip=equipment_of,
             )
         )
         self.services = ArmServices(
