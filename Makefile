@@ -34,14 +34,14 @@ venv: .venv/.dev ## make .venv with all that development needs
 az: .venv-az/.az ## make .venv-az with the az that tests drive the server with
 
 run: .venv/.server ## serve; pass flags as ARGS="--clock paused"
-	@exec $(BIN)/notbefore serve $(ARGS)
+	@exec $(BIN)/forewarned serve $(ARGS)
 
 test: check .venv-az/.az ## run the checks and every test, and measure coverage
 	@$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/coverage report --include='src/notbefore/core/*' --fail-under=100
+	$(BIN)/coverage report --include='src/forewarned/core/*' --fail-under=100
 	@$(MAKE) --no-print-directory bench-smoke
 
 check: .venv/.dev ## lint, formatting, types, import rules, the rules of the tree

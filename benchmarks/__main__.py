@@ -38,7 +38,7 @@ def _rows(_context: click.Context, _option: click.Parameter, given: str | None) 
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option("--strict", is_flag=True, help="Fail if a goal is missed or not measured.")
 @click.option("--urgent", is_flag=True, help="Ahead of all other work on this machine, as root.")
-@click.option("--serve", default="", help="More flags for `notbefore serve`.")
+@click.option("--serve", default="", help="More flags for `forewarned serve`.")
 @click.option(
     "--scratch",
     type=click.Path(file_okay=False, path_type=Path),
@@ -56,7 +56,7 @@ def main(
     strict: bool,
     urgent: bool,
 ) -> None:
-    """Measure NotBefore beside nginx and its peers, and say which goals are met.
+    """Measure Forewarned beside nginx and its peers, and say which goals are met.
 
     A whole run that is not quick is kept in benchmarks/results, docs/assets and docs/scale.md.
     """
@@ -73,7 +73,7 @@ def main(
     talk.print(str(cores))
     cores.load_from_here()
     with (
-        tempfile.TemporaryDirectory(prefix="notbefore-bench-", dir=_disk(scratch)) as folder,
+        tempfile.TemporaryDirectory(prefix="forewarned-bench-", dir=_disk(scratch)) as folder,
         machine.first_in_the_queue() if urgent else contextlib.nullcontext(),
     ):
         bench = Bench(

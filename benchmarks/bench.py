@@ -25,7 +25,7 @@ class Bench:
     scratch: Path
     """on the disk that the durable rows are about"""
     flags: tuple[str, ...]
-    """for `notbefore serve`, beside the usual ones"""
+    """for `forewarned serve`, beside the usual ones"""
     say: Callable[[str], None]
 
     def scaled(self, count: int) -> int:

@@ -24,8 +24,8 @@ from benchmarks.machine import Cores
 from benchmarks.rows.visible import until_visible
 
 WARM: Final = 50
-WRITER: Final = "notbefore.writer"
-POLLER: Final = "notbefore.poller"
+WRITER: Final = "forewarned.runtime.writer"
+POLLER: Final = "forewarned.runtime.poller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,20 @@ STEPS: Final = (
         WRITER,
         "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.data_received",
     ),
-    Step("HTTP, who asks, the body", WRITER, "notbefore.service.deciding:Decider.decide"),
-    Step("over to the store's thread", WRITER, "notbefore.storage.writer:Writer.carry_out"),
+    Step("HTTP, who asks, the body", WRITER, "forewarned.service.engine:Engine.decide"),
+    Step(
+        "over to the store's thread",
+        WRITER,
+        "forewarned.storage.sqlite.group_commit:GroupCommitter.carry_out",
+    ),
     Step(
         "the decision and its rows",
         WRITER,
-        "notbefore.storage.sqlite_transaction:SqliteTransaction.end",
+        "forewarned.storage.sqlite.writes:SqliteTransaction.end",
     ),
-    Step("the commit", WRITER, "notbefore.storage.kept:Kept.committed"),
-    Step("back to the event loop", WRITER, "notbefore.feed.sending:Feed.hear"),
-    Step("over the feed to the poller", POLLER, "notbefore.feed.mirror:Mirror.take"),
+    Step("the commit", WRITER, "forewarned.storage.sqlite.scope_cache:ScopeCache.committed"),
+    Step("back to the event loop", WRITER, "forewarned.feed.writer_end:WriterEnd.hear"),
+    Step("over the feed to the poller", POLLER, "forewarned.feed.board_mirror:BoardMirror.take"),
 )
 LAST: Final = "the document, and the answer to the VM"
 

@@ -91,7 +91,7 @@ def serving(
     listeners = ("--metadata", "--control", "--arm")
     command = [
         *prefix,
-        *(sys.executable, "-m", "notbefore", "serve", "--data", "state", "--fleet", "fleet.toml"),
+        *(sys.executable, "-m", "forewarned", "serve", "--data", "state", "--fleet", "fleet.toml"),
         *itertools.chain.from_iterable((flag, "127.0.0.1:0") for flag in listeners),
         *("--address-range", str(_RANGE), "--log-level", "warning"),
         *GUARDED,

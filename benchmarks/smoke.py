@@ -53,7 +53,7 @@ def has_collapsed(line: Line) -> bool:
 
 def _collapses(row: Callable[[Bench], Iterator[Line]], cores: Cores) -> bool:
     # Its own folder for each look: a server's store must not remember the look before.
-    with tempfile.TemporaryDirectory(prefix="notbefore-smoke-") as folder:
+    with tempfile.TemporaryDirectory(prefix="forewarned-smoke-") as folder:
         bench = Bench(
             cores=cores,
             rounds=1,
@@ -80,7 +80,7 @@ def _polls(bench: Bench) -> Iterator[Line]:
         server.schedule([product.PROBE])
         answer = exchange.ask(server.metadata, exchange.poll())
         subjects = [
-            Subject("NotBefore", server.pids, server.metadata),
+            Subject("Forewarned", server.pids, server.metadata),
             stack.enter_context(_stand_in(bench, answer)),
         ]
         loads = {"keep-alive poll": _on_kept_connections, "poll on a new connection": _anew}
@@ -89,10 +89,10 @@ def _polls(bench: Bench) -> Iterator[Line]:
             yield measured(
                 row,
                 f"{what}, against a server that does nothing",
-                ratios(costs["limit"], costs["NotBefore"]),
+                ratios(costs["limit"], costs["Forewarned"]),
                 unit="×",
                 goal=at_least(1.0),
-                note=f"{Spread.of(costs['NotBefore']).median:.1f} µs",
+                note=f"{Spread.of(costs['Forewarned']).median:.1f} µs",
             )
 
 

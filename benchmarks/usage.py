@@ -60,7 +60,7 @@ def _number(folder: Path) -> int:
 def _role(pid: int) -> str:
     words = (_PROC / str(pid) / "cmdline").read_text().rstrip("\0").split("\0")
     return next(
-        (word.rpartition(".")[2] for word in words if word.startswith("notbefore.")), "main"
+        (word.rpartition(".")[2] for word in words if word.startswith("forewarned.")), "main"
     )
 
 

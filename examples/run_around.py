@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from notbefore.client import Change, ChangeKind, ScheduledEvents
+from forewarned.client import Change, ChangeKind, ScheduledEvents
 
 
 def run(command: str, change: Change) -> bool:

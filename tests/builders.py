@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import (
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from forewarned.core.model import (
     Actor,
     Approval,
     Event,
@@ -23,7 +23,7 @@ from notbefore.core.model import (
     SetMaintenance,
     StartCause,
 )
-from notbefore.service.ports import Binding, Profile
+from forewarned.service.ports import Binding, Profile
 
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)

@@ -159,7 +159,7 @@ def test_the_fleets_are_ones_the_product_takes(kind: str, tmp_path: Path) -> Non
     file.write_text(product.fleet_of(3, kind=kind))
 
     done = subprocess.run(
-        [sys.executable, "-m", "notbefore", "fleet", "check", str(file)],
+        [sys.executable, "-m", "forewarned", "fleet", "check", str(file)],
         capture_output=True,
         text=True,
         check=False,
@@ -301,7 +301,7 @@ def test_the_smoke_test_is_a_part_of_make_test() -> None:
 def test_the_benchmark_imports_nothing_of_the_product() -> None:
     sources = [path.read_text() for path in (ROOT / "benchmarks").rglob("*.py")]
 
-    assert [s for s in sources if re.search(r"^\s*(from|import) notbefore", s, re.MULTILINE)] == []
+    assert [s for s in sources if re.search(r"^\s*(from|import) forewarned", s, re.MULTILINE)] == []
 
 
 def test_what_is_not_offered_is_not_a_failure() -> None:

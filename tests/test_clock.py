@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.clock import SystemClock, VirtualClock, monotonic, wall_clock
+from forewarned.clock import SystemClock, VirtualClock, monotonic, wall_clock
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND
 
 MICROSECOND = timedelta(microseconds=1)

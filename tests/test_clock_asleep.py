@@ -14,7 +14,7 @@ ASLEEP = f"""
 NOT_ALLOWED = {NOT_ALLOWED}
 import ctypes, os
 from pathlib import Path
-from notbefore.clock import SystemClock, monotonic
+from forewarned.clock import SystemClock, monotonic
 
 CLONE_NEWTIME, CLONE_NEWUSER = 0x80, 0x10000000
 libc = ctypes.CDLL(None, use_errno=True)

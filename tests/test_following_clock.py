@@ -1,7 +1,7 @@
 import asyncio
 from datetime import datetime
 
-from notbefore.clock import FollowingClock, monotonic
+from forewarned.clock import FollowingClock, monotonic
 from tests.builders import HOUR, NOON
 
 

@@ -2,17 +2,20 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SRC = ROOT / "src" / "notbefore"
+SRC = ROOT / "src" / "forewarned"
 LONGEST_MODULE = 500
-VAGUE_NAMES = {"manager", "helper", "util", "common", "base", "data", "info", "process", "handle"}
+MOST_MODULES = 15
+VAGUE_NAMES = {"manager", "helper", "util", "common", "base", "data", "info", "handle"}
 PURE_STDLIB = {
     "__future__",
     "abc",
@@ -51,6 +54,21 @@ def imports(module: Path) -> Iterator[str]:
             yield node.module
 
 
+def _texts() -> Iterator[Path]:
+    """Every text of the tree that git knows or would know."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path.is_file() and path.suffix != ".png":
+            yield path
+
+
 def pins(constraints: str) -> dict[tuple[str, str | None], str]:
     """What a constraints file pins; a line that is neither pin, hash nor comment is refused."""
     found: dict[tuple[str, str | None], str] = {}
@@ -83,12 +101,55 @@ def test_modules_are_named_after_a_thing_of_the_glossary_not_after_their_role() 
     assert vague == {}
 
 
+def test_the_product_has_one_name_and_not_before_is_a_field() -> None:
+    """The old name was the field's, too: it is left only where a directory of that name is found."""
+    may_know_it = ("runtime/takeover.py", "runtime/test_takeover.py", "tests/test_tree.py")
+    strays = {
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in _texts()
+        if not str(path).endswith(may_know_it)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"notbefore|NOTBEFORE", line)
+    }
+
+    assert strays == set()
+
+
+def test_the_top_of_the_package_is_packages_and_the_clock() -> None:
+    assert {module.name for module in SRC.glob("*.py")} == {
+        "__init__.py",
+        "__main__.py",
+        "clock.py",
+    }
+
+
+def test_no_package_has_more_than_fifteen_modules() -> None:
+    sizes = {
+        str(folder.relative_to(SRC)): len(set(folder.glob("*.py")) - {folder / "__init__.py"})
+        for folder in SRC.rglob("*")
+        if folder.is_dir()
+    }
+
+    assert {name: size for name, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def test_no_class_name_is_used_twice_in_a_package() -> None:
+    classes = Counter(
+        (str(module.parent.relative_to(SRC)), node.name)
+        for module in modules("src")
+        for node in ast.parse(module.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    )
+
+    assert {name for name, count in classes.items() if count > 1} == set()
+
+
 def test_the_core_imports_only_itself_and_pure_parts_of_the_standard_library() -> None:
     foreign = {
         (str(module.relative_to(ROOT)), name)
-        for module in modules("src/notbefore/core")
+        for module in modules("src/forewarned/core")
         for name in imports(module)
-        if not name.startswith(("notbefore.core", "notbefore.durations"))
+        if not name.startswith(("forewarned.core", "forewarned.config.durations"))
         and name.partition(".")[0] not in PURE_STDLIB
     }
 
@@ -117,10 +178,10 @@ def test_only_settings_read_the_environment() -> None:
     # The SDK has no settings of its own: it looks for its endpoint in the VM's environment.
     # An agent's hooks look for programs, and for the cluster they run in.
     assert readers <= {
-        "settings.py",
-        "agent/settings.py",
+        "runtime/settings.py",
+        "agent/config/settings.py",
         "agent/hooks/surroundings.py",
-        "client/_discovery.py",
+        "client/_endpoint/discovery.py",
     }
 
 

@@ -2,8 +2,8 @@
 
     python -m tools.agent_idle [SECONDS]
 
-Once polling a service that answers like Azure's, with a poll a second; and once against NotBefore's
-own server, which holds each request until there is news.
+Once polling a service that answers like Azure's, with a poll a second; and once against
+Forewarned's own server, which holds each request until there is news.
 """
 
 import contextlib
@@ -90,7 +90,7 @@ def waiting(seconds: float) -> Cost:
     """The long poll."""
     with tempfile.TemporaryDirectory() as folder:
         doors = [w for d in ("metadata", "control") for w in (f"--{d}", "127.0.0.1:0")]
-        command = [sys.executable, "-m", "notbefore", "serve", "--arm", "off", *doors]
+        command = [sys.executable, "-m", "forewarned", "serve", "--arm", "off", *doors]
         with subprocess.Popen(
             [*command, "--data", f"{folder}/state", "--workers", "0"],
             stdout=subprocess.PIPE,
@@ -113,8 +113,8 @@ def _agent(endpoint: str) -> Iterator[int]:
         file = Path(folder, "agent.toml")
         file.write_text(_FILE.format(state=json.dumps(f"{folder}/state")))
         with subprocess.Popen(
-            [sys.executable, "-m", "notbefore", "agent", "run", "--config", str(file)],
-            env=_environment() | {"NOTBEFORE_ENDPOINT": endpoint},
+            [sys.executable, "-m", "forewarned", "agent", "run", "--config", str(file)],
+            env=_environment() | {"FOREWARNED_ENDPOINT": endpoint},
             stderr=subprocess.DEVNULL,
         ) as running:
             try:
@@ -124,7 +124,7 @@ def _agent(endpoint: str) -> Iterator[int]:
 
 
 def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith(("NOTBEFORE_", "COVERAGE_"))}
+    return {k: v for k, v in os.environ.items() if not k.startswith(("FOREWARNED_", "COVERAGE_"))}
 
 
 def _measured(pid: int, seconds: float, polls: Callable[[], int] | None = None) -> Cost:

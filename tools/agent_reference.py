@@ -12,15 +12,15 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from notbefore.agent.hooks import KINDS, HookSettings
-from notbefore.agent.rules import Rule
-from notbefore.agent.settings import (
+from forewarned.agent.config.rules import Rule
+from forewarned.agent.config.settings import (
     AgentTable,
     DirectoryReadiness,
+    ForewarnedReadiness,
     KubernetesReadiness,
-    NotBeforeReadiness,
 )
-from notbefore.durations import format_duration
+from forewarned.agent.hooks import KINDS, HookSettings
+from forewarned.config.durations import format_duration
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "agent.md"
 BEGIN: Final = "<!-- reference: written by tools/agent_reference.py -->\n"
@@ -53,7 +53,7 @@ def _parts() -> Iterator[str]:
     yield "### `[agent]`\n"
     yield _table(AgentTable)
     yield "A readiness is a table with a `kind`.\n"
-    for readiness in (DirectoryReadiness, KubernetesReadiness, NotBeforeReadiness):
+    for readiness in (DirectoryReadiness, KubernetesReadiness, ForewarnedReadiness):
         yield f'`kind = "{readiness.__struct_config__.tag}"`: {_summary(readiness)}\n'
         if msgspec.structs.fields(readiness):
             yield _table(readiness)

@@ -49,7 +49,7 @@ def refuse_if_unusable() -> None:
     """Say what to do, where Python's own error would only say what is wrong."""
     if sys.version_info < OLDEST:
         sys.exit(
-            f"NotBefore needs Python 3.11 or later, and {sys.executable} is "
+            f"Forewarned needs Python 3.11 or later, and {sys.executable} is "
             f"{sys.version_info[0]}.{sys.version_info[1]}. "
             "Name another one, for example: make run PYTHON=python3.12"
         )

@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 
 from playwright.async_api import Browser, async_playwright
 
-from notbefore.service.fleet_kinds import NO_SUBSCRIPTION
+from forewarned.service.fleet.declaration import NO_SUBSCRIPTION
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PICTURES: Final = ROOT / "docs" / "assets"
@@ -153,8 +153,10 @@ async def _take_one(
 @contextmanager
 def emulator(state: Path, *flags: str) -> Iterator[Emulator]:
     anywhere = [word for door in ("metadata", "control") for word in (f"--{door}", "127.0.0.1:0")]
-    command = [sys.executable, "-m", "notbefore", "serve", "--clock", "paused", *anywhere]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("NOTBEFORE_")}
+    command = [sys.executable, "-m", "forewarned", "serve", "--clock", "paused", *anywhere]
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith("FOREWARNED_")
+    }
     with subprocess.Popen(
         [*command, "--arm", "off", "--data", str(state), "--log-level", "warning", *flags],
         stdout=subprocess.PIPE,

@@ -62,7 +62,7 @@ def main(rounds: int, only: str | None, *, as_json: bool, keep: bool, strict: bo
 
 def _measure(rounds: int, only: str | None, talk: Console) -> Iterator[Line]:
     with (
-        tempfile.TemporaryDirectory(prefix="notbefore-console-") as folder,
+        tempfile.TemporaryDirectory(prefix="forewarned-console-") as folder,
         # Time stands still but for steps: events are open for as long as they are measured with.
         product.serving(Path(folder), busy_fleet.fleet_file(), "--clock", "paused") as server,
         windows.chromium() as browser,

@@ -23,7 +23,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
             nginx.serving(bench.scratch / "crowds-nginx", answer, prefix=bench.cores.serving)
         )
         subjects = [
-            Subject("NotBefore", server.pids, server.metadata),
+            Subject("Forewarned", server.pids, server.metadata),
             Subject("nginx", limit.pids, limit.plain),
         ]
         bench.say(f"P2b: connecting {count} VMs to each")
@@ -56,7 +56,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
     yield measured(
         "P2b",
         f"{many(count, 'VMs')} at 1/s: our core ÷ nginx's",
-        ratios(used["NotBefore"], used["nginx"]),
+        ratios(used["Forewarned"], used["nginx"]),
         unit="×",
         goal=at_most(1.15),
         note="; ".join(notes),

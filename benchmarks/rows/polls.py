@@ -23,7 +23,7 @@ def measure(bench: Bench, wanted: Collection[str]) -> Iterator[Line]:
         for type_ in ("Reboot", "Freeze"):
             server.schedule([product.PROBE], type=type_)
         answer = exchange.ask(server.metadata, exchange.poll())
-        ours = Subject("NotBefore", server.pids, server.metadata)
+        ours = Subject("Forewarned", server.pids, server.metadata)
         limit = stack.enter_context(
             nginx.serving(bench.scratch / "nginx", answer, prefix=bench.cores.serving)
         )
@@ -71,7 +71,7 @@ def _lines(
     yield measured(
         row,
         f"{what}, against nginx",
-        ratios(costs["nginx"], costs["NotBefore"]),
+        ratios(costs["nginx"], costs["Forewarned"]),
         unit="×",
         goal=goal,
         note=f"{spent}; {note}",
@@ -88,7 +88,7 @@ def _peer_lines(
     for name, goal in goals.items():
         title = f"{what}, against {name}"
         if name in costs:
-            spread = ratios(costs[name], costs["NotBefore"])
+            spread = ratios(costs[name], costs["Forewarned"])
             yield measured(row, title, spread, unit="×", goal=goal)
         else:
             verdict = Verdict.NOT_MEASURED

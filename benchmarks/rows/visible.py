@@ -50,7 +50,7 @@ def _took(server: Product) -> float:
 def until_visible(server: Product) -> tuple[float, float]:
     """When an event was asked for, and when the VM had heard of it."""
     body = f'{{"type":"Reboot","resources":["{PROBE}"],"notice":"7d"}}'
-    scheduling = (
+    scheduler = (
         f"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n{body}"
     ).encode()
     with (
@@ -62,7 +62,7 @@ def until_visible(server: Product) -> tuple[float, float]:
         vm.sendall(exchange.long_poll(now))
         _settle(vm)
         sent_at = time.perf_counter()
-        control.sendall(scheduling)
+        control.sendall(scheduler)
         heard = exchange.read(vm)
         heard_at = time.perf_counter()
         answer = exchange.read(control)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from notbefore.actuators.simulated import SimulatedActuator, Timing
-from notbefore.clock import VirtualClock
-from notbefore.core.ids import EventId, ScopeId
-from notbefore.core.model import Event, EventStatus, EventType
-from notbefore.service.ports import Report, StoreUnavailableError
+from forewarned.actuators.simulated import SimulatedActuator, Timing
+from forewarned.clock import VirtualClock
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.model import Event, EventStatus, EventType
+from forewarned.service.ports import Report, StoreUnavailableError
 from tests.builders import MINUTE, NOON, SECOND, A, B, C, an_event, event_id
 
 SCOPE1 = ScopeId("scope1")

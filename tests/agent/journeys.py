@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Final
 
-from notbefore.agent.journal import (
+from forewarned.agent.journal import (
     AnyFact,
     Approved,
     Began,
@@ -14,7 +14,7 @@ from notbefore.agent.journal import (
     Reported,
     told,
 )
-from notbefore.agent.model import (
+from forewarned.agent.model import (
     Approve,
     HookOutcome,
     Leader,
@@ -25,7 +25,7 @@ from notbefore.agent.model import (
     Turn,
     Verdict,
 )
-from notbefore.agent.plan import ApproveNow, Finish, ReportReady, Run, Settle, Wait, next_action
+from forewarned.agent.plan import ApproveNow, Finish, ReportReady, Run, Settle, Wait, next_action
 from tests.builders import MINUTE, NOON
 
 ME: Final = "web_0"

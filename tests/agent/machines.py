@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from notbefore.agent.attending import Duties
-from notbefore.agent.hook import Hook
-from notbefore.agent.journal import Journal
-from notbefore.agent.metrics import Tally
-from notbefore.agent.model import Plan, Progress, Sighting
-from notbefore.agent.readiness import Readiness
-from notbefore.agent.reporting import Reporter
-from notbefore.agent.runner import Runner
+from forewarned.agent.event_loop import EventLoop
+from forewarned.agent.event_worker import Duties
+from forewarned.agent.hook import Hook
+from forewarned.agent.journal import Journal
+from forewarned.agent.model import Plan, Progress, Sighting
+from forewarned.agent.readiness.ports import Readiness
+from forewarned.agent.status.metrics import Tally
+from forewarned.agent.status.report import Reporter
 from tests.agent.journeys import EVENT, ME, a_plan, a_step
 from tests.agent.stubs import StubClient, StubHook
 from tests.builders import DAY, MINUTE, NOON, SECOND
@@ -36,7 +36,7 @@ class Machine:
         self.reporter: Reporter | None = None
 
     @contextlib.asynccontextmanager
-    async def running(self, client: StubClient, *, boot: str = "one") -> AsyncIterator[Runner]:
+    async def running(self, client: StubClient, *, boot: str = "one") -> AsyncIterator[EventLoop]:
         with Journal(self.folder / "journal") as journal:
             self.progress = journal.events
             hooks: Mapping[str, Hook] = self.hooks
@@ -51,7 +51,7 @@ class Machine:
                 readiness=self.readiness,
                 ready_timeout=MINUTE,
             )
-            runner = Runner(client, duties, plan_for=self.plan_for, poll=SECOND, boot=boot)
+            runner = EventLoop(client, duties, plan_for=self.plan_for, poll=SECOND, boot=boot)
             self.reporter = Reporter(
                 runner=runner,
                 duties=duties,

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from notbefore.agent.hook import Call
-from notbefore.agent.model import HookOutcome, Phase, Verdict
-from notbefore.agent.readiness import Report
-from notbefore.client import (
+from forewarned.agent.hook import Call
+from forewarned.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.readiness.ports import Report
+from forewarned.client import (
     Change,
     ChangeKind,
     Contact,

@@ -12,24 +12,24 @@ import msgspec
 import pytest
 import yaml  # type: ignore[import-untyped]  # its types are another package
 
-from notbefore.agent.hooks import KINDS, HookSettings
-from notbefore.agent.hooks.telling import PLACEHOLDERS
-from notbefore.agent.matching import plan_for
-from notbefore.agent.metrics import Tally, render
-from notbefore.agent.model import Leader
-from notbefore.agent.rehearsal import NOTICE, a_rehearsed_event, fit
-from notbefore.agent.rules import EventType, Rule
-from notbefore.agent.settings import (
+from forewarned.agent.config.rules import EventType, Rule
+from forewarned.agent.config.settings import (
     AgentSettings,
     AgentTable,
     DirectoryReadiness,
+    ForewarnedReadiness,
     KubernetesReadiness,
-    NotBeforeReadiness,
     load,
     parse,
 )
-from notbefore.agent.status_wire import AgentStatus
-from notbefore.cli import agent as commands
+from forewarned.agent.hooks import KINDS, HookSettings
+from forewarned.agent.hooks.telling import PLACEHOLDERS
+from forewarned.agent.matching import plan_for
+from forewarned.agent.model import Leader
+from forewarned.agent.rehearsal import NOTICE, a_rehearsed_event, fit
+from forewarned.agent.status.metrics import Tally, render
+from forewarned.agent.status.wire import AgentStatus
+from forewarned.cli.agent import commands
 from tests.builders import NOON
 from tools.agent_reference import described, page_with, reference
 
@@ -40,7 +40,7 @@ STRUCTS: list[type[msgspec.Struct]] = [
     AgentTable,
     DirectoryReadiness,
     KubernetesReadiness,
-    NotBeforeReadiness,
+    ForewarnedReadiness,
     Rule,
     HookSettings,
     *KINDS.values(),
@@ -75,7 +75,7 @@ def test_every_placeholder_is_in_the_manual() -> None:
     assert tuple(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) == PLACEHOLDERS
 
 
-@pytest.mark.parametrize("name", ["agent.toml", "notbefore-agent.service", "daemonset.yaml"])
+@pytest.mark.parametrize("name", ["agent.toml", "forewarned-agent.service", "daemonset.yaml"])
 def test_the_manual_shows_the_shipped_files_as_they_are(name: str) -> None:
     assert f"\n{(EXAMPLES / name).read_text(encoding='utf-8')}```\n" in MANUAL
 
@@ -102,10 +102,10 @@ def test_every_number_is_in_the_manual() -> None:
         ready=True,
     )
     numbers = render(status, Tally(), age=None)
-    table = MANUAL.partition("after `notbefore_agent_`")[2].partition("\n\n")[0]
+    table = MANUAL.partition("after `forewarned_agent_`")[2].partition("\n\n")[0]
     names = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
 
-    shown = re.findall(r"^# TYPE notbefore_agent_(\w+)", numbers, re.MULTILINE)
+    shown = re.findall(r"^# TYPE forewarned_agent_(\w+)", numbers, re.MULTILINE)
 
     assert shown == re.findall(r"`(\w+)", "".join(names))
 
@@ -146,21 +146,21 @@ def test_a_shipped_file_is_in_order_and_misses_no_type_of_event(read: Any) -> No
 
 
 def understood(words: list[str]) -> dict[str, Any]:
-    """What `notbefore agent run` makes of its arguments."""
+    """What `forewarned agent run` makes of its arguments."""
     return commands.run.make_context("run", words).params
 
 
 def test_the_unit_starts_the_agent_where_its_file_and_its_state_are() -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents it
-    unit.read(EXAMPLES / "notbefore-agent.service")
+    unit.read(EXAMPLES / "forewarned-agent.service")
     service = unit["Service"]
 
     program, *words = shlex.split(service["ExecStart"])
 
-    assert Path(program).name == "notbefore"
+    assert Path(program).name == "forewarned"
     assert words[:2] == ["agent", "run"]
-    assert understood(words[2:])["config"] == Path("/etc/notbefore/agent.toml")
+    assert understood(words[2:])["config"] == Path("/etc/forewarned/agent.toml")
     assert on_the_vm().agent.state == Path("/var/lib") / service["StateDirectory"]
     assert service["Restart"] == "always"
     assert service["NoNewPrivileges"] == "yes"
@@ -170,10 +170,10 @@ def test_systemd_has_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed: nobody looks at the unit but us")
-    text = (EXAMPLES / "notbefore-agent.service").read_text(encoding="utf-8")
-    unit = tmp_path / "notbefore-agent.service"
+    text = (EXAMPLES / "forewarned-agent.service").read_text(encoding="utf-8")
+    unit = tmp_path / "forewarned-agent.service"
     # It looks for the program too.
-    unit.write_text(text.replace("/opt/notbefore/bin/notbefore", "/bin/true"))
+    unit.write_text(text.replace("/opt/forewarned/bin/forewarned", "/bin/true"))
 
     done = subprocess.run(
         [analyze, "verify", "--recursive-errors=no", str(unit)],
@@ -194,9 +194,9 @@ def test_the_daemonset_starts_the_agent_with_what_its_file_needs() -> None:
     mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
     volumes = {each["name"]: each for each in pod["volumes"]}
 
-    assert container["args"][:3] == ["notbefore", "agent", "run"]
+    assert container["args"][:3] == ["forewarned", "agent", "run"]
     config = understood(container["args"][3:])["config"]
-    assert volumes[mounts[str(config.parent)]]["configMap"] == {"name": "notbefore-agent"}
+    assert volumes[mounts[str(config.parent)]]["configMap"] == {"name": "forewarned-agent"}
     assert config.name in objects["ConfigMap"]["data"]
     assert "hostPath" in volumes[mounts[str(settings.agent.state)]]
     assert pod["hostNetwork"] is True

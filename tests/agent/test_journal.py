@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from notbefore.agent.journal import (
+from forewarned.agent.journal import (
     KEPT,
     Began,
     Finished,
@@ -21,7 +21,7 @@ from notbefore.agent.journal import (
     Planned,
     Seen,
 )
-from notbefore.agent.model import Phase, Turn
+from forewarned.agent.model import Phase, Turn
 from tests.agent.journeys import EVENT, Journey, a_plan, a_sighting, a_step
 from tests.builders import NOON
 

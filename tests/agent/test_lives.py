@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notbefore.agent.hook import Call
-from notbefore.agent.model import Phase, Turn, Verdict
-from notbefore.client import ChangeKind, Event, UnavailableError
+from forewarned.agent.hook import Call
+from forewarned.agent.model import Phase, Turn, Verdict
+from forewarned.client import ChangeKind, Event, UnavailableError
 from tests.agent.machines import Machine
 from tests.agent.stubs import StubClient, StubHook, a_document, an_event
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.agent.hooks.command import CommandSettings
-from notbefore.agent.matching import NO_PLAN, matches, plan_for
-from notbefore.agent.model import Approve, Leader, Plan, Sighting, Step
-from notbefore.agent.rules import EventSource, EventType, Hours, Rule
-from notbefore.agent.settings import AgentSettings, AgentTable
+from forewarned.agent.config.rules import EventSource, EventType, Hours, Rule
+from forewarned.agent.config.settings import AgentSettings, AgentTable
+from forewarned.agent.hooks.command import CommandSettings
+from forewarned.agent.matching import NO_PLAN, matches, plan_for
+from forewarned.agent.model import Approve, Leader, Plan, Sighting, Step
 from tests.builders import NOON
 
 MINUTE = timedelta(minutes=1)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.agent.journal import Gone, Seen
-from notbefore.agent.model import Approve, Leader, Phase, Plan, Turn, Verdict
-from notbefore.agent.plan import MARGIN, Wait, left_out
+from forewarned.agent.journal import Gone, Seen
+from forewarned.agent.model import Approve, Leader, Phase, Plan, Turn, Verdict
+from forewarned.agent.plan import MARGIN, Wait, left_out
 from tests.agent.journeys import EVENT, ME, Journey, a_plan, a_sighting, a_step
 from tests.builders import MINUTE, NOON, SECOND
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.hook import Call, Hook
-from notbefore.agent.model import HookOutcome, Phase, Verdict
-from notbefore.agent.rehearsal import NOTICE, Rehearsed, fit, rehearse
-from notbefore.agent.settings import AgentSettings, parse
+from forewarned.agent.config.settings import AgentSettings, parse
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.rehearsal import NOTICE, Rehearsed, fit, rehearse
 from tests.agent.journeys import ME, a_plan, a_step
 from tests.agent.stubs import StubHook
 from tests.builders import MINUTE, NOON, SECOND

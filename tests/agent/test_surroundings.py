@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.boot import boot_id
-from notbefore.agent.locking import StateInUseError, UnusableStateError, sole_agent
-from notbefore.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
-from notbefore.agent.overlapping import held_back_by
-from notbefore.agent.reporting import keeps_from_work, stage
-from notbefore.agent.status_wire import Stage
-from notbefore.agent.timing import ServiceTime
+from forewarned.agent.boot import boot_id
+from forewarned.agent.lock import StateInUseError, UnusableStateError, sole_agent
+from forewarned.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
+from forewarned.agent.overlaps import held_back_by
+from forewarned.agent.service_clock import ServiceTime
+from forewarned.agent.status.report import keeps_from_work, stage
+from forewarned.agent.status.wire import Stage
 from tests.agent.journeys import EVENT, a_plan, a_sighting, a_step
 from tests.agent.stubs import DONE, a_contact
 from tests.builders import NOON, SECOND

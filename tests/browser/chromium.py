@@ -19,7 +19,7 @@ class NoChromiumError(Exception):
 def chromium() -> Path:
     """Where it is; installed first where it is missing and that is ours to do."""
     # Several workers may find it missing at once, and apt lets only one of them in.
-    with (Path(tempfile.gettempdir()) / "notbefore-chromium.lock").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / "forewarned-chromium.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not EXECUTABLE.exists():
             _install()

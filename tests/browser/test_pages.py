@@ -205,9 +205,7 @@ async def test_names_and_reasons_that_people_give_are_text_in_history(
     connection = HTTPConnection(server.control, timeout=60)
     with contextlib.closing(connection):
         path = f"/v1/events/{event['event_id']}/cancel"
-        connection.request(
-            "POST", path, json.dumps({"reason": reason}), {"X-NotBefore-Actor": name}
-        )
+        connection.request("POST", path, json.dumps({"reason": reason}), {"Forewarned-Actor": name})
         assert connection.getresponse().status == 200
 
     await _shows(ann, "main", reason)
@@ -301,5 +299,5 @@ async def test_no_site_can_put_a_page_into_a_frame(
     )
 
     [_, framed] = ann.page.frames
-    assert "NotBefore" not in await framed.content()
+    assert "Forewarned" not in await framed.content()
     ann.expected += ["asked another host", "frame-ancestors"]

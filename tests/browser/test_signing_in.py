@@ -32,7 +32,7 @@ async def test_a_reader_signs_in_looks_around_and_signs_out(
 ) -> None:
     text = token(server, "rae", "reader")
     rae = await window("/vms/web")
-    await expect(rae.page).to_have_title("Sign in · NotBefore")
+    await expect(rae.page).to_have_title("Sign in · Forewarned")
     assert await rae.grave_issues() == []
 
     await sign_in(rae, text)
@@ -52,7 +52,7 @@ async def test_a_reader_signs_in_looks_around_and_signs_out(
     await expect(rae.page).to_have_url(f"{rae.origin}/sign-in")
     assert await rae.context.cookies() == []
     await rae.open("/history")
-    await expect(rae.page).to_have_title("Sign in · NotBefore")
+    await expect(rae.page).to_have_title("Sign in · Forewarned")
 
 
 async def test_a_wrong_token_is_told_beside_the_field(server: Server, window: OpenWindow) -> None:

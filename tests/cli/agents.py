@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import msgspec
 from typing_extensions import override
 
-from notbefore.agent.status_wire import AgentStatus, EventStatus, Stage, StepStatus
+from forewarned.agent.status.wire import AgentStatus, EventStatus, Stage, StepStatus
 from tests.builders import MINUTE, NOON
 
 EVENT: Final = "0000000A-0000-4000-8000-000000000000"

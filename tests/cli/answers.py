@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from notbefore.cli.wire import Approval, Event, Maintenance, Row, Scope, Vm
+from forewarned.cli.wire import Approval, Event, Maintenance, Row, Scope, Vm
 
 NOON: Final = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SECOND: Final = timedelta(seconds=1)

@@ -11,7 +11,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from notbefore.certificates import ServerCertificate
+from forewarned.security.certificates import ServerCertificate
 
 TOKEN: Final = "nb_Zm9vYmFy-secret_0"
 """The one it knows. Whoever shows it may not do what they ask."""

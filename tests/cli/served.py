@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 import uvicorn
 from click.testing import CliRunner, Result
 
-from notbefore.cli import cli
-from notbefore.clock import SystemClock
+from forewarned.cli import cli
+from forewarned.clock import SystemClock
 from tests.control.steering import Steering, steering
 
 T = TypeVar("T")
@@ -22,9 +22,9 @@ PLAIN: Final = {
     "NO_COLOR": "1",
     "COLUMNS": "80",
     "LOGNAME": "ada",
-    "NOTBEFORE_CONFIG": "",
-    "NOTBEFORE_TOKEN": "",
-    "NOTBEFORE_CA": "",
+    "FOREWARNED_CONFIG": "",
+    "FOREWARNED_TOKEN": "",
+    "FOREWARNED_CA": "",
 }
 
 
@@ -39,7 +39,7 @@ class Served:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def run(self, *words: str, **variables: str) -> Result:
-        return invoke(*words, NOTBEFORE_CONTROL=self.address, **variables)
+        return invoke(*words, FOREWARNED_CONTROL=self.address, **variables)
 
     def schedule(self, *names: str, type: str = "Reboot") -> str:
         """An event that these VMs are told of; returns its id."""
@@ -49,7 +49,7 @@ class Served:
 
 
 def invoke(*words: str, **variables: str) -> Result:
-    return CliRunner(env={**PLAIN, **variables}).invoke(cli, words, prog_name="notbefore")
+    return CliRunner(env={**PLAIN, **variables}).invoke(cli, words, prog_name="forewarned")
 
 
 @contextmanager

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-import notbefore.control
-from notbefore import __version__
-from notbefore.cli.serving import SERVER_PACKAGES
+import forewarned.control.fleet
+from forewarned import __version__
+from forewarned.cli.commands.serve import SERVER_PACKAGES
 from tests.cli.served import PLAIN, Served, invoke
 
 ROOT = Path(__file__).resolve().parents[2]
-DEMO = Path(notbefore.control.__file__).with_name("demo.toml")
+DEMO = Path(forewarned.control.fleet.__file__).with_name("demo.toml")
 WITHOUT_SERVER = (
     "import sys; sys.modules |= dict.fromkeys(['uvicorn', 'starlette', 'uvloop', 'httptools']);"
-    "from notbefore.cli import main; main()"
+    "from forewarned.cli import main; main()"
 )
 
 
@@ -29,7 +29,7 @@ def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_version_is_told() -> None:
-    assert invoke("--version").stdout == f"notbefore {__version__}\n"
+    assert invoke("--version").stdout == f"forewarned {__version__}\n"
 
 
 def test_a_fleet_file_is_checked_without_a_server() -> None:
@@ -45,23 +45,23 @@ def test_a_fleet_too_large_for_its_addresses_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "fleet.toml"
     file.write_text('[[scale_sets]]\nname = "api"\ncapacity = 3\n')
 
-    result = invoke("fleet", "check", str(file), NOTBEFORE_ADDRESS_RANGE="127.9.0.0/30")
+    result = invoke("fleet", "check", str(file), FOREWARNED_ADDRESS_RANGE="127.9.0.0/30")
 
     assert result.exit_code == 1
     assert "too few addresses" in result.stderr
 
 
 def test_settings_show_their_values_and_where_they_come_from() -> None:
-    result = invoke("settings", "--clock", "60x", NOTBEFORE_RATE="10")
+    result = invoke("settings", "--clock", "60x", FOREWARNED_RATE="10")
 
     lines = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines()}
     assert lines["clock"] == ["60x", "flag", "--clock"]
-    assert lines["rate"] == ["10", "environment", "NOTBEFORE_RATE"]
+    assert lines["rate"] == ["10", "environment", "FOREWARNED_RATE"]
     assert lines["mode"] == ["emulator", "default"]
 
 
 def test_settings_as_json_have_the_shape_of_the_api(tmp_path: Path) -> None:
-    file = tmp_path / "notbefore.toml"
+    file = tmp_path / "forewarned.toml"
     file.write_text('clock = "paused"\n')
 
     result = invoke("settings", "--config", str(file), "--json")
@@ -85,14 +85,14 @@ def test_a_shell_is_taught_to_complete(shell: str) -> None:
     result = invoke("completion", shell)
 
     assert result.exit_code == 0
-    assert f"_NOTBEFORE_COMPLETE={shell}_complete" in result.stdout
+    assert f"_FOREWARNED_COMPLETE={shell}_complete" in result.stdout
 
 
 def completed(words: str, address: str) -> list[str]:
     result = invoke(
-        NOTBEFORE_CONTROL=address,
-        _NOTBEFORE_COMPLETE="bash_complete",
-        COMP_WORDS=f"notbefore {words}",
+        FOREWARNED_CONTROL=address,
+        _FOREWARNED_COMPLETE="bash_complete",
+        COMP_WORDS=f"forewarned {words}",
         COMP_CWORD=str(len(words.split())),
     )
     assert result.stderr == ""
@@ -126,7 +126,7 @@ def test_serving_with_some_of_its_packages_names_those_it_lacks() -> None:
     """The extra `testing` has one of them, and what lacks the others is not this process."""
     lacking = "import sys; sys.modules |= dict.fromkeys(['starlette', 'jwt']);"
 
-    result = python(f"{lacking}from notbefore.cli import main; main()", "serve")
+    result = python(f"{lacking}from forewarned.cli import main; main()", "serve")
 
     assert result.returncode == 1
     assert "not installed (jwt, starlette)" in result.stderr
@@ -160,7 +160,7 @@ def test_all_else_works_without_the_packages_that_serve(words: list[str], exit_c
 def test_importing_the_command_line_is_cheap() -> None:
     heavy = "{'httpx2', 'rich', 'msgspec', 'starlette', 'uvicorn', 'asyncio', 'sqlite3'}"
 
-    result = python(f"import sys, notbefore.cli; print({heavy} & set(sys.modules))")
+    result = python(f"import sys, forewarned.cli; print({heavy} & set(sys.modules))")
 
     assert result.stdout == "set()\n"
 
@@ -169,7 +169,7 @@ def test_a_server_that_can_not_start_says_why(tmp_path: Path) -> None:
     words = ["serve", "--data", str(tmp_path), "--fleet", str(tmp_path / "none.toml")]
     ports = ["--metadata", "127.0.0.1:0", "--control", "127.0.0.1:0", "--arm", "127.0.0.1:0"]
 
-    result = python("from notbefore.cli import main; main()", *words, *ports)
+    result = python("from forewarned.cli import main; main()", *words, *ports)
 
     assert result.returncode == 1
     assert "error: " in result.stderr

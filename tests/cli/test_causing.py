@@ -26,7 +26,7 @@ def test_every_type_of_event_can_be_scheduled(served: Served, type_: str, vm: st
 
     assert result.exit_code == 0, result.stderr
     assert f"{type_.capitalize()} Scheduled" in " ".join(result.stdout.split())
-    assert f"notbefore approve {ONE[:8]}" in result.stdout
+    assert f"forewarned approve {ONE[:8]}" in result.stdout
 
 
 def test_all_that_is_said_of_an_event_reaches_the_server(served: Served) -> None:

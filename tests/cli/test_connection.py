@@ -6,16 +6,16 @@ import httpx2
 import msgspec
 import pytest
 
-from notbefore.cli import connection
-from notbefore.cli.connection import Answer, Control, normal_address
-from notbefore.cli.failures import (
+from forewarned.cli import connection
+from forewarned.cli.connection import Answer, Control, normal_address
+from forewarned.cli.failures import (
     CommandError,
     RefusedError,
     ServerFailedError,
     UnreachableError,
     UsageError,
 )
-from notbefore.cli.wire import Clock
+from forewarned.cli.wire import Clock
 
 
 def server(status: int = 200, body: bytes = b"{}", **headers: str) -> Control:
@@ -56,7 +56,7 @@ def test_what_is_no_address_is_wrong_usage(typed: str) -> None:
     with pytest.raises(UsageError) as caught:
         normal_address(typed)
 
-    assert "NOTBEFORE_CONTROL" in caught.value.advice[0]
+    assert "FOREWARNED_CONTROL" in caught.value.advice[0]
 
 
 def test_without_a_server_the_error_says_how_to_start_one_and_where_it_looked() -> None:
@@ -69,8 +69,8 @@ def test_without_a_server_the_error_says_how_to_start_one_and_where_it_looked() 
 
     told = " ".join([caught.value.message, *caught.value.advice])
     assert f"http://{address}" in told
-    assert "'make run' or 'notbefore serve'" in told
-    assert "NOTBEFORE_CONTROL" in told
+    assert "'make run' or 'forewarned serve'" in told
+    assert "FOREWARNED_CONTROL" in told
 
 
 def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

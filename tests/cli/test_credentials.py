@@ -8,11 +8,11 @@ import httpx2
 import pytest
 from click.testing import CliRunner, Result
 
-from notbefore.cli import cli
-from notbefore.cli.connection import Control
-from notbefore.cli.credentials import Credentials
-from notbefore.cli.failures import RefusedError, UsageError
-from notbefore.cli.parameters import EVENT_TYPES
+from forewarned.cli import cli
+from forewarned.cli.connection import Control
+from forewarned.cli.credentials import Credentials
+from forewarned.cli.failures import RefusedError, UsageError
+from forewarned.cli.parameters import EVENT_TYPES
 from tests.cli.doors import TOKEN, Door, door
 from tests.cli.served import PLAIN, Served, invoke
 from tests.cli.test_documented import ALL
@@ -66,7 +66,7 @@ def file(tmp_path: Path) -> Path:
 
 def run(at: str, words: str, file: Path | None = None, **variables: str) -> Result:
     typed = [str(file) if word == "FILE" else word for word in words.split()]
-    return invoke(*typed, NOTBEFORE_CONTROL=at, **variables)
+    return invoke(*typed, FOREWARNED_CONTROL=at, **variables)
 
 
 def test_no_command_that_asks_a_server_is_missing_here() -> None:
@@ -88,8 +88,8 @@ def test_every_command_shows_the_token_and_says_what_to_do_without(
 ) -> None:
     """S12."""
     without = run(closed.url, words, file)
-    wrong = run(closed.url, words, file, NOTBEFORE_TOKEN="nb_of_nobody")
-    known = run(closed.url, words, file, NOTBEFORE_TOKEN=TOKEN)
+    wrong = run(closed.url, words, file, FOREWARNED_TOKEN="nb_of_nobody")
+    known = run(closed.url, words, file, FOREWARNED_TOKEN=TOKEN)
 
     assert closed.shown == [None, "Bearer nb_of_nobody", f"Bearer {TOKEN}"]
     for result, code in ((without, "missing"), (wrong, "invalid"), (known, "role_too_low")):
@@ -97,8 +97,8 @@ def test_every_command_shows_the_token_and_says_what_to_do_without(
         assert code in result.stderr.splitlines()[0]
         assert "on the server's machine" in result.stderr.splitlines()[1]
     for result in (without, wrong):
-        assert "notbefore token create NAME --role ROLE" in result.stderr
-        assert "NOTBEFORE_TOKEN" in result.stderr
+        assert "forewarned token create NAME --role ROLE" in result.stderr
+        assert "FOREWARNED_TOKEN" in result.stderr
     assert "nb_" not in wrong.output
     assert TOKEN not in known.output
 
@@ -117,15 +117,15 @@ def test_a_token_can_be_in_a_file_which_goes_before_the_variable(
     kept = tmp_path / "token"
     kept.write_text(f"{TOKEN}\n")
 
-    after = run(closed.url, f"clock --token-file {kept}", NOTBEFORE_TOKEN="nb_other")
-    before = run(closed.url, f"--token-file {kept} clock", NOTBEFORE_TOKEN="nb_other")
+    after = run(closed.url, f"clock --token-file {kept}", FOREWARNED_TOKEN="nb_other")
+    before = run(closed.url, f"--token-file {kept} clock", FOREWARNED_TOKEN="nb_other")
 
     assert closed.shown == [f"Bearer {TOKEN}"] * 2
     assert (after.exit_code, before.exit_code) == (1, 1)
 
 
 def test_an_empty_variable_is_no_token(closed: Door) -> None:
-    run(closed.url, "clock", NOTBEFORE_TOKEN="")
+    run(closed.url, "clock", FOREWARNED_TOKEN="")
 
     assert closed.shown == [None]
 
@@ -155,16 +155,16 @@ def test_what_is_no_token_is_not_sent_and_not_shown(
 
     assert result.exit_code == 2
     assert f"the file {kept} holds no token" in result.stderr
-    assert "notbefore token create" in result.stderr
+    assert "forewarned token create" in result.stderr
     assert "hush" not in result.output
     assert closed.shown == []
 
 
 def test_a_variable_that_holds_no_token_is_named(closed: Door) -> None:
-    result = run(closed.url, "clock", NOTBEFORE_TOKEN="hush hush")
+    result = run(closed.url, "clock", FOREWARNED_TOKEN="hush hush")
 
     assert result.exit_code == 2
-    assert "NOTBEFORE_TOKEN holds no token" in result.stderr
+    assert "FOREWARNED_TOKEN holds no token" in result.stderr
     assert "hush" not in result.output
     assert closed.shown == []
 
@@ -205,7 +205,7 @@ def test_a_token_never_goes_over_a_network_in_clear(address: str) -> None:
         asked.append(request)
         return httpx2.Response(200)
 
-    runner = CliRunner(env={**PLAIN, "NOTBEFORE_CONTROL": address, "NOTBEFORE_TOKEN": TOKEN})
+    runner = CliRunner(env={**PLAIN, "FOREWARNED_CONTROL": address, "FOREWARNED_TOKEN": TOKEN})
     result = runner.invoke(cli, ["clock"], obj=httpx2.MockTransport(answer))
 
     assert result.exit_code == 2
@@ -234,7 +234,7 @@ def test_a_token_goes_to_this_machine_and_over_tls(address: str) -> None:
 @pytest.mark.parametrize("words", ["clock", "events --watch", "fleet apply FILE", "fail rack1"])
 def test_no_redirect_is_given_the_token(closed: Door, file: Path, words: str) -> None:
     with door(leads_to=closed.url) as leading:
-        result = run(leading.url, words, file, NOTBEFORE_TOKEN=TOKEN)
+        result = run(leading.url, words, file, FOREWARNED_TOKEN=TOKEN)
 
     assert result.exit_code == 4
     assert "it answered 307" in result.stderr
@@ -248,20 +248,20 @@ def test_credentials_do_not_show_their_token() -> None:
 
 def test_a_shell_completes_with_the_token_and_is_quiet_without(closed: Door) -> None:
     completing = {
-        "_NOTBEFORE_COMPLETE": "bash_complete",
-        "COMP_WORDS": "notbefore approve 0",
+        "_FOREWARNED_COMPLETE": "bash_complete",
+        "COMP_WORDS": "forewarned approve 0",
         "COMP_CWORD": "2",
     }
 
-    invoke(NOTBEFORE_CONTROL=closed.url, NOTBEFORE_TOKEN=TOKEN, **completing)
-    bad = invoke(NOTBEFORE_CONTROL=closed.url, NOTBEFORE_TOKEN="no token", **completing)
+    invoke(FOREWARNED_CONTROL=closed.url, FOREWARNED_TOKEN=TOKEN, **completing)
+    bad = invoke(FOREWARNED_CONTROL=closed.url, FOREWARNED_TOKEN="no token", **completing)
 
     assert closed.shown == [f"Bearer {TOKEN}"]
     assert (bad.stdout.strip(), bad.stderr) == ("", "")
 
 
 def test_a_server_that_asks_for_none_takes_no_offence(served: Served) -> None:
-    result = served.run("schedule", "reboot", "--vm", "web", NOTBEFORE_TOKEN=TOKEN)
+    result = served.run("schedule", "reboot", "--vm", "web", FOREWARNED_TOKEN=TOKEN)
 
     assert result.exit_code == 0
     assert TOKEN not in result.output

@@ -7,17 +7,17 @@ from pathlib import Path
 import click
 import pytest
 
-from notbefore.cli import cli
-from notbefore.cli.app import COMMANDS
-from notbefore.cli.failures import MEANINGS
-from notbefore.settings import SETTINGS
+from forewarned.cli import cli
+from forewarned.cli.app import COMMANDS
+from forewarned.cli.failures import MEANINGS
+from forewarned.runtime.settings import SETTINGS
 
 MANUAL = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 EVERYWHERE = {"--json", "--control", "--token-file", "--ca"}
 
 
 def commands(
-    command: click.Command = cli, path: tuple[str, ...] = ("notbefore",)
+    command: click.Command = cli, path: tuple[str, ...] = ("forewarned",)
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     context = click.Context(command)
     yield path, command
@@ -70,12 +70,12 @@ def test_every_command_comes_with_an_example(path: tuple[str, ...]) -> None:
 
 
 def test_help_and_manual_say_that_an_operator_completes_events_in_service_mode() -> None:
-    complete = ALL["notbefore", "complete"]
+    complete = ALL["forewarned", "complete"]
     [mode] = [setting for setting in SETTINGS if setting.name == "mode"]
 
     assert "an operator does the work" in " ".join((complete.help or "").split())
     assert "an operator does the work and completes events" in mode.help
-    assert "an operator does the work" in " ".join(section(("notbefore", "complete")).split())
+    assert "an operator does the work" in " ".join(section(("forewarned", "complete")).split())
 
 
 def test_the_manual_lists_the_exit_codes() -> None:
@@ -85,12 +85,12 @@ def test_the_manual_lists_the_exit_codes() -> None:
 
 
 def test_the_manual_names_no_command_that_is_not_there() -> None:
-    named = set(re.findall(r"^## notbefore (\w+)$", MANUAL, re.MULTILINE))
+    named = set(re.findall(r"^## forewarned (\w+)$", MANUAL, re.MULTILINE))
 
     assert named == set(COMMANDS)
 
 
 def test_summaries_are_not_cut_off_in_the_list_of_commands() -> None:
-    shown = cli.get_help(click.Context(cli, info_name="notbefore", terminal_width=80))
+    shown = cli.get_help(click.Context(cli, info_name="forewarned", terminal_width=80))
 
     assert "..." not in shown.partition("Commands:")[2]

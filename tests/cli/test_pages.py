@@ -1,7 +1,7 @@
 import msgspec
 
-from notbefore.cli import pages
-from notbefore.cli.wire import (
+from forewarned.cli import pages
+from forewarned.cli.wire import (
     Applied,
     Approval,
     Clock,
@@ -80,8 +80,8 @@ def test_a_waiting_event_comes_with_the_next_step() -> None:
 
     assert printed(pages.next_steps([started, an_event(B)])) == [
         "",
-        "To approve it ahead of its NotBefore:  notbefore approve 0000000B",
-        "To see what it waits for:              notbefore explain 0000000B",
+        "To approve it ahead of its NotBefore:  forewarned approve 0000000B",
+        "To see what it waits for:              forewarned explain 0000000B",
     ]
     assert printed(pages.next_steps([started])) == []
 
@@ -89,8 +89,8 @@ def test_a_waiting_event_comes_with_the_next_step() -> None:
 def test_of_several_waiting_events_the_next_step_is_shown_for_the_first() -> None:
     assert printed(pages.next_steps([an_event(A), an_event(B)])) == [
         "",
-        "To approve the first ahead of its NotBefore:  notbefore approve 0000000A",
-        "To see what the first waits for:              notbefore explain 0000000A",
+        "To approve the first ahead of its NotBefore:  forewarned approve 0000000A",
+        "To see what the first waits for:              forewarned explain 0000000A",
     ]
 
 
@@ -139,7 +139,7 @@ def test_an_explanation_tells_all_there_is_to_know() -> None:
         "  why          approved by vm web, but something else holds it back",
         "  waits for    approval of Terminate",
         "               or its NotBefore",
-        "               notbefore explain 0000000B-0000-4000-8000-000000000000",
+        "               forewarned explain 0000000B-0000-4000-8000-000000000000",
         "  next         it starts",
         "",
         "At (UTC)            What            Event    VMs Who and why",
@@ -183,7 +183,7 @@ def test_an_explanation_names_ten_of_many_events_and_counts_the_rest() -> None:
 
     lines = printed(pages.explanation_page(found))
 
-    assert sum("notbefore explain" in line for line in lines) == 10
+    assert sum("forewarned explain" in line for line in lines) == 10
     assert sum("x in vm/x" in line for line in lines) == 10
     assert lines.count("               and 4 more") == 2
 
@@ -194,7 +194,7 @@ def test_where_an_operator_completes_events_a_started_one_says_how() -> None:
     assert printed(pages.completion_page([started, an_event(B)], SERVICE)) == [
         "",
         "This server only tells VMs. Once you have done the work:",
-        "  notbefore complete 0000000A",
+        "  forewarned complete 0000000A",
     ]
     assert printed(pages.completion_page([started], EMULATOR)) == []
     assert printed(pages.completion_page([an_event()], SERVICE)) == []
@@ -230,7 +230,7 @@ def test_the_fleet_is_grouped_by_scope() -> None:
 
 def test_an_empty_fleet_says_how_to_fill_it() -> None:
     assert printed(pages.fleet_page(Fleet(()), now=NOON)) == [
-        "The fleet is empty. 'notbefore fleet apply FILE' fills it."
+        "The fleet is empty. 'forewarned fleet apply FILE' fills it."
     ]
 
 
@@ -243,7 +243,7 @@ def test_scopes_whose_vms_are_all_gone_are_left_out_once_their_events_are_over()
     assert not any("vm/gone" in line for line in shown)
     assert any("vm/busy" in line for line in shown)
     assert shown[-1] == "1 VM in 2 scopes"
-    assert empty == ["The fleet is empty. 'notbefore fleet apply FILE' fills it."]
+    assert empty == ["The fleet is empty. 'forewarned fleet apply FILE' fills it."]
 
 
 def test_what_was_applied_is_counted_and_named() -> None:

@@ -8,8 +8,8 @@ import click
 import httpx2
 import pytest
 
-from notbefore.cli import cli
-from notbefore.clock import SystemClock
+from forewarned.cli import cli
+from forewarned.clock import SystemClock
 from tests.builders import event_id
 from tests.cli.served import Served, invoke, serving
 
@@ -25,7 +25,7 @@ def test_a_refusal_exits_with_1_and_says_what_to_do(served: Served) -> None:
         "error: no VM is named 'wep'",
         "Instead of wep, did you mean web?",
         "Instead of reports, did you mean report?",
-        "'notbefore fleet show' lists the VMs.",
+        "'forewarned fleet show' lists the VMs.",
     ]
 
 
@@ -81,7 +81,7 @@ def test_an_event_must_be_named_unless_there_is_just_one_the_command_is_for(
     with_two = served.run(command)
 
     assert (without.exit_code, with_two.exit_code) == (1, 1)
-    assert without.stderr.startswith(f"error: {none}\n'notbefore events'")
+    assert without.stderr.startswith(f"error: {none}\n'forewarned events'")
     assert with_two.stderr.startswith(f"error: {several}\nSay which:\n")
     assert f"  {one}  Reboot Scheduled of web" in with_two.stderr
     assert f"  {two}  Reboot Scheduled of report" in with_two.stderr
@@ -165,21 +165,24 @@ def test_a_short_notice_is_told_which_flag_allows_it(served: Served) -> None:
 @pytest.mark.parametrize(
     ("typed", "hint"),
     [
-        ("schedule reboot web", "VMs are named with --vm: notbefore schedule reboot --vm web"),
+        ("schedule reboot web", "VMs are named with --vm: forewarned schedule reboot --vm web"),
         (
             "schedule freeze web 'my vm' --duration 9s",
-            "VMs are named with --vm: notbefore schedule freeze --vm web --vm 'my vm'",
+            "VMs are named with --vm: forewarned schedule freeze --vm web --vm 'my vm'",
         ),
         (
             "schedule reboot web --vm db-0",
-            "VMs are named with --vm: notbefore schedule reboot --vm web",
+            "VMs are named with --vm: forewarned schedule reboot --vm web",
         ),
-        ("maintain rack1", "hosts are named with --host: notbefore maintain --host rack1"),
-        ("maintain avset/db", "scopes are named with --scope: notbefore maintain --scope avset/db"),
+        ("maintain rack1", "hosts are named with --host: forewarned maintain --host rack1"),
+        (
+            "maintain avset/db",
+            "scopes are named with --scope: forewarned maintain --scope avset/db",
+        ),
     ],
 )
 def test_a_name_without_its_option_is_told_which_it_belongs_to(typed: str, hint: str) -> None:
-    result = invoke(*shlex.split(typed), NOTBEFORE_CONTROL=NOWHERE)
+    result = invoke(*shlex.split(typed), FOREWARNED_CONTROL=NOWHERE)
 
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == f"Error: {hint}"
@@ -187,7 +190,7 @@ def test_a_name_without_its_option_is_told_which_it_belongs_to(typed: str, hint:
 
 
 def test_an_unknown_type_of_event_is_told_the_types_there_are() -> None:
-    result = invoke("schedule", "explode", "--vm", "web", NOTBEFORE_CONTROL=NOWHERE)
+    result = invoke("schedule", "explode", "--vm", "web", FOREWARNED_CONTROL=NOWHERE)
 
     assert result.exit_code == 2
     assert (
@@ -243,11 +246,11 @@ def test_a_server_that_is_none_of_ours_has_failed() -> None:
     ],
 )
 def test_every_command_says_that_no_server_answers(words: str) -> None:
-    result = invoke(*words.split(), NOTBEFORE_CONTROL=NOWHERE)
+    result = invoke(*words.split(), FOREWARNED_CONTROL=NOWHERE)
 
     assert result.exit_code == 3
     assert f"no server answers at http://{NOWHERE}" in result.stderr
-    assert "Start it with 'make run' or 'notbefore serve'." in result.stderr
+    assert "Start it with 'make run' or 'forewarned serve'." in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -273,11 +276,11 @@ def test_every_command_says_that_no_server_answers(words: str) -> None:
         "events --control ftp://x",
         "settings --clock wobble",
         "serve --clock wobble",
-        "serve --config /nowhere/notbefore.toml",
+        "serve --config /nowhere/forewarned.toml",
     ],
 )
 def test_wrong_usage_exits_with_2_before_any_server_is_asked(words: str) -> None:
-    result = invoke(*words.split(), NOTBEFORE_CONTROL=NOWHERE)
+    result = invoke(*words.split(), FOREWARNED_CONTROL=NOWHERE)
 
     assert result.exit_code == 2
     assert result.stderr
@@ -306,7 +309,7 @@ def test_a_wrong_fleet_file_is_refused_with_file_line_and_field(tmp_path: Path) 
     file.write_text('[[vms]]\nname = "web"\nadress = "10.0.0.1"\n')
 
     for command in ("check", "apply"):
-        result = invoke("fleet", command, str(file), NOTBEFORE_CONTROL=NOWHERE)
+        result = invoke("fleet", command, str(file), FOREWARNED_CONTROL=NOWHERE)
 
         assert result.exit_code == 1
         assert result.stderr.splitlines()[1].startswith(f"{file}:3: vms[0]")

@@ -1,6 +1,6 @@
 import pytest
 
-from notbefore.cli.tables import (
+from forewarned.cli.tables import (
     PlannedRow,
     event_table,
     history_table,
@@ -8,7 +8,7 @@ from notbefore.cli.tables import (
     setting_table,
     vm_table,
 )
-from notbefore.cli.wire import Approval, SettingValue
+from forewarned.cli.wire import Approval, SettingValue
 from tests.cli.answers import DAY, MINUTE, NOON, SECOND, A, B, a_row, a_vm, an_event
 from tests.cli.printing import WIDTH, printed
 
@@ -118,7 +118,7 @@ def test_a_plan_shows_the_first_and_last_of_many_names() -> None:
         vm_table(
             [a_vm("x" * 64, host="h" * 64, address="fd00:1111:2222:3333:4444:5555:6666:7777")]
         ),
-        setting_table([SettingValue("fleet", "/" + "x" * 200, "environment NOTBEFORE_FLEET")]),
+        setting_table([SettingValue("fleet", "/" + "x" * 200, "environment FOREWARNED_FLEET")]),
     ],
 )
 def test_tables_fit_eighty_columns_whatever_is_in_them(table: object) -> None:

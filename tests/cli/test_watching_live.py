@@ -39,8 +39,8 @@ class Watcher:
 def watching(served: Served, *words: str) -> Iterator[Watcher]:
     with interruptible():
         started = subprocess.Popen(
-            [sys.executable, "-m", "notbefore", "events", "--watch", *words],
-            env={**PLAIN, "NOTBEFORE_CONTROL": served.address},
+            [sys.executable, "-m", "forewarned", "events", "--watch", *words],
+            env={**PLAIN, "FOREWARNED_CONTROL": served.address},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

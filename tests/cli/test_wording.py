@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from notbefore.cli import wording
-from notbefore.cli.wire import Approval
+from forewarned.cli import wording
+from forewarned.cli.wire import Approval
 from tests.cli.answers import DAY, HOUR, MINUTE, NOON, SECOND, an_event
 
 

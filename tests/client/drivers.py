@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
-from notbefore.client import (
+from forewarned.client import (
     AsyncScheduledEvents,
     Change,
     Document,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from notbefore.client import Change
-from notbefore.client._protocol import EventsProtocol
-from notbefore.client._steps import Answer, Flow, Loss, Lost, Passed, Pause, Request, Tell
-from notbefore.client._watching import Wishes, watch
+from forewarned.client import Change
+from forewarned.client._protocol import EventsProtocol
+from forewarned.client._steps import Answer, Flow, Loss, Lost, Passed, Pause, Request, Tell
+from forewarned.client._watching import Wishes, watch
 
 T = TypeVar("T")
 

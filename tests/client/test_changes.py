@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notbefore.client import Change, ChangeKind, Document, Ending, Event, EventStatus, EventType
-from notbefore.client._changes import GLANCE, Knowledge, changes
+from forewarned.client import Change, ChangeKind, Document, Ending, Event, EventStatus, EventType
+from forewarned.client._changes import GLANCE, Knowledge, changes
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

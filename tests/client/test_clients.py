@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from notbefore.client import (
+from forewarned.client import (
     ChangeKind,
     EndpointNotFoundError,
     ProtocolError,
@@ -17,8 +17,8 @@ from notbefore.client import (
     ScheduledEvents,
     UnavailableError,
 )
-from notbefore.client._http import LONGEST_BODY, _meaning
-from notbefore.client._steps import Loss
+from forewarned.client._http import LONGEST_BODY, _meaning
+from forewarned.client._steps import Loss
 from tests.client.drivers import MakeDriver
 from tests.client.flows import ID, a_body, an_event
 from tests.client.scripted import DRIBBLE, RESET, SILENCE, an_answer, answering
@@ -46,7 +46,7 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def no_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NOTBEFORE_ENDPOINT", raising=False)
+    monkeypatch.delenv("FOREWARNED_ENDPOINT", raising=False)
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
@@ -128,7 +128,7 @@ def test_requests_say_who_asks_and_go_straight_to_the_service(
     assert event.event_id == ID
     assert request.startswith("get /vm/web_0/metadata/scheduledevents?api-version=2020-07-01 http")
     assert "\r\nmetadata: true\r\n" in request
-    assert "\r\nuser-agent: notbefore/" in request
+    assert "\r\nuser-agent: forewarned/" in request
     assert "x-forwarded-for" not in request
 
 
@@ -160,7 +160,7 @@ def test_patience_ends(client: MakeDriver) -> None:
 def test_trouble_is_logged_once(client: MakeDriver, caplog: pytest.LogCaptureFixture) -> None:
     bad = FAULTS["503"]
     with (
-        caplog.at_level(logging.WARNING, "notbefore.client"),
+        caplog.at_level(logging.WARNING, "forewarned.client"),
         answering(bad, bad, GOOD) as service,
         client(service.address) as events,
     ):
@@ -183,7 +183,7 @@ def test_the_environment_names_the_endpoint(
     client: MakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with answering(GOOD) as service, client() as events:
-        monkeypatch.setenv("NOTBEFORE_ENDPOINT", f"http://{service.address}/vm/a")
+        monkeypatch.setenv("FOREWARNED_ENDPOINT", f"http://{service.address}/vm/a")
 
         assert events.document().incarnation == 2
         assert service.requests.get(timeout=9).startswith(b"GET /vm/a/metadata/")
@@ -192,9 +192,9 @@ def test_the_environment_names_the_endpoint(
 def test_a_wrong_endpoint_in_the_environment_is_told(
     client: MakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NOTBEFORE_ENDPOINT", "gopher://x")
+    monkeypatch.setenv("FOREWARNED_ENDPOINT", "gopher://x")
 
-    with client() as events, pytest.raises(EndpointNotFoundError, match="NOTBEFORE_ENDPOINT"):
+    with client() as events, pytest.raises(EndpointNotFoundError, match="FOREWARNED_ENDPOINT"):
         events.document()
 
 

@@ -8,20 +8,20 @@ from typing import TypeVar
 
 import pytest
 
-from notbefore.client import (
+from forewarned.client import (
     AsyncScheduledEvents,
     ChangeKind,
     ClosedError,
     ScheduledEvents,
     ScheduledEventsError,
 )
-from notbefore.client._discovery import Discovery
+from forewarned.client._endpoint.discovery import Discovery
 from tests.client.drivers import MakeDriver
 from tests.client.flows import ID, a_body, an_event
 from tests.client.scripted import RESET, SILENCE, an_answer, answering
 
 GOOD = an_answer(a_body(2, an_event()))
-LONG_POLL = an_answer(a_body(2, an_event()), "200 OK", "NotBefore-Wait: 60s")
+LONG_POLL = an_answer(a_body(2, an_event()), "200 OK", "Forewarned-Wait: 60s")
 T = TypeVar("T")
 
 
@@ -81,12 +81,12 @@ def test_closing_ends_the_request_that_a_watch_waits_for(
 def test_closing_lets_an_approval_of_another_thread_have_its_answer() -> None:
     with answering(GOOD) as service, ScheduledEvents(service.address) as events:
         service.may_answer.clear()
-        approving = in_thread(lambda: events.approve(ID))
+        approvals = in_thread(lambda: events.approve(ID))
         service.requests.get(timeout=9)
         events.close()
         service.may_answer.set()
 
-        assert approving.result(9) is None
+        assert approvals.result(9) is None
 
 
 def test_closing_lets_a_call_of_another_thread_try_no_more() -> None:
@@ -158,12 +158,12 @@ async def test_closing_lets_an_approval_of_another_task_have_its_answer() -> Non
     with answering(GOOD) as service:
         events = AsyncScheduledEvents(service.address)
         service.may_answer.clear()
-        approving = asyncio.create_task(events.approve(ID))
+        approvals = asyncio.create_task(events.approve(ID))
         await asyncio.to_thread(service.requests.get, timeout=9)
         await events.close()
         service.may_answer.set()
 
-        await asyncio.wait_for(approving, 9)
+        await asyncio.wait_for(approvals, 9)
         with pytest.raises(ClosedError):
             await events.approve(ID)
 

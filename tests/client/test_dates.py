@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.client._dates import parse_date
+from forewarned.client._dates import parse_date
 
 MOMENT = datetime(2016, 9, 19, 18, 29, 47, tzinfo=UTC)
 

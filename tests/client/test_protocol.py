@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from notbefore.client import (
+from forewarned.client import (
     ProtocolError,
     RefusedError,
     ScheduledEventsError,
     UnavailableError,
     UnsupportedVersionError,
 )
-from notbefore.client._retrying import UPDATING
-from notbefore.client._steps import Loss
+from forewarned.client._retrying import UPDATING
+from forewarned.client._steps import Loss
 from tests.client.flows import ID, Lose, Say, Stage, a_document, a_protocol, an_event
 
 

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-import notbefore.client
-from notbefore.client import EventSource, EventStatus, EventType, ScheduledEventsError
+import forewarned.client
+from forewarned.client import EventSource, EventStatus, EventType, ScheduledEventsError
 
 LONGEST_IMPORT = 0.150
 
 
 def test_all_is_what_is_there_and_sorted() -> None:
     # Letters only: pytest puts names of its own into modules whose assertions it rewrites.
-    public = [name for name in vars(notbefore.client) if name[0].isalpha()]
+    public = [name for name in vars(forewarned.client) if name[0].isalpha()]
 
-    assert notbefore.client.__all__ == sorted(public)
+    assert forewarned.client.__all__ == sorted(public)
 
 
 def test_every_error_is_one_of_ours() -> None:
     errors = [
         value
-        for name, value in vars(notbefore.client).items()
+        for name, value in vars(forewarned.client).items()
         if name.endswith("Error") and isinstance(value, type)
     ]
 
@@ -61,7 +61,7 @@ def _python(program: str) -> str:
 def test_importing_takes_little_time() -> None:
     """CPU time, best of several: a busy machine says nothing about the import."""
     program = (
-        "import time; began = time.process_time(); import notbefore.client; "
+        "import time; began = time.process_time(); import forewarned.client; "
         "print(time.process_time() - began)"
     )
 
@@ -69,16 +69,16 @@ def test_importing_takes_little_time() -> None:
 
 
 def test_importing_brings_neither_the_http_library_nor_the_server() -> None:
-    loaded = set(_python("import sys, notbefore.client; print(*sys.modules)").split())
+    loaded = set(_python("import sys, forewarned.client; print(*sys.modules)").split())
 
     assert not {"httpx2", "asyncio", "msgspec", "http.client", "ssl"} & loaded
-    ours = {name.split(".")[1] for name in loaded if name.startswith("notbefore.")}
-    assert ours == {"client", "durations"}
+    ours = {name.split(".")[1] for name in loaded if name.startswith("forewarned.")}
+    assert ours == {"client", "config"}
 
 
 def test_no_module_needs_what_only_unix_has() -> None:
-    folder = Path(notbefore.client.__file__).parent
-    sources = {module.name: module.read_text() for module in folder.glob("*.py")}
+    folder = Path(forewarned.client.__file__).parent
+    sources = {module.name: module.read_text() for module in folder.rglob("*.py")}
 
     assert not [
         name

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.client import (
+from forewarned.client import (
     Change,
     ChangeKind,
     Ending,
@@ -15,9 +15,9 @@ from notbefore.client import (
     UnavailableError,
     UnsupportedVersionError,
 )
-from notbefore.client._changes import Knowledge, changes
-from notbefore.client._steps import Loss, Request
-from notbefore.client._wire import read_document
+from forewarned.client._changes import Knowledge, changes
+from forewarned.client._steps import Loss, Request
+from forewarned.client._wire import read_document
 from tests.client.flows import (
     ID,
     NOON,
@@ -32,7 +32,7 @@ from tests.client.flows import (
 )
 
 STARTED = an_event(EventStatus="Started", NotBefore="")
-WAITS = {"notbefore-wait": "5m"}
+WAITS = {"forewarned-wait": "5m"}
 
 
 def kinds(found: list[Change]) -> list[str]:

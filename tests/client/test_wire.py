@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.client import EventSource, EventStatus, EventType, ProtocolError
-from notbefore.client._wire import read_document, read_instance, read_refusal
+from forewarned.client import EventSource, EventStatus, EventType, ProtocolError
+from forewarned.client._wire import read_document, read_instance, read_refusal
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FULL: dict[str, Any] = {

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import assert_type
 
-from notbefore.client import (
+from forewarned.client import (
     AsyncScheduledEvents,
     Change,
     ChangeKind,

@@ -13,31 +13,31 @@ from typing import Any
 import httpx2
 from typing_extensions import override
 
-from notbefore.admission import Admission
-from notbefore.application import Application
-from notbefore.clock import SystemClock, VirtualClock
-from notbefore.console.services import ConsoleServices
-from notbefore.console.sessions import Sessions
-from notbefore.console_server import control_app, make_console
-from notbefore.control.access import Access, Identities
-from notbefore.control.fleet_wire import parse
-from notbefore.control.metrics import Metrics
-from notbefore.core import lifecycle
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import Actor
-from notbefore.metadata.responses import render
-from notbefore.service.deciding import Decider
-from notbefore.service.identities import Role
-from notbefore.service.ports import Caller
-from notbefore.settings import SETTINGS, ControlAccess, Mode, Resolved, Settings
-from notbefore.tokens import Tokens
-from notbefore.writer import (
+from forewarned.clock import SystemClock, VirtualClock
+from forewarned.console.services import ConsoleServices
+from forewarned.console.sessions import Sessions
+from forewarned.control.fleet.wire import parse
+from forewarned.control.http.access import Access, Identities
+from forewarned.control.v1.metrics import Metrics
+from forewarned.core import lifecycle
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import Actor
+from forewarned.metadata.http.responses import render
+from forewarned.runtime.admission import Admission
+from forewarned.runtime.assembly import Application
+from forewarned.runtime.listeners.control import control_app, make_console
+from forewarned.runtime.settings import SETTINGS, ControlAccess, Mode, Resolved, Settings
+from forewarned.runtime.writer import (
     engine_parts,
     make_services,
     new_event_id,
     new_operation_id,
     new_session_id,
 )
+from forewarned.security.identities import Role
+from forewarned.security.tokens import Tokens
+from forewarned.service.engine import Engine
+from forewarned.service.ports import Caller
 from tests.builders import NOON
 from tests.control.gate import Roster
 from tests.control.steering import FLEET, Breakable
@@ -119,12 +119,12 @@ class Door:
     seconds: float = 0.0
     sessions: Sessions | None = None
 
-    def admission(self, decider: Decider, settings: Settings) -> Admission:
+    def admission(self, engine: Engine, settings: Settings) -> Admission:
         tokens = Tokens(Path("nowhere"))
         identities = Identities(
             issuer=tokens, reader=tokens, principals=self.roster, audiences=(), vm_role=Role.READER
         )
-        access = Access(identities, decider, monotonic=lambda: self.seconds)
+        access = Access(identities, engine, monotonic=lambda: self.seconds)
         if settings.control_access is ControlAccess.TOKEN:
             self.sessions = Sessions(access, new_id=new_session_id, monotonic=lambda: self.seconds)
         return Admission(access=access, sessions=self.sessions, tls=None, control_is_tls=False)
@@ -180,7 +180,7 @@ async def looking(
         await application.fleet.apply(plan, by=Actor(name="test"))
         url = "http://127.0.0.1:8169"
         door = Door()
-        admission = door.admission(application.decider, settings)
+        admission = door.admission(application.engine, settings)
         services = make_console(
             application,
             settings,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from notbefore.console.app import create_console
-from notbefore.core.model import Document
+from forewarned.console.app import create_console
+from forewarned.core.model import Document
 from tests.console.looking import Looking, assert_guarded, looking, text_of
 
 PAGES = [

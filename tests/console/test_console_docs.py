@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from notbefore.console.app import PAGES, SIGN_IN_PAGES
-from notbefore.console.deed_forms import DEED_FORMS
+from forewarned.console.action_forms import DEED_FORMS
+from forewarned.console.app import PAGES, SIGN_IN_PAGES
 
 DOCS = Path(__file__).parents[2] / "docs" / "console.md"
 

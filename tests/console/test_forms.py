@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from notbefore.console.forms import FieldError, Form
-from notbefore.core.model import EventType
+from forewarned.console.forms import FieldError, Form
+from forewarned.core.model import EventType
 
 
 def test_names_are_taken_once_from_ticks_and_text_in_any_letter_case() -> None:

@@ -6,8 +6,8 @@ from itertools import count
 import pytest
 from starlette.requests import HTTPConnection
 
-from notbefore.console.sessions import COOKIE, LONGEST_IDLE, MOST, Sessions
-from notbefore.service.identities import InvalidTokenError, Principal, Role, RoleTooLowError
+from forewarned.console.sessions import COOKIE, LONGEST_IDLE, MOST, Sessions
+from forewarned.security.identities import InvalidTokenError, Principal, Role, RoleTooLowError
 
 ALICE = Principal(name="alice", role=Role.APPROVER, token_sha256="a1")
 BOB = Principal(name="bob", role=Role.READER, token_sha256="b2")

@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from notbefore.control.access import Access, Identities, OpenOnLoopback, audiences_of
-from notbefore.core.ids import ResourceName
-from notbefore.service.identities import Bearer, Principal, Role
-from notbefore.service.ports import HistoryFilter, HistoryRow
-from notbefore.tokens import Tokens
+from forewarned.control.http.access import Access, Identities, OpenOnLoopback, audiences_of
+from forewarned.core.ids import ResourceName
+from forewarned.security.identities import Bearer, Principal, Role
+from forewarned.security.tokens import Tokens
+from forewarned.service.ports import HistoryFilter, HistoryRow
 from tests.builders import NOON
 from tests.control.steering import Steering, steering
 
@@ -81,7 +81,7 @@ class Gate:
 
     async def refusals(self) -> list[HistoryRow]:
         """Newest first."""
-        rows = await self.steered.services.decider.ask(
+        rows = await self.steered.services.engine.ask(
             lambda snapshot: snapshot.history(HistoryFilter(limit=1000))
         )
         return [row for row in rows if row.action == "refused"]
@@ -103,6 +103,6 @@ async def a_gate(
             vm_role=vm_role,
             now=lambda: times.now,
         )
-        access = Access(identities, steered.services.decider, monotonic=lambda: times.seconds)
+        access = Access(identities, steered.services.engine, monotonic=lambda: times.seconds)
         door = OpenOnLoopback(access) if open_on_loopback else access
         yield Gate(access, door, tokens, steered, roster, times)

@@ -13,21 +13,25 @@ import msgspec
 from starlette.applications import Starlette
 from typing_extensions import override
 
-from notbefore.clock import SystemClock, VirtualClock
-from notbefore.control.changes import Changes
-from notbefore.control.fleet_wire import parse
-from notbefore.control.native import create_app
-from notbefore.control.services import Services
-from notbefore.core import lifecycle
-from notbefore.core.ids import EventId, ResourceName
-from notbefore.core.rules import Rules
-from notbefore.service.approving import Approving
-from notbefore.service.carrying import Carrying
-from notbefore.service.deciding import Decider
-from notbefore.service.explaining import Explaining
-from notbefore.service.faults import Faults
-from notbefore.service.fleet import Fleet
-from notbefore.service.ports import (
+from forewarned.clock import SystemClock, VirtualClock
+from forewarned.control.fleet.wire import parse
+from forewarned.control.v1.app import create_app
+from forewarned.control.v1.changes import Changes
+from forewarned.control.v1.services import Services
+from forewarned.core import lifecycle
+from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.rules import Rules
+from forewarned.service.clock_control import ClockControl
+from forewarned.service.engine import Engine
+from forewarned.service.events.approval import Approvals
+from forewarned.service.events.explain import Explainer
+from forewarned.service.events.schedule import Scheduler
+from forewarned.service.faults import Faults
+from forewarned.service.fleet.apply import Fleet
+from forewarned.service.lifecycle.activation import Activation
+from forewarned.service.lifecycle.actuation import Actuation
+from forewarned.service.lifecycle.waker import Waker
+from forewarned.service.ports import (
     Caller,
     Clock,
     Commit,
@@ -36,12 +40,8 @@ from notbefore.service.ports import (
     StoreUnavailableError,
     Transaction,
 )
-from notbefore.service.reading import Reading
-from notbefore.service.reset import Reset
-from notbefore.service.scheduling import Scheduling
-from notbefore.service.timekeeping import Timekeeping
-from notbefore.service.waking import Waker
-from notbefore.storage.memory import MemoryStore
+from forewarned.service.reset import Reset
+from forewarned.storage.memory import MemoryStore
 from tests.builders import NOON, event_id
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Breakable(MemoryStore):
 class Steering:
     """A control listener, and the parts behind it that tests reach for."""
 
-    def __init__(self, store: Breakable, services: Services, reading: Reading) -> None:
+    def __init__(self, store: Breakable, services: Services, reading: Activation) -> None:
         self.store = store
         self.services = services
         self.reading = reading
@@ -163,27 +163,27 @@ async def steering(
 
 
 def _wired(store: Breakable, clock: Clock, rules: Rules, changes: Changes) -> Steering:
-    decider = Decider(store)
-    reading = Reading(decider, clock)
-    waker = Waker(decider, reading, rules, clock)
-    decider.tell(waker.hear)
+    engine = Engine(store)
+    reading = Activation(engine, clock)
+    waker = Waker(engine, reading, rules, clock)
+    engine.tell(waker.hear)
     ids = _ids()
     fleet_range = ipaddress.ip_network("10.1.0.0/16")
-    timekeeping = Timekeeping(clock, clock if isinstance(clock, VirtualClock) else None)
+    clock_control = ClockControl(clock, clock if isinstance(clock, VirtualClock) else None)
     faults = Faults()
     services = Services(
-        decider=decider,
-        scheduling=Scheduling(decider, rules, lambda: next(ids)),
-        approving=Approving(decider, rules),
-        carrying=Carrying(decider),
-        explaining=Explaining(decider),
-        fleet=Fleet(decider, reading, fleet_range),
-        timekeeping=timekeeping,
+        engine=engine,
+        scheduler=Scheduler(engine, rules, lambda: next(ids)),
+        approvals=Approvals(engine, rules),
+        actuation=Actuation(engine),
+        explainer=Explainer(engine),
+        fleet=Fleet(engine, reading, fleet_range),
+        clock_control=clock_control,
         faults=faults,
         reset=Reset(
-            decider=decider,
+            engine=engine,
             reading=reading,
-            timekeeping=timekeeping,
+            clock_control=clock_control,
             faults=faults,
             address_range=fleet_range,
             plan=parse(FLEET),
@@ -192,7 +192,7 @@ def _wired(store: Breakable, clock: Clock, rules: Rules, changes: Changes) -> St
         mode="emulator",
         metadata_url="http://127.0.0.1:8169",
         settings_listing=[("mode", "emulator", "default"), ("clock", "paused", "--clock")],
-        allowed_hosts=frozenset({"notbefore.example"}),
+        allowed_hosts=frozenset({"forewarned.example"}),
         changes=changes,
     )
     return Steering(store, services, reading)

@@ -1,8 +1,8 @@
 import re
 from pathlib import Path
 
-from notbefore.control.errors import STATUS, code
-from notbefore.control.native import OPERATIONS
+from forewarned.control.http.errors import STATUS, code
+from forewarned.control.v1.app import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "control-api.md").read_text()
 

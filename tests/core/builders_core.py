@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from notbefore.core import lifecycle
-from notbefore.core.change import Change
-from notbefore.core.ids import EventId, MaintenanceId, ResourceName
-from notbefore.core.lifecycle import Plan
-from notbefore.core.maintenance import Work
-from notbefore.core.model import (
+from forewarned.core import lifecycle
+from forewarned.core.change import Change
+from forewarned.core.ids import EventId, MaintenanceId, ResourceName
+from forewarned.core.lifecycle import Plan
+from forewarned.core.maintenance import Work
+from forewarned.core.model import (
     Actor,
     Approval,
     Event,
@@ -20,8 +20,8 @@ from notbefore.core.model import (
     Scope,
     document,
 )
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import Transition
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import Transition
 from tests.builders import MINUTE, NOON, OPERATOR, A, an_event, event_id
 
 Fact = TypeVar("Fact", bound=Transition)

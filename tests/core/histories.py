@@ -13,11 +13,11 @@ from typing import Final, TypeVar
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from notbefore.core import lifecycle, maintenance
-from notbefore.core.change import Change
-from notbefore.core.errors import RefusalError
-from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName
-from notbefore.core.model import (
+from forewarned.core import lifecycle, maintenance
+from forewarned.core.change import Change
+from forewarned.core.errors import RefusalError
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName
+from forewarned.core.model import (
     EventSource,
     EventStatus,
     EventType,
@@ -26,7 +26,7 @@ from notbefore.core.model import (
     Priority,
     Scope,
 )
-from notbefore.core.rules import Rules
+from forewarned.core.rules import Rules
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, SECOND, a_resource, a_scope
 from tests.core.builders_core import a_plan, fresh_ids, some_work
 

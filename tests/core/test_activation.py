@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from notbefore.core import lifecycle
-from notbefore.core.model import Scope, document
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import Activated, Deactivated
+from forewarned.core import lifecycle
+from forewarned.core.model import Scope, document
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import Activated, Deactivated
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND, A, a_scope, an_event
 from tests.core.builders_core import AZURE, a_plan, names_of_facts
 

@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.core import lifecycle
-from notbefore.core.errors import NotOwnResourceError, UnknownEventError
-from notbefore.core.ids import EventId
-from notbefore.core.model import Actor, EventStatus, EventType, StartCause
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import Approved
+from forewarned.core import lifecycle
+from forewarned.core.errors import NotOwnResourceError, UnknownEventError
+from forewarned.core.ids import EventId
+from forewarned.core.model import Actor, EventStatus, EventType, StartCause
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import Approved
 from tests.builders import MINUTE, NOON, OPERATOR, A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import (
     APPROVAL,

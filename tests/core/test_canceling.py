@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from notbefore.core import lifecycle, transitions
-from notbefore.core.errors import (
+from forewarned.core import lifecycle, transitions
+from forewarned.core.errors import (
     AlreadyStartedError,
     ClosedEventError,
     UnknownEventError,
     UnknownResourceError,
 )
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventStatus, document
-from notbefore.core.transitions import Canceled, Completed, Narrowed
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import EventStatus, document
+from forewarned.core.transitions import Canceled, Completed, Narrowed
 from tests.builders import A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import APPROVAL, EARLY, facts, names_of_facts
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from notbefore.core import lifecycle, transitions
-from notbefore.core.change import Change
-from notbefore.core.errors import NotStartedError, UnknownEventError
-from notbefore.core.ids import EventId, HostName, ResourceName
-from notbefore.core.model import (
+from forewarned.core import lifecycle, transitions
+from forewarned.core.change import Change
+from forewarned.core.errors import NotStartedError, UnknownEventError
+from forewarned.core.ids import EventId, HostName, ResourceName
+from forewarned.core.model import (
     EventStatus,
     EventType,
     EvictionPolicy,
@@ -18,7 +18,7 @@ from notbefore.core.model import (
     StartCause,
     document,
 )
-from notbefore.core.transitions import Canceled, Completed, Started
+from forewarned.core.transitions import Canceled, Completed, Started
 from tests.builders import HOUR, NOON, A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import APPROVAL, EARLY, a_terminate, facts, names_of_facts
 

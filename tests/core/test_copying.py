@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from notbefore.core.copying import replace
-from notbefore.core.model import EventStatus
+from forewarned.core.copying import replace
+from forewarned.core.model import EventStatus
 from tests.builders import an_event
 
 

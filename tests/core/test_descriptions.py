@@ -1,7 +1,7 @@
 import pytest
 
-from notbefore.core import descriptions
-from notbefore.core.model import EventSource, EventType
+from forewarned.core import descriptions
+from forewarned.core.model import EventSource, EventType
 
 PLATFORM, USER = EventSource.PLATFORM, EventSource.USER
 MAINTENANCE = "Host server is undergoing maintenance."

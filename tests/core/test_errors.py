@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from notbefore.core import errors
-from notbefore.core.errors import RefusalError
+from forewarned.core import errors
+from forewarned.core.errors import RefusalError
 from tests.builders import DAY, MINUTE, SECOND, A
 
 REFUSALS = [

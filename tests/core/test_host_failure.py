@@ -2,9 +2,9 @@
 
 import pytest
 
-from notbefore.core import lifecycle, maintenance
-from notbefore.core.change import Change
-from notbefore.core.errors import (
+from forewarned.core import lifecycle, maintenance
+from forewarned.core.change import Change
+from forewarned.core.errors import (
     BadDurationError,
     DuplicateEventError,
     NoResourcesError,
@@ -14,9 +14,9 @@ from notbefore.core.errors import (
     UnknownHostError,
     UnknownResourceError,
 )
-from notbefore.core.ids import HostName
-from notbefore.core.lifecycle import Plan
-from notbefore.core.model import (
+from forewarned.core.ids import HostName
+from forewarned.core.lifecycle import Plan
+from forewarned.core.model import (
     EventSource,
     EventStatus,
     EventType,
@@ -25,7 +25,7 @@ from notbefore.core.model import (
     StartCause,
     document,
 )
-from notbefore.core.rules import Rules
+from forewarned.core.rules import Rules
 from tests.builders import DAY, MINUTE, NOON, SECOND, A, B, a_resource, a_scope, an_event, event_id
 from tests.core.builders_core import (
     AZURE,

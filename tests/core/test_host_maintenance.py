@@ -4,17 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from notbefore.core import lifecycle, maintenance
-from notbefore.core.change import Change
-from notbefore.core.errors import (
+from forewarned.core import lifecycle, maintenance
+from forewarned.core.change import Change
+from forewarned.core.errors import (
     BadDurationError,
     MaintenanceConflictError,
     NotMaintainableError,
     UnknownHostError,
 )
-from notbefore.core.ids import EventId, HostName, MaintenanceId
-from notbefore.core.maintenance import Work
-from notbefore.core.model import (
+from forewarned.core.ids import EventId, HostName, MaintenanceId
+from forewarned.core.maintenance import Work
+from forewarned.core.model import (
     EventSource,
     EventStatus,
     EventType,

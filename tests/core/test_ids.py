@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.core.errors import InvalidIdError
-from notbefore.core.ids import parse_event_id, same_name
+from forewarned.core.errors import InvalidIdError
+from forewarned.core.ids import parse_event_id, same_name
 
 GUID = "602D9444-D2CD-49C7-8624-8643E7171297"
 

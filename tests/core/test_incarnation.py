@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from notbefore.core import lifecycle
-from notbefore.core.change import Change
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventStatus, Scope, document
+from forewarned.core import lifecycle
+from forewarned.core.change import Change
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import EventStatus, Scope, document
 from tests.builders import HOUR, NOON, OPERATOR, A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import AZURE, EARLY, a_plan, approved, shown
 

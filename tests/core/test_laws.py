@@ -6,9 +6,9 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notbefore.core import lifecycle, notice
-from notbefore.core.ids import EventId, ResourceName
-from notbefore.core.model import (
+from forewarned.core import lifecycle, notice
+from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.model import (
     Event,
     EventSource,
     EventStatus,
@@ -17,7 +17,7 @@ from notbefore.core.model import (
     StartCause,
     document,
 )
-from notbefore.core.transitions import Canceled, Completed, EventTransition, Scheduled, Started
+from forewarned.core.transitions import Canceled, Completed, EventTransition, Scheduled, Started
 from tests.builders import NOON, SECOND, A, a_resource, a_scope
 from tests.core.builders_core import a_plan, facts, shown
 from tests.core.histories import RULES, SHORT_NOTICE, UPDATE_DOMAIN, Chapter, History, histories

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-from notbefore.core import membership
-from notbefore.core.ids import HostName, ResourceName
-from notbefore.core.model import EventStatus, Policy, Priority, ResourceState, document
-from notbefore.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged
+from forewarned.core import membership
+from forewarned.core.ids import HostName, ResourceName
+from forewarned.core.model import EventStatus, Policy, Priority, ResourceState, document
+from forewarned.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged
 from tests.builders import MINUTE, NOON, A, B, a_resource, a_scope, an_event
 from tests.core.builders_core import names_of_facts
 

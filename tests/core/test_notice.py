@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.core import notice
-from notbefore.core.errors import (
+from forewarned.core import notice
+from forewarned.core.errors import (
     NoticeTooLongError,
     NoticeTooShortError,
     ShortNoticeForbiddenError,
 )
-from notbefore.core.model import EventType
+from forewarned.core.model import EventType
 from tests.builders import DAY, MINUTE, NOON, SECOND, a_resource
 
 MICROSECOND = timedelta(microseconds=1)

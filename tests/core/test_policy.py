@@ -2,8 +2,8 @@
 
 import pytest
 
-from notbefore.core import lifecycle
-from notbefore.core.model import (
+from forewarned.core import lifecycle
+from forewarned.core.model import (
     EventSource,
     EventStatus,
     EventType,

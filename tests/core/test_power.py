@@ -2,11 +2,11 @@
 
 import pytest
 
-from notbefore.core import lifecycle, power
-from notbefore.core.errors import SpotTerminateError, UnknownResourceError
-from notbefore.core.ids import ResourceName
-from notbefore.core.lifecycle import Plan
-from notbefore.core.model import (
+from forewarned.core import lifecycle, power
+from forewarned.core.errors import SpotTerminateError, UnknownResourceError
+from forewarned.core.ids import ResourceName
+from forewarned.core.lifecycle import Plan
+from forewarned.core.model import (
     EventSource,
     EventStatus,
     EventType,
@@ -16,7 +16,7 @@ from notbefore.core.model import (
     StartCause,
     document,
 )
-from notbefore.core.transitions import PowerChanged, cause
+from forewarned.core.transitions import PowerChanged, cause
 from tests.builders import NOON, A, B, a_resource, a_scope, an_event
 from tests.core.builders_core import AZURE, EARLY, a_plan
 

@@ -1,7 +1,7 @@
-from notbefore.core import reset
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventStatus
-from notbefore.core.transitions import Canceled, Completed
+from forewarned.core import reset
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import EventStatus
+from forewarned.core.transitions import Canceled, Completed
 from tests.builders import NOON, A, B, a_resource, a_scope, an_event
 from tests.core.builders_core import names_of_facts
 

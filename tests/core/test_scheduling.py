@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from notbefore.core import lifecycle
-from notbefore.core.errors import (
+from forewarned.core import lifecycle
+from forewarned.core.errors import (
     BadDurationError,
     DescriptionTooLongError,
     DuplicateEventError,
@@ -18,8 +18,8 @@ from notbefore.core.errors import (
     TooManyUserEventsError,
     UnknownResourceError,
 )
-from notbefore.core.lifecycle import Plan
-from notbefore.core.model import (
+from forewarned.core.lifecycle import Plan
+from forewarned.core.model import (
     Event,
     EventSource,
     EventStatus,
@@ -29,8 +29,8 @@ from notbefore.core.model import (
     StartCause,
     document,
 )
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import Scheduled, Started
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import Scheduled, Started
 from tests.builders import (
     DAY,
     MINUTE,

@@ -2,18 +2,18 @@
 
 import pytest
 
-from notbefore.core import lifecycle, maintenance
-from notbefore.core.change import Change
-from notbefore.core.errors import (
+from forewarned.core import lifecycle, maintenance
+from forewarned.core.change import Change
+from forewarned.core.errors import (
     BadDurationError,
     MaintenanceConflictError,
     NoResourcesError,
     NoticeTooShortError,
     NotMaintainableError,
 )
-from notbefore.core.ids import EventId, HostName, ResourceName
-from notbefore.core.maintenance import Work
-from notbefore.core.model import (
+from forewarned.core.ids import EventId, HostName, ResourceName
+from forewarned.core.maintenance import Work
+from forewarned.core.model import (
     EventSource,
     EventStatus,
     EventType,
@@ -22,7 +22,7 @@ from notbefore.core.model import (
     StartCause,
     document,
 )
-from notbefore.core.transitions import MaintenancePlanned, Scheduled, Started
+from forewarned.core.transitions import MaintenancePlanned, Scheduled, Started
 from tests.builders import HOUR, MINUTE, NOON, SECOND, A, a_resource, a_scope, an_event, event_id
 from tests.core.builders_core import (
     AZURE,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from notbefore.core import lifecycle, starting
-from notbefore.core.model import EventStatus, EventType, StartCause
-from notbefore.core.transitions import Started
+from forewarned.core import lifecycle, starting
+from forewarned.core.model import EventStatus, EventType, StartCause
+from forewarned.core.transitions import Started
 from tests.builders import MINUTE, NOON, SECOND, a_resource, a_scope, an_event, event_id
 from tests.core.builders_core import (
     APPROVAL,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.core.model import StartCause
-from notbefore.core.transitions import (
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import StartCause
+from forewarned.core.transitions import (
     Activated,
     Approved,
     Canceled,

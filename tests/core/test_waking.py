@@ -2,10 +2,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notbefore.core import lifecycle, starting
-from notbefore.core.model import Approval, EventStatus, StartCause
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import Started
+from forewarned.core import lifecycle, starting
+from forewarned.core.model import Approval, EventStatus, StartCause
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import Started
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND, A, B, C, a_scope, an_event
 from tests.core.builders_core import APPROVAL, AZURE, EARLY, facts, with_status
 

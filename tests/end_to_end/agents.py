@@ -92,7 +92,7 @@ class Notebook:
 
     def script(self, name: str, then: str = "") -> list[str]:
         """A command that notes its phase, and goes on as told."""
-        line = f'echo "$NOTBEFORE_PHASE {name}" >> {self.path}; {then}'
+        line = f'echo "$FOREWARNED_PHASE {name}" >> {self.path}; {then}'
         return ["/bin/sh", "-c", line]
 
 
@@ -149,8 +149,8 @@ def start(
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "agent.toml"
     file.write_text(text)
-    variables = {} if endpoint is None else {"NOTBEFORE_ENDPOINT": endpoint}
-    command = program or [sys.executable, "-m", "notbefore", "agent", "run", "--config"]
+    variables = {} if endpoint is None else {"FOREWARNED_ENDPOINT": endpoint}
+    command = program or [sys.executable, "-m", "forewarned", "agent", "run", "--config"]
     with (folder / "agent.log").open("a") as log:
         return subprocess.Popen(
             [*before, *command, str(file)],

@@ -34,7 +34,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Azure:
-    """A server, and az as it is after `eval "$(notbefore env az)"`."""
+    """A server, and az as it is after `eval "$(forewarned env az)"`."""
 
     server: Server
     variables: dict[str, str]
@@ -109,7 +109,7 @@ def _path(vm: str) -> str:
 
 
 def variables(home: Path, **more: str) -> dict[str, str]:
-    """For a terminal with `notbefore` and `az` on its PATH, and nothing of this machine's user."""
+    """For a terminal with `forewarned` and `az` on its PATH, and nothing of this machine's user."""
     assert (AZ / "az").exists(), "there is no az to test with: `make az` installs it"
     home.mkdir(exist_ok=True)
     kept = environment(**_ALONE, HOME=str(home))
@@ -128,10 +128,10 @@ def azure(folder: Path) -> Iterator[Azure]:
 
 
 def exported(client: str, folder: Path, server: Server) -> dict[str, str]:
-    """The variables of a shell after `eval "$(notbefore env CLIENT)"`."""
+    """The variables of a shell after `eval "$(forewarned env CLIENT)"`."""
     done = subprocess.run(
-        ["bash", "-c", f'eval "$(notbefore env {client})" >&2 && env -0'],
-        env=variables(folder / "home", NOTBEFORE_CONTROL=f"http://{server.control}"),
+        ["bash", "-c", f'eval "$(forewarned env {client})" >&2 && env -0'],
+        env=variables(folder / "home", FOREWARNED_CONTROL=f"http://{server.control}"),
         cwd=folder,
         capture_output=True,
         text=True,

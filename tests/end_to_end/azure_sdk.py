@@ -1,4 +1,4 @@
-"""The Azure SDKs for Python, pointed at a server of ours as `notbefore env python` has it."""
+"""The Azure SDKs for Python, pointed at a server of ours as `forewarned env python` has it."""
 
 import contextlib
 import os
@@ -84,7 +84,7 @@ def sdk(folder: Path) -> Iterator[Sdk]:
 
 @contextlib.contextmanager
 def clients(server: Server) -> Iterator[Sdk]:
-    arm = os.environ["NOTBEFORE_ARM_URL"]
+    arm = os.environ["FOREWARNED_ARM_URL"]
     [subscription, *_] = server.ask_arm("GET", "/subscriptions?api-version=2022-12-01").json[
         "value"
     ]

@@ -95,7 +95,7 @@ class Load:
             reader.result()
 
     @contextlib.contextmanager
-    def approving(self, pairs: slice, blow: Blow | None = None) -> Iterator[None]:
+    def approvals(self, pairs: slice, blow: Blow | None = None) -> Iterator[None]:
         """Every VM approves these of its pairs. The block is entered once the blow has fallen.
 
         It is left once each has been granted, or left for good by a VM the blow has hit.

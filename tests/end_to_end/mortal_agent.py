@@ -13,10 +13,10 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from notbefore.agent.journal import AnyFact, Journal
-from notbefore.agent.model import Progress
-from notbefore.agent.running import run
-from notbefore.agent.settings import load
+from forewarned.agent.assembly import run
+from forewarned.agent.config.settings import load
+from forewarned.agent.journal import AnyFact, Journal
+from forewarned.agent.model import Progress
 
 
 class MortalJournal(Journal):

@@ -102,7 +102,7 @@ def _enter(namespace: str) -> None:
 def serving_in(namespace: str, folder: Path, *flags: str) -> Iterator[Server]:
     """A server at the metadata address of a namespace; its control is on the loopback there."""
     where = ["--metadata", f"{METADATA}:80", "--control", "127.0.0.1:8082", "--arm", "off"]
-    command = [sys.executable, "-m", "notbefore", "serve", "--data", str(folder / "state")]
+    command = [sys.executable, "-m", "forewarned", "serve", "--data", str(folder / "state")]
     with (
         (folder / "log").open("a") as log,
         subprocess.Popen(

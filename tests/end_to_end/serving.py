@@ -52,8 +52,8 @@ class Server:
     def command(self, *words: str) -> Any:
         """Run the CLI with --json, and return what it printed."""
         done = subprocess.run(
-            [sys.executable, "-m", "notbefore", *words, "--json"],
-            env=environment(NOTBEFORE_CONTROL=f"http://{self.control}"),
+            [sys.executable, "-m", "forewarned", *words, "--json"],
+            env=environment(FOREWARNED_CONTROL=f"http://{self.control}"),
             capture_output=True,
             text=True,
             check=False,
@@ -109,7 +109,7 @@ class Server:
 
 def environment(**more: str) -> dict[str, str]:
     """This process's environment, without settings of the person who runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("NOTBEFORE_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOREWARNED_")}
     return kept | {"NO_COLOR": "1"} | more
 
 
@@ -119,7 +119,7 @@ def steward(server: Server, *words: str) -> Any:  # JSON, which tests look into
     For those that need no server, such as `token` and `ca`.
     """
     done = subprocess.run(
-        [sys.executable, "-m", "notbefore", *words, "--data", str(server.data), "--json"],
+        [sys.executable, "-m", "forewarned", *words, "--data", str(server.data), "--json"],
         env=environment(),
         capture_output=True,
         text=True,
@@ -132,7 +132,7 @@ def steward(server: Server, *words: str) -> Any:  # JSON, which tests look into
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
     anywhere = [word for door in ("metadata", "control", "arm") for word in _anywhere(door)]
     defaults = (*anywhere, "--clock", "paused")
-    command = [sys.executable, "-m", "notbefore", "serve", "--data", str(folder / "state")]
+    command = [sys.executable, "-m", "forewarned", "serve", "--data", str(folder / "state")]
     with (folder / "log").open("a") as log:
         return subprocess.Popen(
             [*command, *defaults, *flags],

@@ -89,7 +89,7 @@ def test_it_prepares_approves_and_puts_back_for_every_type_of_event(
         assert notebook.runs == PREPARED + PUT_BACK
         assert agent.get("/readyz") == (200, "ok\n")
         assert (
-            'notbefore_agent_hooks_total{step="stop",phase="undo",verdict="done"} 1'
+            'forewarned_agent_hooks_total{step="stop",phase="undo",verdict="done"} 1'
             in (agent.get("/metrics")[1])
         )
         assert agent.stop() == 0

@@ -65,7 +65,7 @@ class Site:
         text = EXAMPLE.read_text(encoding="utf-8")
         for shipped, ours in {
             "/run/haproxy/admin.sock": str(self.admin),
-            "/var/lib/notbefore-agent": str(self.folder / "agent-state"),
+            "/var/lib/forewarned-agent": str(self.folder / "agent-state"),
             "127.0.0.1:8172": "127.0.0.1:0",
         }.items():
             assert shipped in text
@@ -161,9 +161,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield running
 
 
-def notbefore(*words: str) -> "subprocess.CompletedProcess[str]":
+def forewarned(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "notbefore", *words],
+        [sys.executable, "-m", "forewarned", *words],
         env=environment(),
         capture_output=True,
         text=True,
@@ -182,7 +182,7 @@ def test_the_shipped_file_drains_stops_approves_and_puts_both_back(
         until(lambda: site.server_state() == "DRAIN", "HAProxy to drain")
 
         # Somebody is still being served: nothing is stopped, and nothing approved.
-        explained = notbefore("agent", "explain", "--agent", agent.listens)
+        explained = forewarned("agent", "explain", "--agent", agent.listens)
         assert explained.returncode == 0, explained.stderr
         assert "rule         all else\n" in explained.stdout
         assert "step         drain (prepare), for 4m at most\n" in explained.stdout
@@ -211,8 +211,8 @@ def test_the_shipped_file_is_checked_and_rehearsed(site: Site, server: Server) -
         site.text.replace("[agent]\n", f'[agent]\nendpoint = "{endpoint_of(server, "web")}"\n')
     )
 
-    checked = notbefore("agent", "check", str(file))
-    rehearsed = notbefore("agent", "rehearse", "reboot", "--live", "--config", str(file))
+    checked = forewarned("agent", "check", str(file))
+    rehearsed = forewarned("agent", "rehearse", "reboot", "--live", "--config", str(file))
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert rehearsed.returncode == 0, rehearsed.stdout + rehearsed.stderr

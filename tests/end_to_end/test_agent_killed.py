@@ -126,7 +126,7 @@ def test_killed_by_a_hook_it_goes_on_after_it(
 ) -> None:
     """I30: the hook has done its work, and only the agent does not know."""
     phase, name = step.split()
-    kills = f'[ "$NOTBEFORE_PHASE" = {phase} ] && kill -9 $PPID; true'
+    kills = f'[ "$FOREWARNED_PHASE" = {phase} ] && kill -9 $PPID; true'
     file = AgentFile(
         notebook=notebook,
         hooks={"drain": "", "stop": "", "check": ""},

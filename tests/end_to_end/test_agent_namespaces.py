@@ -193,6 +193,6 @@ def test_an_agent_that_lives_is_waited_for_however_long_it_prepares(
 
 
 def _seconds(text: str) -> float:
-    from notbefore.durations import parse_duration
+    from forewarned.config.durations import parse_duration
 
     return parse_duration(text).total_seconds()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.readiness import ReadinessError, Report, Standing
-from notbefore.agent.readiness_notbefore import ServedReports
-from notbefore.agent.settings import ENDPOINT_VARIABLE, load
-from notbefore.cli.agent_checking import check_targets
+from forewarned.agent.config.settings import ENDPOINT_VARIABLE, load
+from forewarned.agent.readiness.ports import ReadinessError, Report, Standing
+from forewarned.agent.readiness.server import ServedReports
+from forewarned.cli.agent.check import check_targets
 from tests.end_to_end.agents import (
     Agent,
     AgentFile,
@@ -67,7 +67,7 @@ class Vm:
             more={"drain": {"timeout": "60s"}},
             prepare=["drain"],
             leader="all-ready",
-            agent=f'readiness = {{ kind = "notbefore" }}\nready_timeout = "{timeout}"',
+            agent=f'readiness = {{ kind = "forewarned" }}\nready_timeout = "{timeout}"',
         ).text(folder / "state")
         self.agent: Agent
 
@@ -203,7 +203,7 @@ def test_a_check_of_the_file_tells_whether_the_server_keeps_readiness(
             for target in asyncio.run(check_targets(settings))
             if target.name == "agent.readiness"
         ]
-        assert found.kind == "notbefore"
+        assert found.kind == "forewarned"
         return found.problems
 
     assert problems(endpoint_of(server, "db-0")) == ()

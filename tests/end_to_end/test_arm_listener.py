@@ -14,7 +14,7 @@ import pytest
 
 from tests.end_to_end.crews import Crew
 from tests.end_to_end.serving import Server, environment, ready, serving, start
-from tests.test_server_tls import Place, a_key, as_pem
+from tests.security.test_server_tls import Place, a_key, as_pem
 
 ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"
 GROUPS: Final = "/subscriptions/s/resourcegroups?api-version=2024-11-01"
@@ -160,7 +160,7 @@ def test_an_address_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None
 def test_the_printed_certificate_is_the_one_to_trust(tmp_path: Path) -> None:
     with serving(tmp_path, "--workers", "0") as server:
         printed = subprocess.run(
-            [sys.executable, "-m", "notbefore", "ca", "--data", str(server.data)],
+            [sys.executable, "-m", "forewarned", "ca", "--data", str(server.data)],
             env=environment(),
             capture_output=True,
             text=True,

@@ -28,7 +28,7 @@ def test_every_command_of_the_guide_does_what_the_guide_says(tmp_path: Path) -> 
     with started(first.command, tmp_path) as server:
         ports = {"127.0.0.1:8169": server.metadata, "127.0.0.1:8171": server.arm}
         control = f"http://{server.control}"
-        with terminal(tmp_path, variables(home, NOTBEFORE_CONTROL=control)) as here:
+        with terminal(tmp_path, variables(home, FOREWARNED_CONTROL=control)) as here:
             for name, text in programs(page).items():
                 (tmp_path / name).write_text(with_ports(text, ports))
             ids = Ids()
@@ -42,8 +42,8 @@ def test_every_command_of_the_guide_does_what_the_guide_says(tmp_path: Path) -> 
 @contextlib.contextmanager
 def started(command: str, folder: Path) -> Iterator[Server]:
     """The server, by the guide's own command; only the ports are any that are free."""
-    assert command.startswith("notbefore serve ")
-    free = dict.fromkeys(("NOTBEFORE_METADATA", "NOTBEFORE_CONTROL", "NOTBEFORE_ARM"), FREE)
+    assert command.startswith("forewarned serve ")
+    free = dict.fromkeys(("FOREWARNED_METADATA", "FOREWARNED_CONTROL", "FOREWARNED_ARM"), FREE)
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(

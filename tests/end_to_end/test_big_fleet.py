@@ -37,7 +37,7 @@ def test_a_vm_deep_in_a_large_fleet_reads_its_document(tmp_path: Path) -> None:
 
 
 def generated() -> bytes:
-    command = [sys.executable, "-m", "notbefore", "fleet", "generate", "--vms", str(VMS), "--json"]
+    command = [sys.executable, "-m", "forewarned", "fleet", "generate", "--vms", str(VMS), "--json"]
     return subprocess.run(command, env=environment(), capture_output=True, check=True).stdout
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.end_to_end.namespaces import METADATA, Network, inside, network, serving_in
 from tests.end_to_end.serving import Server, environment, serving, steward
 
-NOTBEFORE = (sys.executable, "-m", "notbefore")
+FOREWARNED = (sys.executable, "-m", "forewarned")
 SERVICE = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml", "--rate", "100")
 FLEET = """\
 [[vms]]
@@ -41,7 +41,7 @@ def command(
 ) -> subprocess.CompletedProcess[str]:
     """One command, as whoever has the token."""
     return subprocess.run(
-        [*before, *NOTBEFORE, *words.split()],
+        [*before, *FOREWARNED, *words.split()],
         env=_variables(server, token, at),
         capture_output=True,
         text=True,
@@ -51,7 +51,7 @@ def command(
 
 def _variables(server: Server, token: str, at: str = "") -> Mapping[str, str]:
     where = at or f"http://{server.control}"
-    return environment(NOTBEFORE_CONTROL=where, NOTBEFORE_TOKEN=token, NOTBEFORE_CA="")
+    return environment(FOREWARNED_CONTROL=where, FOREWARNED_TOKEN=token, FOREWARNED_CA="")
 
 
 def admitted(server: Server, name: str, role: str) -> str:
@@ -64,8 +64,8 @@ def test_a_stranger_is_refused_and_told_what_to_do(service: Server, words: str) 
     refused = command(service, words)
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "notbefore token create NAME --role ROLE" in refused.stderr
-    assert "NOTBEFORE_TOKEN" in refused.stderr
+    assert "forewarned token create NAME --role ROLE" in refused.stderr
+    assert "FOREWARNED_TOKEN" in refused.stderr
 
 
 def test_a_reader_looks_and_may_not_schedule(service: Server) -> None:
@@ -122,7 +122,7 @@ def test_a_revoked_token_is_refused_at_once_and_ends_what_it_watches(service: Se
     token = admitted(service, "vic", "reader")
     admin = admitted(service, "eve", "admin")
     with subprocess.Popen(
-        [*NOTBEFORE, "events", "--watch", "--json"],
+        [*FOREWARNED, "events", "--watch", "--json"],
         env=_variables(service, token),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -142,7 +142,7 @@ def test_a_revoked_token_is_refused_at_once_and_ends_what_it_watches(service: Se
             watching.kill()
 
     assert refused.returncode == 1
-    assert "notbefore token create" in refused.stderr
+    assert "forewarned token create" in refused.stderr
     assert (watching.returncode, printed) == (1, "")
     assert json.loads(said)["error"]["code"] == "signed_out"
     assert token not in refused.stderr + said
@@ -182,9 +182,9 @@ def test_from_another_machine_it_takes_the_certificate_and_a_token(
 
     assert (looked.returncode, looked.stdout) == (0, "no open events\n"), looked.stderr
     assert watched_by_nobody.returncode == 1
-    assert "notbefore token create" in watched_by_nobody.stderr
+    assert "forewarned token create" in watched_by_nobody.stderr
     assert unknown.returncode == 3
-    assert "'notbefore ca' on the server's machine" in unknown.stderr
+    assert "'forewarned ca' on the server's machine" in unknown.stderr
     assert in_clear.returncode == 2
     assert "everybody on the way could read it" in in_clear.stderr
     assert without.returncode == 4

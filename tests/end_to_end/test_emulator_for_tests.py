@@ -65,4 +65,4 @@ def test_a_reset_reaches_the_vms_and_those_that_wait_read_again(tmp_path: Path) 
 
 def _is_waiting(server: Server) -> bool:
     with urlopen(f"http://{server.control}/metrics", timeout=30) as answer:
-        return b"notbefore_waits_total 1.0" in answer.read()
+        return b"forewarned_waits_total 1.0" in answer.read()

@@ -39,7 +39,7 @@ def test_make_run_in_a_fresh_checkout_serves_a_document(tmp_path: Path) -> None:
             os.killpg(running.pid, signal.SIGTERM)
 
     assert answer.body == b'{"DocumentIncarnation":1,"Events":[]}'
-    assert (checkout / ".notbefore").is_dir()
+    assert (checkout / ".forewarned").is_dir()
 
 
 def _files() -> list[str]:

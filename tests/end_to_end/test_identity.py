@@ -17,7 +17,7 @@ from azure.identity import (
     ManagedIdentityCredential,
 )
 
-from notbefore.service.identities import TENANT_ID
+from forewarned.security.identities import TENANT_ID
 from tests.end_to_end.serving import Answer, Server, environment, serving
 
 SUBSCRIPTIONS = "/subscriptions?api-version=2022-12-01"
@@ -51,11 +51,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def use(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Set what `notbefore env python` says, and return the scope to ask a token for."""
+    """Set what `forewarned env python` says, and return the scope to ask a token for."""
     told = server.command("env", "python")["variables"]
     for name, value in told.items():
         monkeypatch.setenv(name, value)
-    assert told["NOTBEFORE_ARM_URL"] == f"https://{server.arm}"
+    assert told["FOREWARNED_ARM_URL"] == f"https://{server.arm}"
     return f"https://{server.arm}/.default"
 
 
@@ -214,8 +214,8 @@ def test_the_exports_of_env_can_be_read_by_a_shell(tmp_path: Path) -> None:
     folder.mkdir()
     with serving(folder) as server:
         script = subprocess.run(
-            [sys.executable, "-m", "notbefore", "env", "python"],
-            env=environment(NOTBEFORE_CONTROL=f"http://{server.control}"),
+            [sys.executable, "-m", "forewarned", "env", "python"],
+            env=environment(FOREWARNED_CONTROL=f"http://{server.control}"),
             capture_output=True,
             text=True,
             check=True,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from notbefore.clock import wall_clock
+from forewarned.clock import wall_clock
 from tests.end_to_end.serving import serving
 
 _LINE: Final = re.compile(r"(?P<at>\S+ \S+)Z (?:\(clock (?P<clock>\S+ \S+)Z\) )?\w+ +(?P<text>.*)")

@@ -14,7 +14,7 @@ from tests.end_to_end.test_run import needs_namespaces
 
 PAGE = (Path(__file__).parents[2] / "docs" / "test-your-handler.md").read_text()
 SECTION = PAGE.partition("## Programs in other languages")[2].partition("\n## ")[0]
-COMMANDS = re.findall(r"^notbefore run .*-- (?!go).*$", SECTION, re.MULTILINE)
+COMMANDS = re.findall(r"^forewarned run .*-- (?!go).*$", SECTION, re.MULTILINE)
 
 
 @needs_namespaces

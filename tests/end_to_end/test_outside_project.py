@@ -1,4 +1,4 @@
-"""A project that is not ours, with `notbefore[testing]` from the built wheel and nothing else.
+"""A project that is not ours, with `forewarned[testing]` from the built wheel and nothing else.
 
 Its tests are those of the guide: a handler through Freeze, Reboot approved, Reboot timed out,
 Preempt, Terminate and cancellation.
@@ -65,7 +65,7 @@ def _installed(folder: Path) -> Path:
     alone = ("--disable-pip-version-check", "--quiet", "--no-deps")
     build = ("wheel", *alone, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     run(sys.executable, "-m", "pip", *build, cwd=folder)
-    [wheel] = folder.glob("notbefore-*.whl")
+    [wheel] = folder.glob("forewarned-*.whl")
     run(sys.executable, "-m", "venv", str(folder / "venv"), cwd=folder)
     python = folder / "venv" / "bin" / "python"
     pins = ROOT / "constraints" / "testing.txt"

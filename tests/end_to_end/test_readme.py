@@ -38,10 +38,10 @@ def test_the_curl_line_beside_make_run_prints_a_document(tmp_path: Path) -> None
 def _run(command: str, server: Server) -> str:
     """Run a line of the README, on the ports that this test's server got."""
     line = command.replace("127.0.0.1:8169", server.metadata)
-    line = line.replace(".venv/bin/notbefore", f"{sys.executable} -m notbefore")
+    line = line.replace(".venv/bin/forewarned", f"{sys.executable} -m forewarned")
     done = subprocess.run(
         ["sh", "-c", line],
-        env=environment(NOTBEFORE_CONTROL=f"http://{server.control}"),
+        env=environment(FOREWARNED_CONTROL=f"http://{server.control}"),
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""`notbefore run`: programs as VMs, with real processes and real namespaces."""
+"""`forewarned run`: programs as VMs, with real processes and real namespaces."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ import pytest
 from tests.end_to_end.serving import environment, serving
 
 NO_MORE: Mapping[str, str] = {}
-RUN = (sys.executable, "-m", "notbefore", "run")
+RUN = (sys.executable, "-m", "forewarned", "run")
 # Somebody without any right, who can still read the files of these tests; on a machine of their
 # own, as far as the network goes.
 UNPRIVILEGED = (
@@ -40,7 +40,7 @@ PROGRAM = """
 import http.client, json, os, sys, urllib.request
 
 DOCUMENT = "/metadata/scheduledevents?api-version=2020-07-01"
-CONTROL = os.environ["NOTBEFORE_CONTROL"] + "/v1"
+CONTROL = os.environ["FOREWARNED_CONTROL"] + "/v1"
 
 def control(path, body=None):
     data = None if body is None else json.dumps(body).encode()
@@ -61,7 +61,7 @@ waited = json.loads(ask(f"{DOCUMENT}&wait=30s&last-incarnation={known}"))
 ids = [{"EventId": each["EventId"]} for each in waited["Events"]]
 ask(body=json.dumps({"StartRequests": ids}))
 after = control(f"/events/{event['event_id']}?wait=approved")
-print(me, after["status"], after["approval"]["by"], os.getuid(), os.environ["NOTBEFORE_ENDPOINT"])
+print(me, after["status"], after["approval"]["by"], os.getuid(), os.environ["FOREWARNED_ENDPOINT"])
 sys.exit(7)
 """
 
@@ -128,13 +128,13 @@ def test_a_program_finds_the_service_where_azure_has_it(
 
 @needs_namespaces
 def test_an_emulator_that_runs_is_the_one(tmp_path: Path) -> None:
-    fetch = 'curl -sH Metadata:true "$NOTBEFORE_ENDPOINT/metadata/scheduledevents?api-version=2020-07-01"'
+    fetch = 'curl -sH Metadata:true "$FOREWARNED_ENDPOINT/metadata/scheduledevents?api-version=2020-07-01"'
     with serving(tmp_path) as server:
         server.get("/vm/report/metadata/scheduledevents?api-version=2020-07-01")
         [event] = server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["report"]})[
             "events"
         ]
-        at = {"NOTBEFORE_CONTROL": server.control}
+        at = {"FOREWARNED_CONTROL": server.control}
 
         shown = [
             run("--as", "report", "--isolation", how, "sh", "-c", fetch, variables=at).stdout
@@ -146,7 +146,7 @@ def test_an_emulator_that_runs_is_the_one(tmp_path: Path) -> None:
 
 
 def test_a_namespace_that_can_not_be_is_refused_or_done_without() -> None:
-    command = ("--", "sh", "-c", "echo $NOTBEFORE_ENDPOINT; exit 3")
+    command = ("--", "sh", "-c", "echo $FOREWARNED_ENDPOINT; exit 3")
 
     refused = run("--private", "--isolation", "namespace", *command, before=FORBIDDEN)
     without = run("--private", *command, before=FORBIDDEN)
@@ -155,7 +155,7 @@ def test_a_namespace_that_can_not_be_is_refused_or_done_without() -> None:
     assert "can't have a network namespace here (making a network namespace:" in refused.stderr
     assert "--isolation none" in refused.stderr
     assert (without.returncode, without.stdout.endswith("/vm/web\n")) == (3, True)
-    assert "it has to read NOTBEFORE_ENDPOINT" in without.stderr
+    assert "it has to read FOREWARNED_ENDPOINT" in without.stderr
 
 
 @pytest.mark.parametrize("isolation", ["auto", "none"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.client import Change, ChangeKind, Ending, EventSource, EventType, RefusedError
+from forewarned.client import Change, ChangeKind, Ending, EventSource, EventType, RefusedError
 from tests.client.drivers import DRIVERS, MakeDriver
 from tests.end_to_end.serving import Server, ready, serving, start
 

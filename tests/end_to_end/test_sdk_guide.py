@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from notbefore import client
+from forewarned import client
 from tests.end_to_end.serving import Server, environment, serving
 from tests.end_to_end.transcripts import programs
 
@@ -61,7 +61,7 @@ def calm(server: Server) -> Iterator[None]:
 def running(server: Server, *command: str) -> Iterator[Program]:
     with subprocess.Popen(
         [sys.executable, *command],
-        env=environment(NOTBEFORE_ENDPOINT=f"http://{server.metadata}"),
+        env=environment(FOREWARNED_ENDPOINT=f"http://{server.metadata}"),
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

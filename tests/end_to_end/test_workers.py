@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from notbefore.feed.sending import PATIENCE as LONGEST_SYNC
+from forewarned.feed.writer_end import PATIENCE as LONGEST_SYNC
 from tests.end_to_end.crews import FLAGS, PATIENCE, Crew, crewed, is_alive, wait_until
 from tests.end_to_end.serving import Server, start
 

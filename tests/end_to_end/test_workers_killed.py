@@ -52,10 +52,10 @@ def test_a_worker_killed_with_work_in_flight_is_healed_and_loses_nothing(
                 workers = victims[number % len(victims)]
                 lives = {worker: len(crew.lives(worker)) for worker in workers}
                 pids = [crew.pid(worker) for worker in workers]
-                with load.approving(share(number), blow(chance, partial(kill, pids))):
+                with load.approvals(share(number), blow(chance, partial(kill, pids))):
                     for worker in workers:
                         crew.healed(worker, after=lives[worker])
-            with load.approving(share(KILLS)):
+            with load.approvals(share(KILLS)):
                 pass
 
         judge(load, crew.server, refusals=refusals, failures=failures, seed=seed)
@@ -74,11 +74,11 @@ def test_a_supervisor_killed_with_work_in_flight_is_started_again_and_has_lost_n
         with load.polling():
             for number in range(KILLS):
                 pids = crew.pids()
-                with load.approving(share(number), blow(chance, crew.running.kill)):
+                with load.approvals(share(number), blow(chance, crew.running.kill)):
                     crew.running.wait(PATIENCE)
                     crew = crews.enter_context(started_again(tmp_path, server))
                     assert [pid for pid in pids if is_alive(pid)] == []
-            with load.approving(share(KILLS)):
+            with load.approvals(share(KILLS)):
                 pass
 
         judge(load, server, refusals={BROKEN_OFF, UNAVAILABLE}, failures={BROKEN}, seed=seed)

@@ -2,7 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from notbefore.storage import MemoryStore, SqliteStore
+from forewarned.storage import MemoryStore, SqliteStore
 from tests.feed.joined import Poller, Writer, polling, writing
 
 

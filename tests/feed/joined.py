@@ -10,28 +10,28 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from notbefore.application import Engine
-from notbefore.clock import FollowingClock, VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventSource, EventType
-from notbefore.core.rules import Rules
-from notbefore.feed.asking import Asking, RemoteApprover, RemoteReader
-from notbefore.feed.mirror import Mirror
-from notbefore.feed.receiver import Receiver
-from notbefore.feed.remote_faults import RemoteFaults
-from notbefore.feed.remote_readiness import RemoteReadiness
-from notbefore.feed.sending import Feed
-from notbefore.feed.server import FeedServer, socket_path
-from notbefore.feed.synced import SyncedClock
-from notbefore.metadata.counts import Counts
-from notbefore.service.board import Board
-from notbefore.service.directory import MemoryDirectory
-from notbefore.service.faults import Faults
-from notbefore.service.fleet_plan import FleetPlan, VirtualMachine
-from notbefore.service.ports import Caller, EventRecord, Snapshot, Store
-from notbefore.service.scheduling import Request
-from notbefore.storage import MemoryStore, SqliteStore
+from forewarned.clock import FollowingClock, VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import EventSource, EventType
+from forewarned.core.rules import Rules
+from forewarned.feed.board_mirror import BoardMirror
+from forewarned.feed.poller_end import PollerEnd
+from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
+from forewarned.feed.remote_faults import RemoteFaults
+from forewarned.feed.remote_readiness import RemoteReadiness
+from forewarned.feed.sync import SyncedClock
+from forewarned.feed.writer_end import WriterEnd
+from forewarned.feed.writer_socket import FeedServer, socket_path
+from forewarned.metadata.counts import Counts
+from forewarned.runtime.assembly import UseCases
+from forewarned.service.board import Board
+from forewarned.service.directory import MemoryDirectory
+from forewarned.service.events.schedule import Request
+from forewarned.service.faults import Faults
+from forewarned.service.fleet.plan import FleetPlan, VirtualMachine
+from forewarned.service.ports import Caller, EventRecord, Snapshot, Store
+from forewarned.storage import MemoryStore, SqliteStore
 from tests.builders import NOON, OPERATOR, event_id
 
 WEB: Final = ResourceName("web")
@@ -49,16 +49,16 @@ class Poller:
         self.board: Board[str] = Board(lambda document, _: str(document.incarnation))
         self.directory = MemoryDirectory()
         self.clock = FollowingClock()
-        self.asking = Asking()
+        self.asking = RemoteWriter()
         self.counts = Counts()
         self.reader = RemoteReader(self.asking, self.counts.take)
         self.approver = RemoteApprover(self.asking)
         self.faults = RemoteFaults(self.asking)
         self.readiness = RemoteReadiness(self.asking)
         self.snapshots = 0
-        self.receiver = Receiver(
+        self.receiver = PollerEnd(
             partial(socket_path, folder),
-            Mirror(self.board, self.directory, self.clock, self.faults.show),
+            BoardMirror(self.board, self.directory, self.clock, self.faults.show),
             self.asking,
             self.reader,
             on_snapshot=self._count_snapshot,
@@ -90,8 +90,8 @@ class Writer:
 
     async def begin(self) -> None:
         self.faults = Faults()
-        self.feed = Feed(self.clock, self.faults)
-        self.engine = Engine(
+        self.feed = WriterEnd(self.clock, self.faults)
+        self.use_cases = UseCases(
             self.store,
             self.clock,
             rules=Rules(),
@@ -101,28 +101,28 @@ class Writer:
             audience=(self.feed.hear,),
             movable=SyncedClock(self.clock, self.feed),
         )
-        await self._opened.enter_async_context(self.engine)
+        await self._opened.enter_async_context(self.use_cases)
         await self._opened.enter_async_context(
             FeedServer(
                 self.feed,
                 self.folder,
                 ask=self.ask,
-                approver=self.engine.approving,
-                reader=self.engine.reading,
-                readiness=self.engine.readiness,
+                approver=self.use_cases.approvals,
+                reader=self.use_cases.reading,
+                readiness=self.use_cases.readiness,
                 faults=self.faults,
             )
         )
 
     async def ask(self, question: Callable[[Snapshot], None]) -> None:
-        await self.engine.decider.ask(question)
+        await self.use_cases.engine.ask(question)
 
     async def end(self) -> None:
         await self._opened.aclose()
 
     async def schedule(self, name: ResourceName = WEB) -> EventRecord:
         request = Request(type=EventType.FREEZE, resources=(name,), source=EventSource.PLATFORM)
-        [record] = await self.engine.scheduling.schedule(request, by=OPERATOR)
+        [record] = await self.use_cases.scheduler.schedule(request, by=OPERATOR)
         return record
 
 
@@ -137,12 +137,12 @@ async def writing(kind: type[MemoryStore] | type[SqliteStore]) -> AsyncIterator[
         store = (
             MemoryStore(clock, next_wake=next_wake)
             if kind is MemoryStore
-            else SqliteStore(folder / "notbefore.db", clock, next_wake=next_wake)
+            else SqliteStore(folder / "forewarned.db", clock, next_wake=next_wake)
         )
         async with store:
             writer = Writer(folder, store, clock)
             await writer.begin()
-            await writer.engine.fleet.apply(FLEET, by=OPERATOR)
+            await writer.use_cases.fleet.apply(FLEET, by=OPERATOR)
             try:
                 yield writer
             finally:

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from notbefore.core.errors import UnknownEventError
-from notbefore.feed.frames import frame
-from notbefore.feed.messages import (
+from forewarned.core.errors import UnknownEventError
+from forewarned.feed.frames import frame
+from forewarned.feed.protocol import (
     Activate,
     Committed,
     FromWriter,
@@ -20,10 +20,10 @@ from notbefore.feed.messages import (
     decode_from_writer,
     encode,
 )
-from notbefore.feed.sending import PATIENCE
-from notbefore.feed.server import socket_path
-from notbefore.service.fleet_plan import FleetPlan, VirtualMachine
-from notbefore.service.ports import Caller, StoreUnavailableError
+from forewarned.feed.writer_end import PATIENCE
+from forewarned.feed.writer_socket import socket_path
+from forewarned.service.fleet.plan import FleetPlan, VirtualMachine
+from forewarned.service.ports import Caller, StoreUnavailableError
 from tests.builders import HOUR, NOON, OPERATOR, event_id
 from tests.feed.joined import REPORT, WEB, Poller, Writer, polling, until
 
@@ -102,7 +102,7 @@ async def test_a_vm_that_joins_the_fleet_is_known_and_one_that_leaves_is_not(
 ) -> None:
     plan = FleetPlan(vms=(VirtualMachine(name="db", address="10.0.0.2"),))
 
-    await writer.engine.fleet.apply(plan, by=OPERATOR, prune=True)
+    await writer.use_cases.fleet.apply(plan, by=OPERATOR, prune=True)
     await writer.feed.sync()
 
     assert poller.directory.by_name("report") is None
@@ -116,7 +116,7 @@ async def test_pollers_know_the_fleets_first_vm_whoever_comes_and_goes(
     seen = [poller.directory.first()]
     for plan in ((REPORT,), (REPORT, WEB), (WEB,)):
         vms = tuple(VirtualMachine(name=name) for name in plan)
-        await writer.engine.fleet.apply(FleetPlan(vms=vms), by=OPERATOR, prune=True)
+        await writer.use_cases.fleet.apply(FleetPlan(vms=vms), by=OPERATOR, prune=True)
         await writer.feed.sync()
         seen.append(poller.directory.first())
     async with polling(writer) as late:
@@ -132,7 +132,7 @@ async def test_polls_count_as_read_from_before_the_clock_is_moved(
     await activate(poller)
     for _ in range(3):
         poller.reader.seen(poller.caller().scope_id, poller.caller().name)
-        await writer.engine.timekeeping.step(23 * HOUR)
+        await writer.use_cases.clock_control.step(23 * HOUR)
     await writer.feed.sync()
 
     page = poller.board.page(poller.caller().scope_id)
@@ -146,14 +146,14 @@ async def test_the_writer_knows_which_vm_read_last(writer: Writer, poller: Polle
 
     await writer.feed.sync()
 
-    view = await writer.engine.fleet.show_scope(poller.caller().scope_id)
+    view = await writer.use_cases.fleet.show_scope(poller.caller().scope_id)
     assert view.last_read_by == poller.caller().name
 
 
 async def test_a_clock_that_is_moved_is_moved_for_pollers_too(
     writer: Writer, poller: Poller
 ) -> None:
-    await writer.engine.timekeeping.step(HOUR)
+    await writer.use_cases.clock_control.step(HOUR)
     await writer.feed.sync()
 
     assert poller.clock.now() == NOON + HOUR
@@ -227,11 +227,11 @@ async def test_commits_during_a_snapshot_are_neither_lost_nor_undone(writer: Wri
             async with newcomer.receiver:
                 record = await writer.schedule()
                 await asyncio.sleep(0)
-                await writer.engine.approving.approve_from_outside(record.event.id, by=OPERATOR)
+                await writer.use_cases.approvals.approve_from_outside(record.event.id, by=OPERATOR)
                 await newcomer.receiver.first_snapshot()
                 await writer.feed.sync()
                 seen = newcomer.incarnation()
-                scope = await writer.engine.decider.ask(
+                scope = await writer.use_cases.engine.ask(
                     lambda snapshot: snapshot.load(record.scope_id)  # noqa: B023  # asked at once
                 )
                 assert seen == scope.incarnation
@@ -277,7 +277,7 @@ async def test_only_the_servers_own_user_can_open_the_socket(writer: Writer) -> 
 
 async def test_a_change_stands_on_the_stream_before_its_answer(writer: Writer) -> None:
     """Commit, tell, answer, as the bytes have it."""
-    scope_id = next(iter(await writer.engine.fleet.show())).scope.id
+    scope_id = next(iter(await writer.use_cases.fleet.show())).scope.id
     reader, stream = await asyncio.open_unix_connection(socket_path(writer.folder))
     with contextlib.closing(stream):
         said = [message async for message in messages(reader, until=SnapshotEnd)]

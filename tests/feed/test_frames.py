@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.feed.frames import LARGEST, FeedBrokenError, Splitter, frame, in_parts
+from forewarned.feed.frames import LARGEST, FeedBrokenError, Splitter, frame, in_parts
 
 
 @given(st.lists(st.binary(max_size=50)), st.lists(st.integers(min_value=0, max_value=400)))

@@ -1,9 +1,9 @@
 import pytest
 
-from notbefore.core.errors import NotOwnResourceError, RefusalError, UnknownEventError
-from notbefore.feed.messages import Refused
-from notbefore.feed.refusals import rebuilt, refused
-from notbefore.service.errors import RealClockError
+from forewarned.core.errors import NotOwnResourceError, RefusalError, UnknownEventError
+from forewarned.feed.protocol import Refused
+from forewarned.feed.refusals import rebuilt, refused
+from forewarned.service.errors import RealClockError
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from notbefore.core.ids import ResourceName
-from notbefore.service.faults import Fault, FaultKind, FaultMethod
+from forewarned.core.ids import ResourceName
+from forewarned.service.faults import Fault, FaultKind, FaultMethod
 from tests.feed.joined import WEB, Poller, Writer, polling, until
 
 BROKEN = Fault(kind=FaultKind.STATUS, status=500, times=3)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from notbefore.core.errors import UnknownEventError
-from notbefore.core.ids import EventId
-from notbefore.service.ports import StoreUnavailableError
-from notbefore.service.readiness import Standing
+from forewarned.core.errors import UnknownEventError
+from forewarned.core.ids import EventId
+from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.readiness import Standing
 from tests.builders import A
 from tests.feed.joined import REPORT, WEB, Poller, Writer, polling, until
 

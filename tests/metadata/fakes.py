@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from notbefore.clock import VirtualClock
-from notbefore.core.errors import UnknownEventError
-from notbefore.core.ids import EventId, ResourceName, ScopeId
-from notbefore.core.model import Event, Resource, Scope
-from notbefore.metadata.options import Options
-from notbefore.metadata.recognition import Recognition
-from notbefore.metadata.responses import Rendered, render
-from notbefore.metadata.server import MetadataServer
-from notbefore.service.board import Board
-from notbefore.service.equipment import Equipment, Image, Interface
-from notbefore.service.faults import Faults
-from notbefore.service.identities import Bearer, IssuedToken
-from notbefore.service.ports import About, Binding, Caller, Profile, Saved, Timer
-from notbefore.service.readiness import Report, Standing
+from forewarned.clock import VirtualClock
+from forewarned.core.errors import UnknownEventError
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.model import Event, Resource, Scope
+from forewarned.metadata.http.request_cache import RequestCache
+from forewarned.metadata.http.responses import Rendered, render
+from forewarned.metadata.options import Options
+from forewarned.metadata.server import MetadataServer
+from forewarned.security.identities import Bearer, IssuedToken
+from forewarned.service.azure.equipment import Equipment, Image, Interface
+from forewarned.service.board import Board
+from forewarned.service.faults import Faults
+from forewarned.service.ports import About, Binding, Caller, Profile, Saved, Timer
+from forewarned.service.readiness import ReadinessReport, Standing
 from tests.builders import HOUR, NOON, a_resource, a_scope
 
 NEWEST: Final = "2020-07-01"
@@ -149,18 +149,18 @@ class FakeReadiness:
     def __init__(self) -> None:
         self.events: dict[EventId, str] = {}
         """The scope of each."""
-        self.kept: dict[tuple[EventId, ResourceName], Report] = {}
+        self.kept: dict[tuple[EventId, ResourceName], ReadinessReport] = {}
         self.error: Exception | None = None
 
     async def report(
         self, event_id: EventId, standing: Standing, *, caller: Caller
-    ) -> tuple[Report, ...]:
+    ) -> tuple[ReadinessReport, ...]:
         said = await self.reports(event_id, caller=caller)
-        report = Report(resource=caller.name, standing=standing, heard_at=NOON)
+        report = ReadinessReport(resource=caller.name, standing=standing, heard_at=NOON)
         self.kept[event_id, caller.name] = report
         return (*(each for each in said if each.resource != caller.name), report)
 
-    async def reports(self, event_id: EventId, *, caller: Caller) -> tuple[Report, ...]:
+    async def reports(self, event_id: EventId, *, caller: Caller) -> tuple[ReadinessReport, ...]:
         if self.error is not None:
             raise self.error
         if self.events.get(event_id) != caller.scope_id:
@@ -227,7 +227,7 @@ class FakeService:
 
     @asynccontextmanager
     async def serving(
-        self, options: Options | None = None, *, recognition: Recognition | None = None
+        self, options: Options | None = None, *, recognition: RequestCache | None = None
     ) -> AsyncIterator["Site"]:
         server = MetadataServer(
             board=self.board,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from notbefore.core.errors import NotOwnResourceError, UnknownScopeError
-from notbefore.metadata.wire import BadBodyError, start_requests
+from forewarned.core.errors import NotOwnResourceError, UnknownScopeError
+from forewarned.metadata.wire import BadBodyError, start_requests
 from tests.builders import A, B, C, an_event
 from tests.metadata.fakes import DATE, Client, FakeService, get
 
@@ -25,7 +25,7 @@ async def test_success_is_200_without_a_body(service: FakeService, client: Clien
 
     assert answer.head == (
         b"HTTP/1.1 200 OK\r\n"
-        b"Server: IMDS/notbefore\r\n"
+        b"Server: IMDS/forewarned\r\n"
         b"Date: " + DATE + b"\r\n"
         b"Content-Length: 0\r\n\r\n"
     )

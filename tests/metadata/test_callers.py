@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from notbefore.core.ids import ResourceName
-from notbefore.metadata.limits import RateLimit
-from notbefore.metadata.options import Options
-from notbefore.metadata.peers import Identity, Peer
-from notbefore.service.addresses import plain_address
+from forewarned.core.ids import ResourceName
+from forewarned.metadata.http.limits import RateLimit
+from forewarned.metadata.http.peers import Identity, Peer
+from forewarned.metadata.options import Options
+from forewarned.service.fleet.addresses import plain_address
 from tests.builders import A, an_event
 from tests.metadata.fakes import EVENTS, FakeDirectory, FakeService, Site, get, post, until
 

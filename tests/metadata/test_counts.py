@@ -1,6 +1,6 @@
 """What the listener counts."""
 
-from notbefore.metadata.counts import Counts
+from forewarned.metadata.counts import Counts
 from tests.builders import SECOND, an_event
 from tests.metadata.fakes import EVENTS, FakeService, Site, get, post, turns
 

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notbefore.metadata import passing
-from notbefore.metadata.options import Options
-from notbefore.metadata.recognition import Recognition
-from notbefore.metadata.server import MetadataServer
-from notbefore.service.faults import Fault, FaultKind
+from forewarned.metadata.http import one_shot
+from forewarned.metadata.http.request_cache import RequestCache
+from forewarned.metadata.options import Options
+from forewarned.metadata.server import MetadataServer
+from forewarned.service.faults import Fault, FaultKind
 from tests.builders import A, an_event
 from tests.metadata.fakes import EVENTS, FakeService, get, post, turns
 
@@ -171,7 +171,7 @@ class Line:
 
     def _meet(self) -> None:
         if self._theirs.fileno() >= 0:
-            passing.meet(self._server.surroundings, self._theirs.detach(), "127.0.0.1")
+            one_shot.meet(self._server.surroundings, self._theirs.detach(), "127.0.0.1")
 
     async def send(self, chunk: bytes) -> None:
         for start in range(0, len(chunk), 4096):
@@ -219,7 +219,7 @@ class Pair:
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
-        self.recognition = Recognition()
+        self.recognition = RequestCache()
         self._services: list[FakeService] = []
         self._sites: list[MetadataServer] = []
 
@@ -227,7 +227,7 @@ class Pair:
         self._runner.run(self._open())
 
     async def _open(self) -> None:
-        for recognition in (self.recognition, Recognition(most=0)):
+        for recognition in (self.recognition, RequestCache(most=0)):
             service = FakeService()
             self._services.append(service)
             service.publish(an_event(), incarnation=2)

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from notbefore.core.model import Document, Event, EventSource, EventStatus, EventType
-from notbefore.metadata.responses import DateLine
-from notbefore.metadata.versions import EVENT_VERSIONS
-from notbefore.metadata.wire import encode
+from forewarned.core.model import Document, Event, EventSource, EventStatus, EventType
+from forewarned.metadata.http.responses import DateLine
+from forewarned.metadata.versions import EVENT_VERSIONS
+from forewarned.metadata.wire import encode
 from tests.builders import NOON, SECOND, A, B, an_event
 from tests.metadata.fakes import DATE, Client, FakeClock, FakeService, Site, get
 
@@ -128,10 +128,10 @@ def test_events_keep_their_order() -> None:
 def answer_with(body: str, incarnation: int) -> bytes:
     return (
         b"HTTP/1.1 200 OK\r\n"
-        b"Server: IMDS/notbefore\r\n"
+        b"Server: IMDS/forewarned\r\n"
         b"Date: " + DATE + b"\r\n"
         b"Content-Type: application/json; charset=utf-8\r\n"
-        b'ETag: "%d"\r\n' % incarnation + b"NotBefore-Wait: 5m\r\n"
+        b'ETag: "%d"\r\n' % incarnation + b"Forewarned-Wait: 5m\r\n"
         b"Content-Length: %d\r\n\r\n" % len(body)
     ) + body.encode()
 

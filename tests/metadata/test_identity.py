@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
-from notbefore.metadata.options import Options
-from notbefore.metadata.versions import METADATA_VERSIONS
-from notbefore.service.identities import LOCAL_USER, TokensUnavailableError
-from notbefore.service.ports import StoreUnavailableError
+from forewarned.metadata.options import Options
+from forewarned.metadata.versions import METADATA_VERSIONS
+from forewarned.security.identities import LOCAL_USER, TokensUnavailableError
+from forewarned.service.ports import StoreUnavailableError
 from tests.builders import HOUR, NOON
 from tests.metadata.fakes import Answer, Client, FakeService, Site, a_vm, get
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from notbefore.core.ids import ScopeId
-from notbefore.core.model import EvictionPolicy, Priority
-from notbefore.metadata.instance import document
-from notbefore.metadata.versions import INSTANCE_VERSIONS, METADATA_VERSIONS
-from notbefore.service.equipment import Interface
+from forewarned.core.ids import ScopeId
+from forewarned.core.model import EvictionPolicy, Priority
+from forewarned.metadata.instance import document
+from forewarned.metadata.versions import INSTANCE_VERSIONS, METADATA_VERSIONS
+from forewarned.service.azure.equipment import Interface
 from tests.builders import a_resource
 from tests.metadata.fakes import Client, FakeService, a_vm
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from notbefore.core.ids import ScopeId
-from notbefore.metadata.options import Options
-from notbefore.service.ports import StoreUnavailableError
+from forewarned.core.ids import ScopeId
+from forewarned.metadata.options import Options
+from forewarned.service.ports import StoreUnavailableError
 from tests.builders import SECOND, A, a_scope, an_event
 from tests.metadata.fakes import DATE, Client, FakeService, Site, get, post, until
 
@@ -29,9 +29,9 @@ async def test_a_known_incarnation_is_answered_304(
 
     assert head == (
         b"HTTP/1.1 304 Not Modified\r\n"
-        b"Server: IMDS/notbefore\r\n"
+        b"Server: IMDS/forewarned\r\n"
         b"Date: " + DATE + b"\r\n"
-        b'ETag: "7"\r\nNotBefore-Wait: 5m\r\n\r\n'
+        b'ETag: "7"\r\nForewarned-Wait: 5m\r\n\r\n'
     )
     assert (await client.get()).status == 200
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from notbefore.core.errors import UnknownResourceError
-from notbefore.metadata.options import Options
-from notbefore.metadata.server import MetadataServer
-from notbefore.service.ports import StoreUnavailableError
+from forewarned.core.errors import UnknownResourceError
+from forewarned.metadata.options import Options
+from forewarned.metadata.server import MetadataServer
+from forewarned.service.ports import StoreUnavailableError
 from tests.builders import A, B, C
 from tests.metadata.fakes import Answer, Client, FakeService, Site, get
 
-PATH = "/metadata/notbefore/readiness"
+PATH = "/metadata/forewarned/readiness"
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from notbefore.metadata.errors import RULES_STATUS, STATUS
-from notbefore.metadata.options import Options
-from notbefore.metadata.refusals import Reason
+from forewarned.metadata.errors import RULES_STATUS, STATUS
+from forewarned.metadata.options import Options
+from forewarned.metadata.refusals import Reason
 from tests.metadata.fakes import EVENTS, Client, FakeService, get, post
 
 EVENT_PATH = "/metadata/scheduledevents"

@@ -8,23 +8,28 @@ from functools import partial
 from itertools import count
 from typing import Final, TypeVar
 
-from notbefore.actuators.simulated import Timing
-from notbefore.application import Application
-from notbefore.clock import VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.ids import EventId
-from notbefore.core.model import Document, EventType, Policy, Priority
-from notbefore.core.rules import Rules
-from notbefore.metadata.responses import render
-from notbefore.service import groups, inventory, machines, scale_sets
-from notbefore.service.fleet_kinds import Model, Orchestration, ScaleSet, VirtualMachine
-from notbefore.service.inventory import AvailabilitySetView, Machine, ScaleSetView
-from notbefore.service.machines import ReadingSets, WantedAvailabilitySet, WantedMachine
-from notbefore.service.means import Means
-from notbefore.service.ports import Caller, Declaration, Snapshot, Transaction
-from notbefore.service.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, ResourceId
-from notbefore.service.scale_sets import SetOutcome, WantedSet
-from notbefore.storage.memory import MemoryStore
+from forewarned.actuators.simulated import Timing
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.ids import EventId
+from forewarned.core.model import Document, EventType, Policy, Priority
+from forewarned.core.rules import Rules
+from forewarned.metadata.http.responses import render
+from forewarned.runtime.assembly import Application
+from forewarned.service.azure import groups, inventory, scale_sets, vms
+from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.inventory import AvailabilitySetView, Machine, ScaleSetView
+from forewarned.service.azure.resource_ids import (
+    AVAILABILITY_SETS,
+    MACHINES,
+    SCALE_SETS,
+    ResourceId,
+)
+from forewarned.service.azure.scale_sets import SetOutcome, WantedSet
+from forewarned.service.azure.vms import ReadingSets, WantedAvailabilitySet, WantedMachine
+from forewarned.service.fleet.declaration import Model, Orchestration, ScaleSet, VirtualMachine
+from forewarned.service.ports import Caller, Declaration, Snapshot, Transaction
+from forewarned.storage.memory import MemoryStore
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND, event_id
 
 T = TypeVar("T")
@@ -57,16 +62,16 @@ SETS: Final = ReadingSets(domains=five_and_two, is_flexible=flexible_by_its_vms)
 
 
 class Estate:
-    def __init__(self, application: Application, clock: VirtualClock, means: Means) -> None:
+    def __init__(self, application: Application, clock: VirtualClock, means: AzureContext) -> None:
         self.application = application
         self.clock = clock
         self.means = means
 
     async def decide(self, work: Callable[[Transaction], T]) -> T:
-        return await self.application.decider.decide(work)
+        return await self.application.engine.decide(work)
 
     async def ask(self, question: Callable[[Snapshot], T]) -> T:
-        return await self.application.decider.ask(question)
+        return await self.application.engine.ask(question)
 
     async def put_set(
         self,
@@ -135,7 +140,7 @@ class Estate:
             )
 
         outcome = await self.decide(
-            lambda tx: machines.put(
+            lambda tx: vms.put(
                 tx, machine_id(name, group), revise, SETS, means=self.means, by=OPERATOR
             )
         )
@@ -143,7 +148,7 @@ class Estate:
 
     async def drop(self, *, force: bool = False) -> tuple[EventId, ...] | None:
         outcome = await self.decide(
-            lambda tx: machines.drop(tx, machine_id(), force=force, means=self.means, by=OPERATOR)
+            lambda tx: vms.drop(tx, machine_id(), force=force, means=self.means, by=OPERATOR)
         )
         return None if outcome is None else outcome.event_ids
 
@@ -152,7 +157,7 @@ class Estate:
     ) -> AvailabilitySetView:
         wanted = WantedAvailabilitySet(document="{}", policy=policy or Policy())
         view, _ = await self.decide(
-            lambda tx: machines.put_availability_set(
+            lambda tx: vms.put_availability_set(
                 tx, availability_id(name, group), lambda _: wanted, by=OPERATOR
             )
         )
@@ -181,7 +186,7 @@ class Estate:
 
     async def approve(self, *event_ids: EventId) -> None:
         for each in event_ids:
-            await self.application.approving.approve_from_outside(each, by=OPERATOR)
+            await self.application.approvals.approve_from_outside(each, by=OPERATOR)
 
     async def step(self, by: timedelta = SECOND) -> None:
         await self.clock.step(by)
@@ -195,7 +200,7 @@ async def estate() -> AsyncIterator[Estate]:
     numbers, ids = count(1), count(1)
     store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
     network = ipaddress.ip_network("10.1.0.0/24")
-    means = Means(
+    means = AzureContext(
         rules=rules,
         new_event_id=lambda: event_id(next(numbers)),
         new_id=lambda: f"{next(ids):032x}",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notbefore.service.addresses import neighbourhood
+from forewarned.service.fleet.addresses import neighbourhood
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.core.ids import ResourceName, ScopeId
-from notbefore.service.board import Board
-from notbefore.service.directory import MemoryDirectory
-from notbefore.service.ports import Caller, Commit, Place, Saved, ScopePlaces
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.service.board import Board
+from forewarned.service.directory import MemoryDirectory
+from forewarned.service.ports import Caller, Commit, Place, Saved, ScopePlaces
 from tests.builders import a_binding, a_scope
 
 VMS = 50_000

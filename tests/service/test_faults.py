@@ -3,14 +3,14 @@ from datetime import timedelta
 
 import pytest
 
-from notbefore.core.ids import ResourceName
-from notbefore.service.errors import (
+from forewarned.core.ids import ResourceName
+from forewarned.service.errors import (
     BadFaultError,
     FaultsForbiddenError,
     TooManyFaultsError,
     UnknownFaultError,
 )
-from notbefore.service.faults import MOST, Fault, FaultKind, FaultMethod, Faults
+from forewarned.service.faults import MOST, Fault, FaultKind, FaultMethod, Faults
 
 WEB, DB = ResourceName("web"), ResourceName("db")
 GET, POST = FaultMethod.GET, FaultMethod.POST

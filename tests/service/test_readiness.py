@@ -10,23 +10,23 @@ from typing import TypeVar
 import pytest
 from typing_extensions import override
 
-from notbefore.application import Engine
-from notbefore.clock import VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.errors import UnknownEventError, UnknownResourceError, UnknownScopeError
-from notbefore.core.ids import EventId, ResourceName, ScopeId
-from notbefore.core.model import EventSource, EventType
-from notbefore.core.rules import Rules
-from notbefore.service.deciding import Decider
-from notbefore.service.fleet_plan import AvailabilitySet, FleetPlan, Member, VirtualMachine
-from notbefore.service.ports import Caller, Snapshot, Store
-from notbefore.service.readiness import KeptReadiness, Report, Standing
-from notbefore.service.scheduling import Request
-from notbefore.storage.memory import MemoryStore
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.errors import UnknownEventError, UnknownResourceError, UnknownScopeError
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.model import EventSource, EventType
+from forewarned.core.rules import Rules
+from forewarned.runtime.assembly import UseCases
+from forewarned.service.engine import Engine
+from forewarned.service.events.schedule import Request
+from forewarned.service.fleet.plan import AvailabilitySet, FleetPlan, Member, VirtualMachine
+from forewarned.service.ports import Caller, Snapshot, Store
+from forewarned.service.readiness import KeptReadiness, ReadinessReport, Standing
+from forewarned.storage.memory import MemoryStore
 from tests.builders import MINUTE, NOON, OPERATOR, A, event_id
 
 T = TypeVar("T")
-Said = tuple[Report, ...]
+Said = tuple[ReadinessReport, ...]
 
 
 def a_fleet(*members: str) -> FleetPlan:
@@ -38,7 +38,7 @@ def a_fleet(*members: str) -> FleetPlan:
     )
 
 
-class SlowDecider(Decider):
+class SlowDecider(Engine):
     """Answers questions at once, and gives the answers when told to."""
 
     def __init__(self, store: Store) -> None:
@@ -62,7 +62,7 @@ class Site:
         clock = VirtualClock(NOON, speed=0)
         store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
         numbers = count(100)
-        self.engine = Engine(
+        self.use_cases = UseCases(
             store,
             clock,
             rules=Rules(),
@@ -71,20 +71,20 @@ class Site:
             address_range=ipaddress.IPv4Network("10.0.1.0/24"),
             audience=(),
         )
-        self.decider = SlowDecider(store)
+        self.engine = SlowDecider(store)
         self.real_time = NOON
-        self.readiness = KeptReadiness(self.decider, now=lambda: self.real_time)
-        self.engine.decider.tell(self.readiness.hear)
+        self.readiness = KeptReadiness(self.engine, now=lambda: self.real_time)
+        self.use_cases.engine.tell(self.readiness.hear)
 
     async def caller(self, name: str) -> Caller:
-        binding = await self.engine.decider.ask(lambda snapshot: snapshot.binding(name))
+        binding = await self.use_cases.engine.ask(lambda snapshot: snapshot.binding(name))
         assert binding is not None
         return Caller(name=binding.name, scope_id=binding.scope_id)
 
     async def schedule(self, *names: str) -> EventId:
         resources = tuple(map(ResourceName, names))
         request = Request(type=EventType.REBOOT, resources=resources, source=EventSource.PLATFORM)
-        [record] = await self.engine.scheduling.schedule(request, by=OPERATOR)
+        [record] = await self.use_cases.scheduler.schedule(request, by=OPERATOR)
         return record.event.id
 
     async def report(self, event: EventId, name: str, standing: Standing = Standing.READY) -> Said:
@@ -97,10 +97,10 @@ class Site:
 @pytest.fixture
 async def site(anyio_backend: object) -> AsyncIterator[Site]:
     made = Site()
-    async with made.engine:
-        await made.engine.fleet.apply(a_fleet("vm1", "vm2"), by=OPERATOR)
+    async with made.use_cases:
+        await made.use_cases.fleet.apply(a_fleet("vm1", "vm2"), by=OPERATOR)
         for name in ("vm1", "vm3"):
-            await made.engine.reading.activate(await made.caller(name), address="")
+            await made.use_cases.reading.activate(await made.caller(name), address="")
         yield made
 
 
@@ -112,8 +112,10 @@ async def test_all_of_the_scope_hear_who_has_said_what_and_when(site: Site) -> N
     said = await site.report(event, "vm1", Standing.REFUSES)
 
     assert said == (
-        Report(resource=ResourceName("vm1"), standing=Standing.REFUSES, heard_at=NOON + MINUTE),
-        Report(resource=ResourceName("vm2"), standing=Standing.PREPARING, heard_at=NOON),
+        ReadinessReport(
+            resource=ResourceName("vm1"), standing=Standing.REFUSES, heard_at=NOON + MINUTE
+        ),
+        ReadinessReport(resource=ResourceName("vm2"), standing=Standing.PREPARING, heard_at=NOON),
     )
     assert await site.reports(event, "vm2") == said
 
@@ -162,9 +164,9 @@ async def test_an_event_that_has_started_is_still_heard_of_and_one_that_is_over_
     await site.report(other, "vm2")
     await site.report(event, "vm1")
 
-    await site.engine.approving.approve_from_outside(event, by=OPERATOR)
+    await site.use_cases.approvals.approve_from_outside(event, by=OPERATOR)
     assert len(await site.reports(event)) == 1
-    await site.engine.carrying.complete_by_hand(event, by=OPERATOR)
+    await site.use_cases.actuation.complete_by_hand(event, by=OPERATOR)
 
     with pytest.raises(UnknownEventError):
         await site.reports(event)
@@ -177,7 +179,7 @@ async def test_a_vm_that_is_removed_takes_its_word_with_it(site: Site) -> None:
     await site.report(event, "vm1")
     await site.report(event, "vm2")
 
-    await site.engine.fleet.apply(a_fleet("vm1"), by=OPERATOR, prune=True)
+    await site.use_cases.fleet.apply(a_fleet("vm1"), by=OPERATOR, prune=True)
 
     assert [each.resource for each in await site.reports(event)] == ["vm1"]
 
@@ -186,12 +188,12 @@ async def test_nothing_stays_of_an_event_that_ends_while_a_report_is_looked_into
     site: Site,
 ) -> None:
     event = await site.schedule("vm1")
-    site.decider.gate = asyncio.Event()
+    site.engine.gate = asyncio.Event()
     saying = asyncio.create_task(site.report(event, "vm1"))
-    await site.decider.asked.wait()
-    await site.engine.scheduling.cancel(event, reason="", by=OPERATOR)
+    await site.engine.asked.wait()
+    await site.use_cases.scheduler.cancel(event, reason="", by=OPERATOR)
 
-    site.decider.gate.set()
+    site.engine.gate.set()
 
     with pytest.raises(UnknownEventError):
         await saying
@@ -201,12 +203,12 @@ async def test_nothing_stays_of_an_event_that_ends_while_a_report_is_looked_into
 async def test_whoever_gives_up_asking_leaves_what_others_have_said(site: Site) -> None:
     event = await site.schedule("vm1", "vm2")
     await site.report(event, "vm2")
-    site.decider.gate = asyncio.Event()
+    site.engine.gate = asyncio.Event()
     saying = asyncio.create_task(site.report(event, "vm1"))
-    await site.decider.asked.wait()
+    await site.engine.asked.wait()
 
     saying.cancel()
     await asyncio.wait([saying])
 
-    site.decider.gate = None
+    site.engine.gate = None
     assert [each.resource for each in await site.reports(event)] == ["vm2"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from notbefore.core.ids import ScopeId
+from forewarned.core.ids import ScopeId
 from tests.stateful.oracle import Life, Moment, Oracle, Shown
 
 NEWEST: Final = "2020-07-01"

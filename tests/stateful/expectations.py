@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Final
 
-from notbefore.core.errors import (
+from forewarned.core.errors import (
     DuplicateResourceError,
     NoResourcesError,
     NoticeTooLongError,
@@ -21,9 +21,9 @@ from notbefore.core.errors import (
     UnknownHostError,
     UnknownResourceError,
 )
-from notbefore.core.ids import ScopeId
-from notbefore.core.model import EventType, ResourceState
-from notbefore.service.scheduling import Request, WorkRequest
+from forewarned.core.ids import ScopeId
+from forewarned.core.model import EventType, ResourceState
+from forewarned.service.events.schedule import Request, WorkRequest
 from tests.builders import DAY
 from tests.stateful.fleet import LONGEST_TERMINATE_NOTICE, SPOT_SCOPES, VMS, Vm
 from tests.stateful.laws_of_commits import minimum_notice

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from notbefore.core.ids import ScopeId
-from notbefore.core.model import EvictionPolicy, Policy, Priority
-from notbefore.service.fleet_plan import (
+from forewarned.core.ids import ScopeId
+from forewarned.core.model import EvictionPolicy, Policy, Priority
+from forewarned.service.fleet.plan import (
     AvailabilitySet,
     FleetPlan,
     Member,

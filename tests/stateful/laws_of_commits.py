@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
-from notbefore.core.ids import EventId
-from notbefore.core.model import (
+from forewarned.core.ids import EventId
+from forewarned.core.model import (
     EventSource,
     EventStatus,
     EventType,
@@ -17,7 +17,7 @@ from notbefore.core.model import (
     Scope,
     StartCause,
 )
-from notbefore.core.transitions import (
+from forewarned.core.transitions import (
     Activated,
     Approved,
     Canceled,

@@ -4,17 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from notbefore.core.ids import EventId, ScopeId
-from notbefore.core.model import Document
-from notbefore.core.transitions import EventTransition, Transition
-from notbefore.service.event_filter import EventFilter
-from notbefore.service.ports import (
-    EventRecord,
-    HistoryFilter,
-    HistoryRow,
-    Saved,
-    Snapshot,
-)
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.model import Document
+from forewarned.core.transitions import EventTransition, Transition
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import EventRecord, HistoryFilter, HistoryRow, Saved, Snapshot
 from tests.stateful.oracle import Oracle
 
 _EVERYTHING: Final = 1_000_000

@@ -13,8 +13,7 @@ import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from typing_extensions import override
 
-from notbefore.application import Application
-from notbefore.core.errors import (
+from forewarned.core.errors import (
     AlreadyStartedError,
     ClosedEventError,
     DuplicateEventError,
@@ -23,11 +22,12 @@ from notbefore.core.errors import (
     RefusalError,
     UnknownHostError,
 )
-from notbefore.core.ids import HostName, ResourceName, ScopeId
-from notbefore.core.model import EventSource, EventType
-from notbefore.core.rules import Rules
-from notbefore.service.ports import Report, Stage
-from notbefore.service.scheduling import Request, WorkRequest
+from forewarned.core.ids import HostName, ResourceName, ScopeId
+from forewarned.core.model import EventSource, EventType
+from forewarned.core.rules import Rules
+from forewarned.runtime.assembly import Application
+from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.ports import Report, Stage
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, SECOND, event_id
 from tests.stateful import expectations
 from tests.stateful.documents import NEWEST, SHAPES
@@ -168,7 +168,7 @@ class ScheduledEvents(RuleBasedStateMachine):
         request = Request(type=reboot, resources=(ResourceName(name),), source=platform)
 
         self.observer.expect(
-            self.app.scheduling.schedule(request, by=OPERATOR), [DuplicateEventError]
+            self.app.scheduler.schedule(request, by=OPERATOR), [DuplicateEventError]
         )
 
     # Failures always succeed, and would crowd out the rest.
@@ -177,8 +177,8 @@ class ScheduledEvents(RuleBasedStateMachine):
     def fail_host(self, pick: int, *, is_foreseen: bool) -> None:
         host = self._host(pick)
         refusals = [] if vms_up(self.oracle, host=host) else [UnknownHostError]
-        scheduling = self.app.scheduling
-        fail = scheduling.predict_failure if is_foreseen else scheduling.fail_host
+        scheduler = self.app.scheduler
+        fail = scheduler.predict_failure if is_foreseen else scheduler.fail_host
 
         self.observer.expect(fail(host, by=OPERATOR), refusals)
 
@@ -192,7 +192,7 @@ class ScheduledEvents(RuleBasedStateMachine):
         may_conflict = any(is_under_work(self.oracle, scope_id) for scope_id in touched)
 
         answer, _ = self.observer.attempt(
-            self.app.scheduling.maintain_host(host, work, by=OPERATOR), is_short=work.short_notice
+            self.app.scheduler.maintain_host(host, work, by=OPERATOR), is_short=work.short_notice
         )
 
         _assert_answered(answer, refusals, may_conflict=may_conflict)
@@ -205,7 +205,7 @@ class ScheduledEvents(RuleBasedStateMachine):
         may_conflict = is_under_work(self.oracle, scope_id)
 
         answer, _ = self.observer.attempt(
-            self.app.scheduling.maintain_set(scope_id, work, by=OPERATOR),
+            self.app.scheduler.maintain_set(scope_id, work, by=OPERATOR),
             is_short=work.short_notice,
         )
 
@@ -214,7 +214,7 @@ class ScheduledEvents(RuleBasedStateMachine):
     def _schedule(self, request: Request) -> None:
         refusals = expectations.of_request(request, self.oracle, short_allowed=self.short_allowed)
         answer, heard = self.observer.attempt(
-            self.app.scheduling.schedule(request, by=OPERATOR), is_short=request.short_notice
+            self.app.scheduler.schedule(request, by=OPERATOR), is_short=request.short_notice
         )
         _assert_answered(answer, refusals, may_conflict=False)
         if not isinstance(answer, RefusalError):
@@ -265,7 +265,7 @@ class ScheduledEvents(RuleBasedStateMachine):
     def approve_from_outside(self, pick: int) -> None:
         life = _chosen(self.oracle.lives.values(), pick)
 
-        self.observer.expect(self.app.approving.approve_from_outside(life.event.id, by=OPERATOR))
+        self.observer.expect(self.app.approvals.approve_from_outside(life.event.id, by=OPERATOR))
 
         assert not life.is_waiting or life.approval is not None, "I14: it was answered"
 
@@ -290,11 +290,11 @@ class ScheduledEvents(RuleBasedStateMachine):
         approvals = [self.observer.approval(vm, wanted) for vm in self.oracle.vms(life.scope_id)]
         approvals = [
             *approvals[:2],
-            lambda: self.app.approving.approve_from_outside(wanted, by=OPERATOR),
+            lambda: self.app.approvals.approve_from_outside(wanted, by=OPERATOR),
         ]
         calls = [*approvals, lambda: clock.step(NO_TIME)]
         if is_canceled:
-            calls.append(lambda: self.app.scheduling.cancel(wanted, reason="late", by=OPERATOR))
+            calls.append(lambda: self.app.scheduler.cancel(wanted, reason="late", by=OPERATOR))
         calls = [calls[turn] for turn in order if turn < len(calls)]
 
         answers = self.observer.together(calls)
@@ -312,7 +312,7 @@ class ScheduledEvents(RuleBasedStateMachine):
         refusals = _refusals_of(life, if_waiting=None, if_started=AlreadyStartedError)
 
         self.observer.expect(
-            self.app.scheduling.cancel(life.event.id, reason="no need", by=OPERATOR), refusals
+            self.app.scheduler.cancel(life.event.id, reason="no need", by=OPERATOR), refusals
         )
 
         assert not life.is_waiting
@@ -325,7 +325,7 @@ class ScheduledEvents(RuleBasedStateMachine):
         refusals = _refusals_of(life, if_waiting=NotStartedError, if_started=None)
 
         self.observer.expect(
-            self.app.carrying.complete_by_hand(life.event.id, by=OPERATOR), refusals
+            self.app.actuation.complete_by_hand(life.event.id, by=OPERATOR), refusals
         )
 
         assert life.is_over or life.is_waiting
@@ -338,7 +338,7 @@ class ScheduledEvents(RuleBasedStateMachine):
         for stage in order:
             was_over = life.is_over
             report = Report(stage, life.scope_id, life.event.id)
-            answer, heard = self.observer.attempt(self.app.carrying.report(report))
+            answer, heard = self.observer.attempt(self.app.actuation.report(report))
             assert answer is None
             assert not was_over or changed_nothing(heard), "I18: a late report changed something"
 

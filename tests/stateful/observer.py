@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, TypeVar
 
-from notbefore.core.errors import RefusalError, UnknownEventError
-from notbefore.core.ids import EventId, ScopeId
-from notbefore.core.model import Document
-from notbefore.core.rules import Rules
-from notbefore.metadata.responses import Persistence, Rendered, render
-from notbefore.service.board import Board
-from notbefore.service.ports import Caller, Commit, EventRecord, Saved
+from forewarned.core.errors import RefusalError, UnknownEventError
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.model import Document
+from forewarned.core.rules import Rules
+from forewarned.metadata.http.responses import Persistence, Rendered, render
+from forewarned.service.board import Board
+from forewarned.service.ports import Caller, Commit, EventRecord, Saved
 from tests.builders import event_id
 from tests.stateful import laws_of_commits, laws_of_state
 from tests.stateful.documents import NEWEST, SHAPES, Reader
@@ -105,9 +105,9 @@ class Observer:
         known = [self.oracle.lives.get(i) for i in ids]
         here = [life for life in known if life is not None and life.scope_id == VMS[name].scope]
         was_settled = all(not life.is_waiting or life.approval is not None for life in here)
-        approving = self.stack.application.approving
+        approvals = self.stack.application.approvals
 
-        answer, heard = self.attempt(approving.approve(ids, caller=caller, address="10.0.0.9"))
+        answer, heard = self.attempt(approvals.approve(ids, caller=caller, address="10.0.0.9"))
 
         if len(here) < len(ids):
             assert isinstance(answer, UnknownEventError), f"I9, I12, I15: {answer!r}"
@@ -125,8 +125,8 @@ class Observer:
         async def approve() -> None:
             caller = self.stack.application.directory.by_name(name)
             if caller is not None:
-                approving = self.stack.application.approving
-                await approving.approve((event_id,), caller=caller, address="10.0.0.9")
+                approvals = self.stack.application.approvals
+                await approvals.approve((event_id,), caller=caller, address="10.0.0.9")
 
         return approve
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notbefore.core.ids import EventId, MaintenanceId, ScopeId
-from notbefore.core.model import Approval, Event, EventStatus, EventType, Scope, StartCause
-from notbefore.core.transitions import (
+from forewarned.core.ids import EventId, MaintenanceId, ScopeId
+from forewarned.core.model import Approval, Event, EventStatus, EventType, Scope, StartCause
+from forewarned.core.transitions import (
     Canceled,
     Completed,
     EventTransition,
@@ -18,7 +18,7 @@ from notbefore.core.transitions import (
     Started,
     Transition,
 )
-from notbefore.service.ports import Commit, Saved
+from forewarned.service.ports import Commit, Saved
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,16 +14,16 @@ from typing import Final
 
 from typing_extensions import override
 
-from notbefore.actuators.simulated import Timing
-from notbefore.application import Application
-from notbefore.clock import VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.ids import EventId
-from notbefore.core.model import EventType
-from notbefore.core.rules import Rules
-from notbefore.metadata.responses import render
-from notbefore.service.ports import Listener, Store, Timer
-from notbefore.storage import MemoryStore, SqliteStore
+from forewarned.actuators.simulated import Timing
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.ids import EventId
+from forewarned.core.model import EventType
+from forewarned.core.rules import Rules
+from forewarned.metadata.http.responses import render
+from forewarned.runtime.assembly import Application
+from forewarned.service.ports import Listener, Store, Timer
+from forewarned.storage import MemoryStore, SqliteStore
 from tests.builders import MINUTE, SECOND
 
 TIMINGS: Final = {
@@ -116,7 +116,7 @@ class Stack(ABC):
         return self.dial.now()
 
     async def open(self) -> None:
-        logging.getLogger("notbefore.clock").addHandler(self.failures)
+        logging.getLogger("forewarned.clock").addHandler(self.failures)
         await self._begin(await self._open_store())
 
     async def stop(self, *, downtime: timedelta) -> None:
@@ -133,7 +133,7 @@ class Stack(ABC):
         await self._begin(await self._open_store())
 
     async def close(self) -> None:
-        logging.getLogger("notbefore.clock").removeHandler(self.failures)
+        logging.getLogger("forewarned.clock").removeHandler(self.failures)
         await self._close_store()
 
     async def let_due_timers_run(self) -> None:
@@ -165,7 +165,7 @@ class Stack(ABC):
             timings=self._timings,
             address_range=ADDRESSES,
         )
-        self.application.decider.tell(self._listener)
+        self.application.engine.tell(self._listener)
         await self.application.__aenter__()
 
     @abstractmethod
@@ -207,12 +207,12 @@ class SqliteStack(Stack):
 
     @override
     def _prepare(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="notbefore-stateful-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="forewarned-stateful-"))
         self._opened = AsyncExitStack()
 
     @property
     def _file(self) -> Path:
-        return self._folder / "notbefore.db"
+        return self._folder / "forewarned.db"
 
     @override
     async def _open_store(self) -> Store:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from notbefore.core.ids import EventId, HostName, ResourceName
-from notbefore.core.model import EventSource, EventStatus, EventType
-from notbefore.core.rules import Rules
-from notbefore.service.ports import HistoryFilter
-from notbefore.service.scheduling import Request, WorkRequest
+from forewarned.core.ids import EventId, HostName, ResourceName
+from forewarned.core.model import EventSource, EventStatus, EventType
+from forewarned.core.rules import Rules
+from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.ports import HistoryFilter
 from tests.builders import NOON, OPERATOR
 from tests.stateful.documents import NEWEST
 from tests.stateful.fleet import FULL, SOLO, VMS, plan
@@ -34,7 +34,7 @@ def test_pruning_does_not_undo_the_start_it_was_the_last_thing_to_wait_for(
     """I16, I18, I29. `solo` alone had not approved the maintenance of its host, and then it went."""
     app = observer.stack.application
     work = WorkRequest(type=EventType.REBOOT)
-    observer.expect(app.scheduling.maintain_host(HostName("rack-1"), work, by=OPERATOR))
+    observer.expect(app.scheduler.maintain_host(HostName("rack-1"), work, by=OPERATOR))
     parts = list(observer.oracle.waiting())
     for part in parts:
         if part.scope_id != SOLO:
@@ -56,17 +56,17 @@ def test_the_end_of_a_vm_is_the_end_of_the_work_that_waited_for_it_alone(
     app = observer.stack.application
     solo = (ResourceName("solo"),)
     work = WorkRequest(type=EventType.REBOOT)
-    observer.expect(app.scheduling.maintain_host(HostName("rack-1"), work, by=OPERATOR))
+    observer.expect(app.scheduler.maintain_host(HostName("rack-1"), work, by=OPERATOR))
     parts = list(observer.oracle.waiting())
     for part in parts:
         if part.scope_id != SOLO:
             observer.approve(observer.oracle.vms(part.scope_id)[0], [part.event.id])
     terminate = Request(type=EventType.TERMINATE, resources=solo, source=EventSource.USER)
-    observer.expect(app.scheduling.schedule(terminate, by=OPERATOR))
+    observer.expect(app.scheduler.schedule(terminate, by=OPERATOR))
     [deleting] = [life.event.id for life in observer.oracle.waiting() if life not in parts]
     observer.approve("solo", [deleting])
 
-    observer.expect(app.carrying.complete_by_hand(deleting, by=OPERATOR))
+    observer.expect(app.actuation.complete_by_hand(deleting, by=OPERATOR))
 
     observer.check_state()
     assert {part.scope_id: part.status for part in parts} == {
@@ -80,7 +80,7 @@ def test_a_vm_made_anew_reads_nothing_of_what_had_started_for_the_one_before_it(
 ) -> None:
     """I19, F18."""
     app = observer.stack.application
-    observer.expect(app.scheduling.fail_host(HostName("rack-1"), by=OPERATOR))
+    observer.expect(app.scheduler.fail_host(HostName("rack-1"), by=OPERATOR))
     [failed] = [life for life in observer.oracle.under_way() if life.scope_id == SOLO]
 
     observer.expect(app.fleet.apply(plan({**FULL, SOLO: 0}), by=OPERATOR, prune=True))

@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from notbefore.clock import VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.change import Change, with_event
-from notbefore.core.ids import ScopeId
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import Scheduled
-from notbefore.service.ports import Transaction
-from notbefore.storage import SqliteStore
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.change import Change, with_event
+from forewarned.core.ids import ScopeId
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import Scheduled
+from forewarned.service.ports import Transaction
+from forewarned.storage import SqliteStore
 from tests.builders import NOON, OPERATOR, a_resource, a_scope, an_event, event_id
 from tests.storage.keeping import keep
 

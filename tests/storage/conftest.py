@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.clock import VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.rules import Rules
-from notbefore.storage import MemoryStore, SqliteStore
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.rules import Rules
+from forewarned.storage import MemoryStore, SqliteStore
 from tests.builders import NOON
 
 OpenSqlite = Callable[[], SqliteStore]
@@ -22,7 +22,7 @@ async def clock() -> VirtualClock:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "kept" / "notbefore.db"
+    return tmp_path / "kept" / "forewarned.db"
 
 
 @pytest.fixture

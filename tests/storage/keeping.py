@@ -1,18 +1,11 @@
 """What tests of stores do over and over."""
 
-from notbefore.core.change import Change
-from notbefore.core.ids import ScopeId
-from notbefore.core.model import Actor, Scope
-from notbefore.core.transitions import Transition
-from notbefore.service.event_filter import EventFilter
-from notbefore.service.ports import (
-    Commit,
-    HistoryFilter,
-    Saved,
-    Snapshot,
-    Store,
-    Transaction,
-)
+from forewarned.core.change import Change
+from forewarned.core.ids import ScopeId
+from forewarned.core.model import Actor, Scope
+from forewarned.core.transitions import Transition
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import Commit, HistoryFilter, Saved, Snapshot, Store, Transaction
 from tests.builders import OPERATOR, emptied
 
 

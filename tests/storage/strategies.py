@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from notbefore.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import (
+from forewarned.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
+from forewarned.core.model import (
     Approval,
     Event,
     EventSource,

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from notbefore.clock import VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.change import Change, with_event, without_event
-from notbefore.core.errors import DuplicateEventError, UnknownScopeError
-from notbefore.core.ids import ScopeId
-from notbefore.core.model import Actor, EventStatus, Scope
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import (
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.change import Change, with_event, without_event
+from forewarned.core.errors import DuplicateEventError, UnknownScopeError
+from forewarned.core.ids import ScopeId
+from forewarned.core.model import Actor, EventStatus, Scope
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import (
     Activated,
     Approved,
     Canceled,
@@ -19,9 +19,9 @@ from notbefore.core.transitions import (
     ResourceAdded,
     Scheduled,
 )
-from notbefore.service.errors import NameTakenError
-from notbefore.service.ports import Commit, HistoryFilter, Store, Transaction
-from notbefore.storage.errors import VanishedEventError
+from forewarned.service.errors import NameTakenError
+from forewarned.service.ports import Commit, HistoryFilter, Store, Transaction
+from forewarned.storage.errors import VanishedEventError
 from tests.builders import (
     HOUR,
     MINUTE,

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from notbefore.core.attention import Attention
-from notbefore.core.change import without_event
-from notbefore.core.ids import EventId, HostName, ScopeId
-from notbefore.core.model import Approval, EventSource, EventStatus, EventType
-from notbefore.core.transitions import Canceled
-from notbefore.service.event_filter import EventFilter, Order
-from notbefore.service.ports import Store
-from notbefore.service.summary import Summary
+from forewarned.core.change import without_event
+from forewarned.core.ids import EventId, HostName, ScopeId
+from forewarned.core.model import Approval, EventSource, EventStatus, EventType
+from forewarned.core.transitions import Canceled
+from forewarned.service.attention import Attention
+from forewarned.service.event_filter import EventFilter, Order
+from forewarned.service.ports import Store
+from forewarned.service.summary import Summary
 from tests.builders import (
     DAY,
     HOUR,

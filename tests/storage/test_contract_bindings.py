@@ -2,10 +2,10 @@
 
 import pytest
 
-from notbefore.core.change import Change
-from notbefore.core.errors import UnknownResourceError
-from notbefore.service.errors import AddressTakenError
-from notbefore.service.ports import Binding, Commit, Store, Transaction
+from forewarned.core.change import Change
+from forewarned.core.errors import UnknownResourceError
+from forewarned.service.errors import AddressTakenError
+from forewarned.service.ports import Binding, Commit, Store, Transaction
 from tests.builders import OPERATOR, a_binding, a_profile, a_resource, a_scope, emptied
 from tests.storage.keeping import keep, save
 

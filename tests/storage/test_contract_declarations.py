@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from notbefore.clock import VirtualClock
-from notbefore.core import lifecycle
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import EventType
-from notbefore.core.rules import Rules
-from notbefore.core.transitions import Activated
-from notbefore.service.ports import (
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import EventType
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import Activated
+from forewarned.service.ports import (
     Declaration,
     GroupPlace,
     HistoryFilter,
@@ -26,8 +26,8 @@ from notbefore.service.ports import (
     Store,
     Transaction,
 )
-from notbefore.storage import MemoryStore, SqliteStore
-from notbefore.storage.delta import fold
+from forewarned.storage import MemoryStore, SqliteStore
+from forewarned.storage.diff import fold
 from tests.builders import (
     DAY,
     MINUTE,
@@ -114,7 +114,7 @@ def in_any_store(check: Callable[[Store], Awaitable[None]]) -> None:
         next_wake = partial(lifecycle.next_wake, rules=Rules())
         await check(MemoryStore(clock, next_wake=next_wake))
         with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / "notbefore.db"
+            path = Path(directory) / "forewarned.db"
             async with SqliteStore(path, clock, next_wake=next_wake) as store:
                 await check(store)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from notbefore.core.change import without_event
-from notbefore.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import EventStatus, ScopeKind
-from notbefore.core.transitions import Activated, Canceled, Deactivated, ResourceRemoved
-from notbefore.service.event_filter import EventFilter
-from notbefore.service.ports import HistoryFilter, Store
+from forewarned.core.change import without_event
+from forewarned.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
+from forewarned.core.model import EventStatus, ScopeKind
+from forewarned.core.transitions import Activated, Canceled, Deactivated, ResourceRemoved
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import HistoryFilter, Store
 from tests.builders import HOUR, MINUTE, NOON, A, B, C, a_resource, a_scope, an_event
 from tests.storage.keeping import keep, save
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from notbefore.clock import VirtualClock
-from notbefore.core.change import Change, with_event, without_event
-from notbefore.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from notbefore.core.model import Actor, EventStatus, EventType
-from notbefore.core.transitions import Activated, Approved, Canceled, ResourceAdded
-from notbefore.service.event_filter import EventFilter
-from notbefore.service.ports import (
+from forewarned.clock import VirtualClock
+from forewarned.core.change import Change, with_event, without_event
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from forewarned.core.model import Actor, EventStatus, EventType
+from forewarned.core.transitions import Activated, Approved, Canceled, ResourceAdded
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import (
     Binding,
     EventRecord,
     HistoryFilter,

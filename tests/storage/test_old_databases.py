@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.core.change import Change, without_event
-from notbefore.core.ids import MaintenanceId, ResourceName
-from notbefore.core.model import (
+from forewarned.core.change import Change, without_event
+from forewarned.core.ids import MaintenanceId, ResourceName
+from forewarned.core.model import (
     Approval,
     EventStatus,
     EventType,
@@ -22,16 +22,16 @@ from notbefore.core.model import (
     Round,
     SetMaintenance,
 )
-from notbefore.core.transitions import Canceled, Scheduled
-from notbefore.service.ports import (
+from forewarned.core.transitions import Canceled, Scheduled
+from forewarned.service.ports import (
     Declaration,
     HistoryFilter,
     OperationRecord,
     Profile,
     Transaction,
 )
-from notbefore.storage import MemoryStore
-from notbefore.storage.migrate import apply, migrations
+from forewarned.storage import MemoryStore
+from forewarned.storage.sqlite.migrate import apply, migrations
 from tests.builders import (
     HOUR,
     MINUTE,

@@ -56,7 +56,7 @@ def test_too_late(kept):
 
 @pytest.fixture
 def kept():
-    from notbefore import testing
+    from forewarned import testing
 
     with testing.serve() as service:
         pass
@@ -64,7 +64,7 @@ def kept():
 
 
 def test_a_start_without_a_zone():
-    from notbefore import testing
+    from forewarned import testing
 
     with testing.serve(start=datetime(2026, 1, 5)):
         pass
@@ -75,7 +75,7 @@ def test_a_start_without_a_zone():
 def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("project")
     (folder / "test_it.py").write_text(PROJECT)
-    kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "NOTBEFORE"))}
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "FOREWARNED"))}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"],
         cwd=folder,

@@ -1,11 +1,11 @@
-"""Every fault, as the SDK meets it. What is on the wire, tests/metadata/test_faulting.py says."""
+"""Every fault, as the SDK meets it. What is on the wire, tests/metadata/test_fault_injection.py says."""
 
 from typing import Any
 
 import pytest
 
-from notbefore.client import RefusedError, ScheduledEvents, UnavailableError
-from notbefore.testing import ScheduledEventsService
+from forewarned.client import RefusedError, ScheduledEvents, UnavailableError
+from forewarned.testing import ScheduledEventsService
 
 FAULTS: list[dict[str, Any]] = [
     {"status": 500},

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from notbefore import testing
+from forewarned import testing
 from tests.testing import guide
 
 START = """
 import threading
-from notbefore.client import ScheduledEvents
+from forewarned.client import ScheduledEvents
 
 def start_your_handler(endpoint):
     def handle():
@@ -25,7 +25,7 @@ def start_your_handler(endpoint):
 
 
 def run(folder: Path, *words: str) -> str:
-    variables = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "NOTBEFORE"))}
+    variables = {n: v for n, v in os.environ.items() if not n.startswith(("PYTEST", "FOREWARNED"))}
     done = subprocess.run(
         [sys.executable, *words],
         cwd=folder,

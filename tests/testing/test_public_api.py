@@ -3,7 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from notbefore import testing
+from forewarned import testing
 
 
 def test_everything_exported_is_there_and_says_what_it_is_for() -> None:
@@ -29,7 +29,7 @@ def test_public_methods_say_what_they_do() -> None:
 
 def test_pytest_loads_the_plugin_without_the_server() -> None:
     code = (
-        "import sys, notbefore.testing.plugin;"
+        "import sys, forewarned.testing.plugin;"
         "assert not {'msgspec', 'httptools', 'asyncio.runners'} & set(sys.modules) - BEFORE, 1"
     )
     before = "import sys, pytest; BEFORE = set(sys.modules);"
@@ -43,7 +43,7 @@ def test_serving_needs_no_more_than_the_extra_installs() -> None:
     absent = ["starlette", "uvicorn", "uvloop", "cryptography", "jwt", "prometheus_client"]
     code = (
         f"import sys; sys.modules |= dict.fromkeys({absent});"
-        "from notbefore import testing;\n"
+        "from forewarned import testing;\n"
         "with testing.serve() as service: assert service.vm('a').document()['Events'] == []"
     )
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from notbefore.client import ScheduledEvents
-from notbefore.testing import Request, ScheduledEventsService, WaitTimeoutError, serve
+from forewarned.client import ScheduledEvents
+from forewarned.testing import Request, ScheduledEventsService, WaitTimeoutError, serve
 
 SECOND = timedelta(seconds=1)
 MINUTE = 60 * SECOND
@@ -284,7 +284,7 @@ def test_when_it_is_over_nothing_listens_and_nothing_answers() -> None:
         vm.schedule("Reboot")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((where.hostname or "", where.port or 0))
-    assert "notbefore.testing" not in threads
+    assert "forewarned.testing" not in threads
 
 
 def test_two_at_a_time_know_nothing_of_each_other() -> None:

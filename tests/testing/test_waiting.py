@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from notbefore.client import AsyncScheduledEvents, ScheduledEvents
-from notbefore.testing import ScheduledEventsService, Vm, WaitTimeoutError
+from forewarned.client import AsyncScheduledEvents, ScheduledEvents
+from forewarned.testing import ScheduledEventsService, Vm, WaitTimeoutError
 from tests.testing.test_service import ask
 
 SHORT = 0.01

@@ -14,7 +14,7 @@ FOUND: Final = "tests/stateful/test_found.py"
 class Mutant:
     name: str
     file: str
-    """Below `src/notbefore`."""
+    """Below `src/forewarned`."""
     old: str
     """Found exactly once in the file."""
     new: str
@@ -95,7 +95,7 @@ _RULES: Final = (
         old="change = Change(scope=replace(scope, rounds=None))",
         new="change = Change(scope=replace(scope, rounds=None, incarnation=1))",
         breaks="I7: a reset of an emulator lets the incarnation fall",
-        tests=(f"{CORE}/test_reset.py", "tests/control/test_reset.py"),
+        tests=(f"{CORE}/test_reset.py", "tests/control/v1/test_reset.py"),
     ),
     Mutant(
         name="several-update-domains",
@@ -207,7 +207,7 @@ _RULES: Final = (
 _SERVICE: Final = (
     Mutant(
         name="foreign-scope-approved",
-        file="service/approving.py",
+        file="service/events/approval.py",
         old="approve(tx, caller.scope_id, event_ids,",
         new="approve(tx, (tx.event([*event_ids][0]) or caller).scope_id, event_ids,",
         breaks="I9, I12: a VM approves an event of another scope",
@@ -215,7 +215,7 @@ _SERVICE: Final = (
     ),
     Mutant(
         name="closed-ids-unknown",
-        file="service/approving.py",
+        file="service/events/approval.py",
         old="closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),",
         new="closed=(),",
         breaks="I12, I13: approving an event that is over is refused",
@@ -223,7 +223,7 @@ _SERVICE: Final = (
     ),
     Mutant(
         name="told-of-facts-only",
-        file="service/deciding.py",
+        file="service/engine.py",
         old="for listener in self._listeners:",
         new="for listener in self._listeners if commit.transitions else ():",
         breaks="I10, I25: a commit without a fact never reaches the Board",
@@ -231,7 +231,7 @@ _SERVICE: Final = (
     ),
     Mutant(
         name="last-approval-not-noticed",
-        file="service/deciding.py",
+        file="service/engine.py",
         old="_AGREEMENTS: Final = (Approved, Canceled)",
         new="_AGREEMENTS: Final = (Canceled,)",
         breaks="I16: maintenance does not begin when the last scope approves",
@@ -239,7 +239,7 @@ _SERVICE: Final = (
     ),
     Mutant(
         name="waker-keeps-its-timer",
-        file="service/waking.py",
+        file="service/lifecycle/waker.py",
         old="if instant == self._set_for:",
         new="if self._set_for is not None:",
         breaks="I20: an event that falls due before the wake already set is late",
@@ -255,7 +255,7 @@ _SERVICE: Final = (
     ),
     Mutant(
         name="removal-not-noticed",
-        file="service/fleet_writing.py",
+        file="service/fleet/writes.py",
         old="    save(tx, change, by=by)\n    return removed",
         new="    tx.save(change, by=by)\n    return removed",
         breaks="I16: maintenance does not begin when the last VM it waited for is removed",
@@ -266,7 +266,7 @@ _SERVICE: Final = (
 _STORAGE: Final = (
     Mutant(
         name="rolled-back",
-        file="storage/writer.py",
+        file="storage/sqlite/group_commit.py",
         old='connection.execute("COMMIT")',
         new='connection.execute("ROLLBACK")',
         breaks="I14: answered, and gone",
@@ -274,7 +274,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="group-half-told",
-        file="storage/writer.py",
+        file="storage/sqlite/group_commit.py",
         old="for turn in group:\n                turn.fail(error)",
         new="for turn in group[:1]:\n                turn.fail(error)",
         breaks="I14: a commit fails, and all but the first are answered as if it had not",
@@ -282,7 +282,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="failed-work-stays",
-        file="storage/pending.py",
+        file="storage/sqlite/write_buffer.py",
         old='self._connection.execute("ROLLBACK TO work")',
         new="pass",
         breaks="I10, I15: what a refused work has written is committed with its group",
@@ -290,7 +290,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="failed-work-remembered",
-        file="storage/writer.py",
+        file="storage/sqlite/group_commit.py",
         old="        else:\n            self._kept.written(transaction.written)",
         new="        self._kept.written(transaction.written)",
         breaks="I10, I25: the next work builds on a scope that is not in the database",
@@ -298,7 +298,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="failed-commit-remembered",
-        file="storage/writer.py",
+        file="storage/sqlite/group_commit.py",
         old="            self._kept.forget()\n",
         new="",
         breaks="I10, I14: works go on from what a failed commit would have left",
@@ -306,7 +306,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="rows-lost-unnoticed",
-        file="storage/pending.py",
+        file="storage/sqlite/write_buffer.py",
         old="self._is_lost = True",
         new="pass",
         breaks="I14: rows of works that have ended are lost, and those are answered all the same",
@@ -314,7 +314,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="asked-before-written",
-        file="storage/pending.py",
+        file="storage/sqlite/write_buffer.py",
         old="        self.write()\n        return self._connection",
         new="        return self._connection",
         breaks="I10, I25: a work does not find what another of its group has written",
@@ -322,7 +322,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="saves-out-of-order",
-        file="storage/pending.py",
+        file="storage/sqlite/write_buffer.py",
         old="if scope_id in self._own.scopes:",
         new="if not scope_id:",
         breaks="I14, I19: what an event was overwrites what has become of it",
@@ -330,15 +330,15 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="history-row-missing",
-        file="storage/sqlite_transaction.py",
-        old="delta.history(change.transitions, by=by",
+        file="storage/sqlite/writes.py",
+        old="diff.history(change.transitions, by=by",
         new="delta.history(change.transitions[-1:], by=by",
         breaks="I29: of several facts of one change only the last is recorded",
         tests=(IN_SQLITE,),
     ),
     Mutant(
         name="event-row-lost",
-        file="storage/sqlite_transaction.py",
+        file="storage/sqlite/writes.py",
         old="for record in difference.records:",
         new="for record in difference.records[:1]:",
         breaks="I14, I19: of several events of one change only the first is kept",
@@ -354,7 +354,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="closed-in-any-scope",
-        file="storage/sqlite_snapshot.py",
+        file="storage/sqlite/reads.py",
         old="AND scope_id = ? AND ended_at IS NOT NULL",
         new="AND (scope_id = ? OR TRUE) AND ended_at IS NOT NULL",
         breaks="I9, I12: an event of another scope that is over is known here",
@@ -362,7 +362,7 @@ _STORAGE: Final = (
     ),
     Mutant(
         name="id-used-again",
-        file="storage/sqlite_transaction.py",
+        file="storage/sqlite/writes.py",
         old="if self.event(event_id) is not None:",
         new="if self._one('SELECT 1 FROM events WHERE id = ? AND ended_at IS NULL', event_id):",
         breaks="I18: an event takes the id, and the record, of one that is over",
@@ -400,7 +400,7 @@ _AGENT: Final = (
     ),
     Mutant(
         name="hooks-trust-anybody",
-        file="agent/hooks/web.py",
+        file="agent/targets/web.py",
         old="if self._ca_file is None:\n            return True",
         new="if self._ca_file is None:\n            return False",
         breaks="S16: the agent's calls, with their tokens, go to whatever answers over TLS",
@@ -419,11 +419,11 @@ _AGENT: Final = (
 _PROCESSES: Final = (
     Mutant(
         name="child-outlives-supervisor",
-        file="offspring.py",
+        file="runtime/child_process.py",
         old="ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)",
         new="pass",
         breaks="I23: a busy child goes on without its supervisor, beside its own successor",
-        tests=("tests/test_offspring.py",),
+        tests=("tests/runtime/test_child_process.py",),
     ),
     Mutant(
         name="sleep-does-not-count",
@@ -436,27 +436,27 @@ _PROCESSES: Final = (
     ),
     Mutant(
         name="answered-before-told",
-        file="feed/synced.py",
+        file="feed/sync.py",
         old='if message["type"] == "http.response.start":\n                await feed.sync()',
         new='if message["type"] == "http.response.end":\n                await feed.sync()',
         breaks="I25: a change is answered, and a VM that polls then does not see it",
-        tests=("tests/feed/test_synced.py",),
+        tests=("tests/feed/test_sync.py",),
     ),
     Mutant(
         name="polls-not-asked-for",
-        file="feed/synced.py",
+        file="feed/sync.py",
         old='if scope["method"] in _READING:\n            await feed.sync()',
         new='if scope["method"] in _READING:\n            pass',
         breaks="I28: a VM that has just read is said not to have",
-        tests=("tests/feed/test_synced.py",),
+        tests=("tests/feed/test_sync.py",),
     ),
     Mutant(
         name="store-from-the-future",
-        file="writer.py",
+        file="runtime/writer.py",
         old="_LONGEST_LEAD: Final = timedelta(minutes=5)",
         new="_LONGEST_LEAD: Final = timedelta(days=5)",
         breaks="I20: real time waits for days for a store that is ahead, and nothing starts",
-        tests=("tests/test_alone.py",),
+        tests=("tests/runtime/test_single_process.py",),
     ),
 )
 
@@ -471,19 +471,19 @@ _EDGES: Final = (
     ),
     Mutant(
         name="log-line-forged",
-        file="logs.py",
+        file="runtime/logs.py",
         old="{name}={json.dumps(value, default=str)}",
         new="{name}={value}",
         breaks="S14: a name with a line's end in it writes a line of its own",
-        tests=("tests/test_logs.py",),
+        tests=("tests/runtime/test_logs.py",),
     ),
     Mutant(
         name="log-message-forged",
-        file="logs.py",
+        file="runtime/logs.py",
         old="{_escaped(record.getMessage())}",
         new="{record.getMessage()}",
         breaks="S14: what a library quotes in its message writes a line of its own",
-        tests=("tests/test_logs.py",),
+        tests=("tests/runtime/test_logs.py",),
     ),
 )
 

@@ -107,7 +107,7 @@ def _environment(copy: Path) -> dict[str, str]:
 
 
 def _refuse_other_source(copy: Path) -> None:
-    ask = [sys.executable, "-c", "import notbefore; print(notbefore.__file__)"]
+    ask = [sys.executable, "-c", "import forewarned; print(forewarned.__file__)"]
     found = subprocess.run(
         ask, cwd=copy, env=_environment(copy), capture_output=True, text=True, check=True
     ).stdout
@@ -125,7 +125,7 @@ def _reason(output: str) -> str:
 
 @contextmanager
 def _copy() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="notbefore-mutant-") as folder:
+    with tempfile.TemporaryDirectory(prefix="forewarned-mutant-") as folder:
         copy = Path(folder)
         for name in _COPIED:
             if (ROOT / name).is_dir():
@@ -137,4 +137,4 @@ def _copy() -> Iterator[Path]:
 
 
 def _file(mutant: Mutant, root: Path) -> Path:
-    return root / "src" / "notbefore" / mutant.file
+    return root / "src" / "forewarned" / mutant.file

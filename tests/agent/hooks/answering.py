@@ -12,8 +12,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from notbefore.certificates import provide
-from notbefore.clock import wall_clock
+from forewarned.clock import wall_clock
+from forewarned.security.certificates import provide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

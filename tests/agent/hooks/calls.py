@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from notbefore.agent.hook import Call, Hook
-from notbefore.agent.hooks import KINDS, HookSettings
-from notbefore.agent.model import HookOutcome, Phase, Sighting
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks import KINDS, HookSettings
+from forewarned.agent.model import HookOutcome, Phase, Sighting
 from tests.builders import MINUTE, NOON
 
 EVENT: Final = "0000000A-0000-4000-8000-000000000000"

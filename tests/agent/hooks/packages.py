@@ -15,7 +15,7 @@ def need(program: str, *, package: str) -> str:
     path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if path is None and os.geteuid() == 0 and shutil.which("apt-get"):
         # Workers of one test run would be in each other's way.
-        with (Path(tempfile.gettempdir()) / "notbefore-tests-apt.lock").open("w") as lock:
+        with (Path(tempfile.gettempdir()) / "forewarned-tests-apt.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             subprocess.run(
                 ["apt-get", "install", "--yes", "--no-install-recommends", package],

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.hooks.programs import run_program
-from notbefore.agent.model import Phase, Verdict
+from forewarned.agent.model import Phase, Verdict
+from forewarned.agent.targets.programs import run_program
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
 
 
@@ -31,10 +31,10 @@ async def test_the_event_is_in_the_environment_and_on_stdin(tmp_path: Path) -> N
 
     assert outcome.verdict is Verdict.DONE, outcome
     environment, event = json.loads(seen.read_text())
-    assert environment["NOTBEFORE_EVENT_ID"] == EVENT
-    assert environment["NOTBEFORE_TYPE"] == "Reboot"
-    assert environment["NOTBEFORE_PHASE"] == "prepare"
-    assert environment["NOTBEFORE_RESOURCES"] == "web_0,web_1"
+    assert environment["FOREWARNED_EVENT_ID"] == EVENT
+    assert environment["FOREWARNED_TYPE"] == "Reboot"
+    assert environment["FOREWARNED_PHASE"] == "prepare"
+    assert environment["FOREWARNED_RESOURCES"] == "web_0,web_1"
     assert event["EventId"] == EVENT
 
 
@@ -47,11 +47,11 @@ async def test_nothing_of_the_agents_own_environment_is_passed_on_but_its_path(
     # Measuring coverage of programs that tests start sets variables of its own.
     code = (
         "import os; print(' '.join(sorted(n for n in os.environ"
-        " if not n.startswith(('NOTBEFORE_', 'LC_', 'COV')))))"
+        " if not n.startswith(('FOREWARNED_', 'LC_', 'COV')))))"
     )
 
     outcome = await a_hook(
-        "command", argv=python(code), environment={"ROLE": "web", "NOTBEFORE_TYPE": "Freeze"}
+        "command", argv=python(code), environment={"ROLE": "web", "FOREWARNED_TYPE": "Freeze"}
     ).run(a_call())
 
     assert outcome.detail == "HOME LANG PATH ROLE"
@@ -60,8 +60,8 @@ async def test_nothing_of_the_agents_own_environment_is_passed_on_but_its_path(
 async def test_the_file_can_not_say_what_the_event_is() -> None:
     hook = a_hook(
         "command",
-        argv=python("import os; print(os.environ['NOTBEFORE_TYPE'])"),
-        environment={"NOTBEFORE_TYPE": "Freeze"},
+        argv=python("import os; print(os.environ['FOREWARNED_TYPE'])"),
+        environment={"FOREWARNED_TYPE": "Freeze"},
     )
 
     assert (await hook.run(a_call())).detail == "Reboot"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.model import HookOutcome, Phase, Verdict
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, undone
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.model import HookOutcome, Phase, Verdict
 from tests.agent.hooks.calls import Told, a_call, a_hook, undone
 from tests.agent.hooks.packages import need
 

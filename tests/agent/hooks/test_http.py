@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from notbefore.agent.model import Phase, Verdict
-from notbefore.certificates import CA_FILE, provide
-from notbefore.clock import wall_clock
+from forewarned.agent.model import Phase, Verdict
+from forewarned.clock import wall_clock
+from forewarned.security.certificates import CA_FILE, provide
 from tests.agent.hooks.answering import Asked, Reply, Service, answering, of_its_own_authority
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
 

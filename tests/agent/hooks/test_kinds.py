@@ -5,8 +5,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from notbefore.agent.hooks import KINDS
-from notbefore.agent.model import Phase
+from forewarned.agent.hooks import KINDS
+from forewarned.agent.model import Phase
 from tests.agent.hooks.calls import a_hook, settings_of
 
 LEAST: dict[str, dict[str, Any]] = {

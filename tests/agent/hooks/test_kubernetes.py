@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 from kubernetes import client
 
-from notbefore.agent.hook import Call, Hook
-from notbefore.agent.hooks.cluster import CORDONED_BY
-from notbefore.agent.model import HookOutcome, Verdict
-from notbefore.certificates import provide
-from notbefore.clock import wall_clock
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.model import HookOutcome, Verdict
+from forewarned.agent.targets.kubernetes import CORDONED_BY
+from forewarned.clock import wall_clock
+from forewarned.security.certificates import provide
 from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.agent.hooks.calls import EVENT, OTHER_EVENT, Told, a_call, a_hook, a_sighting, undone
 from tests.agent.hooks.kubernetes_api import TOKEN, Budget, KubernetesApi, Object

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.model import Verdict
+from forewarned.agent.model import Verdict
 from tests.agent.hooks.answering import Asked, Reply, answering
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from typing_extensions import override
 
-from notbefore.agent.hook import Call
-from notbefore.agent.hooks.patience import PatientHook, TargetError, VetoError
-from notbefore.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.hook import Call
+from forewarned.agent.hooks.patience import PatientHook, TargetError, VetoError
+from forewarned.agent.model import HookOutcome, Phase, Verdict
 from tests.agent.hooks.calls import Told, a_call
 
 

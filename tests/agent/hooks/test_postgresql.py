@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from notbefore.agent.hook import Hook
-from notbefore.agent.model import Phase, Verdict
+from forewarned.agent.hook import Hook
+from forewarned.agent.model import Phase, Verdict
 from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.agent.hooks.calls import Told, a_call, a_hook, undone
 from tests.agent.hooks.packages import need
@@ -43,7 +43,7 @@ def _programs() -> Path:
 def postgres() -> Iterator[Postgres]:
     programs = _programs()
     # Not in pytest's own folder, which is closed to others: PostgreSQL refuses to run as root.
-    with tempfile.TemporaryDirectory(prefix="notbefore-postgres-") as name:
+    with tempfile.TemporaryDirectory(prefix="forewarned-postgres-") as name:
         user: list[str] = []
         if os.geteuid() == 0:
             user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]

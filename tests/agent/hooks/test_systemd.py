@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from notbefore.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.model import HookOutcome, Phase, Verdict
 from tests.agent.hooks.calls import Told, a_call, a_hook, undone
 
 _SHIM = """#!{python} -I
@@ -165,7 +165,7 @@ async def test_check_says_that_systemctl_is_missing(monkeypatch: pytest.MonkeyPa
     not Path("/run/systemd/system").exists(), reason="systemd does not run here: PID 1 is not it"
 )
 def test_the_real_systemctl_understands_what_is_asked() -> None:
-    unit = "notbefore-hook-test.service"
+    unit = "forewarned-hook-test.service"
     subprocess.run(
         ["systemd-run", "--quiet", f"--unit={unit}", "--property=Type=exec", "sleep", "300"],
         check=True,

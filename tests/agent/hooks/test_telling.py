@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notbefore.agent.hooks.telling import (
+from forewarned.agent.hooks.telling import (
     PLACEHOLDERS,
     check_template,
     event_json,
@@ -67,7 +67,7 @@ def test_no_description_breaks_out_of_its_place(description: str) -> None:
     assert json.loads(fill_json_text('{"a": "{description}"}', call)) == {"a": description}
     assert fill_json({"a": ["{description}", 1]}, call) == {"a": [description, 1]}
     assert json.loads(event_json(call))["Description"] == description
-    assert "\0" not in variables(call)["NOTBEFORE_DESCRIPTION"]
+    assert "\0" not in variables(call)["FOREWARNED_DESCRIPTION"]
     line = fill_line("{description}", call)
     assert not any(ord(char) < 32 or ord(char) == 127 for char in line)
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from notbefore.control.access import Role
-from notbefore.control.arm.app import OPERATIONS, create_arm_app
-from notbefore.control.arm.routing import Operation
-from notbefore.control.arm.services import ArmServices
-from notbefore.core.ids import ResourceName
-from notbefore.core.model import Actor
+from forewarned.control.arm.app import OPERATIONS, create_arm_app
+from forewarned.control.arm.routes import Operation
+from forewarned.control.arm.services import ArmServices
+from forewarned.control.http.access import Role
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import Actor
 from tests.builders import event_id
 from tests.control.steering import Steering, steering
 
@@ -51,8 +51,8 @@ class Asking:
         self.steered = steered
         self.door = Doorkeeper()
         self.services = ArmServices(
-            decider=steered.services.decider,
-            approving=steered.services.approving,
+            engine=steered.services.engine,
+            approvals=steered.services.approvals,
             access=self.door,
             rules=steered.services.rules,
             new_event_id=lambda: event_id(next(ids)),

@@ -15,18 +15,18 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from notbefore.application import Application
-from notbefore.clock import VirtualClock
-from notbefore.control.arm.app import OPERATIONS
-from notbefore.control.arm.interfaces import equipment_of
-from notbefore.control.arm.services import ArmServices
-from notbefore.core import lifecycle
-from notbefore.core.ids import EventId
-from notbefore.core.model import Event, EventType
-from notbefore.core.rules import Rules
-from notbefore.metadata.responses import render
-from notbefore.service.ports import Binding, Caller, Store
-from notbefore.storage import MemoryStore, SqliteStore
+from forewarned.clock import VirtualClock
+from forewarned.control.arm.app import OPERATIONS
+from forewarned.control.arm.network.interfaces import equipment_of
+from forewarned.control.arm.services import ArmServices
+from forewarned.core import lifecycle
+from forewarned.core.ids import EventId
+from forewarned.core.model import Event, EventType
+from forewarned.core.rules import Rules
+from forewarned.metadata.http.responses import render
+from forewarned.runtime.assembly import Application
+from forewarned.service.ports import Binding, Caller, Store
+from forewarned.storage import MemoryStore, SqliteStore
 from tests.builders import NOON, event_id
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION, Doorkeeper, client, refusal
 from tests.stateful.stack import TIMINGS
@@ -63,8 +63,8 @@ class Emulator:
             )
         )
         self.services = ArmServices(
-            decider=self.application.decider,
-            approving=self.application.approving,
+            engine=self.application.engine,
+            approvals=self.application.approvals,
             access=self.door,
             rules=self._rules,
             new_event_id=self._new_event_id,
@@ -149,11 +149,11 @@ class Emulator:
     async def approve(self, name: str, *events: Event) -> None:
         ids = [event.id for event in events]
         caller = await self._caller(name)
-        await self.application.approving.approve(ids, caller=caller, address="10.0.0.4")
+        await self.application.approvals.approve(ids, caller=caller, address="10.0.0.4")
         await self.step(timedelta(0))
 
     async def binding(self, name: str) -> Binding | None:
-        return await self.application.decider.ask(lambda snapshot: snapshot.binding(name))
+        return await self.application.engine.ask(lambda snapshot: snapshot.binding(name))
 
     async def _caller(self, name: str) -> Caller:
         binding = await self.binding(name)

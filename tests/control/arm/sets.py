@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from notbefore.service.ports import Snapshot
+from forewarned.service.ports import Snapshot
 from tests.control.arm.emulator import COMPUTE, Emulator
 
 SETS: Final = f"{COMPUTE}/virtualMachineScaleSets"
@@ -64,4 +64,4 @@ async def everything(arm: Emulator) -> object:
             list(snapshot.declarations("/")),
         )
 
-    return await arm.application.decider.ask(question)
+    return await arm.application.engine.ask(question)

@@ -4,11 +4,11 @@ from typing import Final
 
 import pytest
 
-from notbefore.control.arm import answers
-from notbefore.control.arm.answers import ArmAnswer
-from notbefore.control.arm.requests import Asked
-from notbefore.core.model import Actor
-from notbefore.service.ports import OperationRecord
+from forewarned.control.arm import answers
+from forewarned.control.arm.answers import ArmAnswer
+from forewarned.control.arm.requests import Asked
+from forewarned.core.model import Actor
+from forewarned.service.ports import OperationRecord
 from tests.builders import NOON
 from tests.control.arm.asking import ROOT
 

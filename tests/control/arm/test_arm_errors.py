@@ -9,17 +9,17 @@ from types import ModuleType
 
 import pytest
 
-import notbefore.core
-import notbefore.service
-from notbefore.control import access
-from notbefore.control import errors as control
-from notbefore.control.arm import errors
-from notbefore.control.arm.answers import ArmAnswer
-from notbefore.control.arm.errors import ArmError
-from notbefore.control.arm.requests import Asked
-from notbefore.control.arm.routing import read
-from notbefore.control.arm.services import ArmServices
-from notbefore.core.errors import NotSpotError, RefusalError, UnknownResourceError
+import forewarned.core
+import forewarned.service
+from forewarned.control.arm import errors
+from forewarned.control.arm.answers import ArmAnswer
+from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.requests import Asked
+from forewarned.control.arm.routes import read
+from forewarned.control.arm.services import ArmServices
+from forewarned.control.http import access
+from forewarned.control.http import errors as control
+from forewarned.core.errors import NotSpotError, RefusalError, UnknownResourceError
 from tests.control.arm.asking import Asking, asking, refusal
 
 
@@ -35,7 +35,7 @@ def kinds(of: type[Exception]) -> Iterator[type[Exception]]:
 
 
 def test_no_refusal_of_core_or_service_and_no_request_error_is_without_its_meaning() -> None:
-    names = {each.__name__ for each in (*modules(notbefore.core), *modules(notbefore.service))}
+    names = {each.__name__ for each in (*modules(forewarned.core), *modules(forewarned.service))}
     refusals = {each for each in kinds(RefusalError) if each.__module__ in names}
     requests = {each for each in kinds(control.RequestError) if each is not access.AccessError}
 
@@ -51,7 +51,7 @@ async def fail(_: ArmServices, __: Asked) -> ArmAnswer:
 
 
 async def look(services: ArmServices, _: Asked) -> ArmAnswer:
-    await services.decider.ask(lambda snapshot: snapshot.now)
+    await services.engine.ask(lambda snapshot: snapshot.now)
     return ArmAnswer()
 
 

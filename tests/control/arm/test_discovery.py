@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from notbefore.control.access import Role
-from notbefore.control.arm.app import OPERATIONS
-from notbefore.service.fleet_kinds import FleetPlan, VirtualMachine
-from notbefore.service.identities import TENANT_ID
+from forewarned.control.arm.app import OPERATIONS
+from forewarned.control.http.access import Role
+from forewarned.security.identities import TENANT_ID
+from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from tests.builders import OPERATOR
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, refusal
 from tests.control.arm.emulator import Emulator

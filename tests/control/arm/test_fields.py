@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from notbefore.control.arm.errors import ArmError
-from notbefore.control.arm.fields import Fields, merged, merged_resource, put_at, without
+from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.fields import Fields, merged, merged_resource, put_at, without
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notbefore.control.arm.app import OPERATIONS, create_arm_app
-from notbefore.control.arm.routing import Operation
-from notbefore.service.identities import Bearer, Role
-from notbefore.service.ports import HistoryFilter, Snapshot
+from forewarned.control.arm.app import OPERATIONS, create_arm_app
+from forewarned.control.arm.routes import Operation
+from forewarned.security.identities import Bearer, Role
+from forewarned.service.ports import HistoryFilter, Snapshot
 from tests.control.arm.asking import SUBSCRIPTION, refusal
 from tests.control.arm.emulator import COMPUTE, GROUP, Emulator, emulator
 from tests.control.arm.sets import WEB, a_set
@@ -364,4 +364,4 @@ async def _everything(arm: Emulator) -> object:
             snapshot.history(HistoryFilter(limit=100_000)),
         )
 
-    return await arm.application.decider.ask(question)
+    return await arm.application.engine.ask(question)

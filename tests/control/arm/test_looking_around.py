@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from notbefore.service.fleet_kinds import CloudService, FleetPlan, Role
+from forewarned.service.fleet.declaration import CloudService, FleetPlan, Role
 from tests.builders import OPERATOR
 from tests.control.arm.asking import SUBSCRIPTION
 from tests.control.arm.declared_machines import PLAIN, VMS

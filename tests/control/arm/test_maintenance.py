@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from notbefore.control.access import Role
-from notbefore.core.ids import EventId, ResourceName
-from notbefore.core.model import Event, EventStatus
-from notbefore.core.rules import Rules
+from forewarned.control.http.access import Role
+from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.model import Event, EventStatus
+from forewarned.core.rules import Rules
 from tests.builders import MINUTE, event_id
 from tests.control.arm.asking import asking
 from tests.control.arm.declared_machines import NOTICED, PLAIN, VMS, WEB
@@ -26,7 +26,7 @@ async def cloud(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: object
 ) -> AsyncIterator[Emulator]:
     """Two VMs of their own and an availability set of two, all of whose scopes are active."""
-    file = tmp_path / "notbefore.db" if request.param == "sqlite" else None
+    file = tmp_path / "forewarned.db" if request.param == "sqlite" else None
     async with emulator(file) as running:
         await populate(running)
         yield running
@@ -67,7 +67,7 @@ async def details(cloud: Emulator, resource: str, *ids: str) -> list[tuple[str, 
 
 
 async def status(cloud: Emulator, event: Event) -> EventStatus:
-    record = await cloud.application.decider.ask(lambda snapshot: snapshot.event(event.id))
+    record = await cloud.application.engine.ask(lambda snapshot: snapshot.event(event.id))
     assert record is not None
     return record.event.status
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from notbefore.service import operations
-from notbefore.service.ports import Transaction
+from forewarned.service.azure import operations
+from forewarned.service.ports import Transaction
 from tests.builders import MINUTE, NOON, OPERATOR
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION
 from tests.control.arm.declared_machines import PLAIN, WEB
@@ -81,7 +81,7 @@ async def test_a_canceled_operation_says_why(cloud: Emulator) -> None:
     url = await cloud.begin("POST", f"{WEB}/restart")
     [event] = await cloud.read("web")
 
-    await cloud.application.scheduling.cancel(event.id, reason="not today", by=OPERATOR)
+    await cloud.application.scheduler.cancel(event.id, reason="not today", by=OPERATOR)
 
     shown = await cloud.good("GET", url)
     assert shown["status"] == "Canceled"
@@ -98,7 +98,7 @@ async def test_a_failed_operation_shows_its_error(cloud: Emulator) -> None:
         tx.open_operation(failed)
         return failed.id
 
-    name = await cloud.application.decider.decide(fail)
+    name = await cloud.application.engine.decide(fail)
 
     shown = await cloud.good("GET", f"{DEPLOYMENT}/operationStatuses/{name}")
     assert shown["status"] == "Failed"
@@ -109,7 +109,7 @@ async def test_an_operation_of_a_deployment_is_shown_there(cloud: Emulator) -> N
     def deploy(tx: Transaction) -> str:
         return operations.open_(tx, DEPLOYMENT, "deploy", (), means=cloud.services.means).id
 
-    name = await cloud.application.decider.decide(deploy)
+    name = await cloud.application.engine.decide(deploy)
 
     shown = await cloud.good("GET", f"{DEPLOYMENT}/operationStatuses/{name}")
     assert shown["status"] == "Succeeded"
@@ -131,7 +131,7 @@ async def test_a_restart_of_the_server_is_not_the_end_of_an_operation(
     tmp_path_factory: pytest.TempPathFactory, anyio_backend: object
 ) -> None:
     """I23."""
-    async with emulator(tmp_path_factory.mktemp("operations") / "notbefore.db") as cloud:
+    async with emulator(tmp_path_factory.mktemp("operations") / "forewarned.db") as cloud:
         await cloud.good("PUT", WEB, PLAIN)
         await cloud.read("web")
         url = await cloud.begin("POST", f"{WEB}/restart?api-version={VERSION}")

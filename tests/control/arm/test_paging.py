@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from notbefore.control.arm import requests
-from notbefore.control.arm.errors import ArmError
-from notbefore.control.arm.paging import PAGE, page
-from notbefore.control.arm.requests import Asked
-from notbefore.core.model import Actor
+from forewarned.control.arm import requests
+from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.paging import PAGE, page
+from forewarned.control.arm.requests import Asked
+from forewarned.core.model import Actor
 from tests.control.arm.asking import ROOT
 
 PATH: Final = "/subscriptions/s/providers/Microsoft.Compute/virtualMachines"

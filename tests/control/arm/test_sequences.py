@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from typing_extensions import override
 
-from notbefore.core.ids import EventId, ScopeId
-from notbefore.core.model import Document, document
-from notbefore.core.rules import Rules
-from notbefore.service.event_filter import EventFilter
-from notbefore.service.ports import (
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.model import Document, document
+from forewarned.core.rules import Rules
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import (
     Binding,
     Declaration,
     EventRecord,
@@ -117,7 +117,7 @@ class ArmCalls(RuleBasedStateMachine):
         return self.loop.run(work)
 
     def look(self) -> Looked:
-        ask = self.arm.application.decider.ask
+        ask = self.arm.application.engine.ask
         return self.run(ask(lambda snapshot: Looked(snapshot, self.operations)))
 
     def call(self, method: str, path: str, body: object = None) -> httpx2.Response:

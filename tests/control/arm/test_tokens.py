@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from notbefore.control import access
-from notbefore.control.arm.app import OPERATIONS
-from notbefore.control.arm.errors import NOT_ADMITTED
-from notbefore.service.identities import ISSUER, Role
+from forewarned.control.arm.app import OPERATIONS
+from forewarned.control.arm.errors import NOT_ADMITTED
+from forewarned.control.http import access
+from forewarned.security.identities import ISSUER, Role
 from tests.control.arm.asking import PEER, ROOT, Asking, client, refusal
 from tests.control.gate import CLIENT_ID, SECRET, Gate, a_gate, token_of
 

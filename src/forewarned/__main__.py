@@ -1,0 +1,5 @@
+"""`python -m forewarned` is `forewarned`."""
+
+from forewarned.cli import main
+
+main()

@@ -1,0 +1,140 @@
+"""Rules: which events they are for, and what is done about those. Their names are the file's."""
+
+import re
+from datetime import time, timedelta
+from enum import StrEnum
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.agent.model import Approve, Leader
+
+_BETWEEN: Final = re.compile(r"([0-9]{2}):([0-9]{2})-([0-9]{2}):([0-9]{2})")
+_DAY: Final = 24 * 60
+
+
+class EventType(StrEnum):
+    """Closed, unlike the SDK's: in a rule, a name nobody knows is a slip of the hand."""
+
+    FREEZE = "Freeze"
+    REBOOT = "Reboot"
+    REDEPLOY = "Redeploy"
+    PREEMPT = "Preempt"
+    TERMINATE = "Terminate"
+
+
+class EventSource(StrEnum):
+    PLATFORM = "Platform"
+    USER = "User"
+
+
+class Hours(NamedTuple):
+    """A part of every day, in minutes since midnight; past midnight where it ends before it begins.
+
+    The first minute belongs to it, the last doesn't: two that meet leave no gap and no overlap.
+    """
+
+    begin: int
+    end: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Hours":
+        found = _BETWEEN.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} is no part of a day: write it like 22:00-06:00")
+        hours = cls(_minutes(found[1], found[2]), _minutes(found[3], found[4]))
+        if max(hours) > _DAY or hours.begin == _DAY:
+            raise ValueError(f"{text!r} is no part of a day: it goes from 00:00 to 24:00")
+        if hours.begin == hours.end:
+            raise ValueError(f"{text!r} is no part of a day: it ends where it begins")
+        return hours
+
+    def has(self, moment: time) -> bool:
+        minute = moment.hour * 60 + moment.minute
+        if self.begin < self.end:
+            return self.begin <= minute < self.end
+        return minute >= self.begin or minute < self.end
+
+    @override
+    def __str__(self) -> str:
+        return "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in self)
+
+
+def _minutes(hours: str, minutes: str) -> int:
+    if int(minutes) > 59:
+        raise ValueError(f"there is no minute {minutes} in an hour")
+    return int(hours) * 60 + int(minutes)
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is done about the events that match. What a rule does not ask for, it does not mind."""
+
+    name: Annotated[str, Meta(min_length=1, description="What status and logs call the rule.")]
+    type: Annotated[
+        tuple[EventType, ...],
+        Meta(description="Types it is for: Freeze, Reboot, Redeploy, Preempt, Terminate."),
+    ] = ()
+    source: Annotated[
+        EventSource | None, Meta(description="Who wants the interruption: Platform or User.")
+    ] = None
+    min_duration: Annotated[
+        timedelta | None,
+        Meta(
+            description="The shortest impact it is for. An event that does not tell how long its"
+            " impact is matches neither this nor `max_duration`."
+        ),
+    ] = None
+    max_duration: Annotated[timedelta | None, Meta(description="The longest impact.")] = None
+    resources: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Patterns like `web_*`, of which one must fit a VM that the event names,"
+            " whatever the case of letters."
+        ),
+    ] = ()
+    between: Annotated[
+        Hours | None,
+        Meta(
+            description="A part of the day, like `22:00-06:00`, by the VM's own time zone. What"
+            " counts is when the agent first sees the event."
+        ),
+    ] = None
+    prepare: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Hooks that run before the interruption, one after another. Those that"
+            " have an undo are undone after it, the last first."
+        ),
+    ] = ()
+    recover: Annotated[
+        tuple[str, ...], Meta(description="Hooks that run after that, one after another.")
+    ] = ()
+    approve: Annotated[
+        Approve,
+        Meta(
+            description="`when-ready`: once every required hook is done and none has vetoed;"
+            " `always`: once they have run, unless one has vetoed; `never`."
+        ),
+    ] = Approve.WHEN_READY
+    leader: Annotated[
+        Leader,
+        Meta(
+            description="Which agent approves an event of several VMs: `each`, `first-resource`"
+            " for that of the first VM it names, or `all-ready` for the last to be ready."
+        ),
+    ] = Leader.EACH
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether there is no event that it does not match."""
+        asked = (self.source, self.min_duration, self.max_duration, self.between)
+        return not self.type and not self.resources and all(each is None for each in asked)
+
+    def __post_init__(self) -> None:
+        if (
+            self.max_duration is not None
+            and (self.min_duration or timedelta(0)) > self.max_duration
+        ):
+            raise ValueError("min_duration is longer than max_duration, so no event matches")

@@ -1,0 +1,187 @@
+"""The agent's loop: reads documents, and attends to every event that names this VM.
+
+The rules that must stay true: an event is gone only when a well-formed document lacks it; nothing
+is done about what the journal holds before the first such document, because the event may be over.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from forewarned.agent.event_worker import Duties, EventWorker, tell_if_left_changed
+from forewarned.agent.journal import Gone, Planned, Seen
+from forewarned.agent.model import Plan, Sighting
+from forewarned.agent.sightings import sighting_of
+from forewarned.client import Change, ChangeKind, Contact, Document, Event, ScheduledEventsError
+
+_log = logging.getLogger(__name__)
+
+STALE: Final = timedelta(seconds=30)
+"""Without a good document for longer than this, the agent is not well."""
+_AGAIN: Final = timedelta(seconds=3)
+
+
+class Client(Protocol):
+    """What the loop needs of `AsyncScheduledEvents`."""
+
+    async def document(self) -> Document: ...
+
+    def watch(
+        self, *, poll: timedelta, only_mine: bool, since: Document
+    ) -> AsyncGenerator[Change, None]: ...
+
+    def contact(self) -> Contact: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    why_not: str
+    """Empty if all is well."""
+
+    @property
+    def is_well(self) -> bool:
+        return not self.why_not
+
+
+class EventLoop:
+    """Made for one run."""
+
+    def __init__(
+        self,
+        client: Client,
+        duties: Duties,
+        *,
+        plan_for: Callable[[Sighting], Plan],
+        poll: timedelta,
+        boot: str = "",
+    ) -> None:
+        self._client = client
+        self._duties = duties
+        self._plan_for = plan_for
+        self._poll = poll
+        self._boot = boot
+        self._attendances: dict[str, EventWorker] = {}
+        self._reappeared: set[str] = set()
+        self._trouble: Exception | None = None
+
+    @property
+    def attendances(self) -> Mapping[str, EventWorker]:
+        """Of events that are not finished, by their key in the journal."""
+        return self._attendances
+
+    @property
+    def reappeared(self) -> frozenset[str]:
+        """Keys of events that the document shows although they were gone, and are left alone."""
+        return frozenset(self._reappeared)
+
+    async def run(self) -> None:
+        """Goes on until it is cancelled. Raises JournalError: without a journal nothing may run."""
+        for progress in self._duties.journal.events.values():
+            tell_if_left_changed(progress)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    await self._follow(tasks)
+                except ScheduledEventsError as error:
+                    # Even a refusal may be mended while the agent runs, and health says why.
+                    if self._trouble is None:
+                        _log.warning("no document", extra={"why": str(error)})
+                    self._trouble = error
+                await asyncio.sleep(_AGAIN.total_seconds())
+
+    def health(self) -> Health:
+        return health(self._client.contact(), self._trouble)
+
+    async def _follow(self, tasks: asyncio.TaskGroup) -> None:
+        document = await self._client.document()
+        if self._trouble is not None:
+            _log.info("documents are read again")
+        self._trouble = None
+        self._take_in_whole(document, tasks)
+        async for change in self._client.watch(poll=self._poll, only_mine=True, since=document):
+            self._take_in(change, tasks)
+
+    def _take_in_whole(self, document: Document, tasks: asyncio.TaskGroup) -> None:
+        """The first document, or the first after an interruption: it is all there is."""
+        mine = document.of(self._duties.me).events
+        present = {event.key for event in mine}
+        self._reappeared &= present
+        open_events = [k for k, p in self._duties.journal.events.items() if not p.is_finished]
+        for key in open_events:
+            if key not in present:
+                self._gone(key)
+        for event in mine:
+            self._seen(event)
+        self._attend_to((*open_events, *present), tasks)
+
+    def _take_in(self, change: Change, tasks: asyncio.TaskGroup) -> None:
+        if change.kind is ChangeKind.GONE:
+            self._gone(change.event.key)
+        else:
+            self._seen(change.event)
+        self._attend_to([change.event.key], tasks)
+
+    def _gone(self, key: str) -> None:
+        self._reappeared.discard(key)
+        progress = self._duties.journal.events.get(key)
+        if progress is None or progress.is_gone:
+            return
+        self._duties.journal.write(Gone(event_id=key, at=self._duties.now()))
+        _log.info("event gone", extra={"event": progress.event_id})
+
+    def _seen(self, event: Event) -> None:
+        journal, now = self._duties.journal, self._duties.now()
+        sighting = sighting_of(event)
+        progress = journal.events.get(event.key)
+        if progress is None:
+            plan = self._plan_for(sighting)
+            journal.write(
+                Planned(event_id=event.key, at=now, sighting=sighting, plan=plan, boot=self._boot)
+            )
+            _log.info("event seen", extra=_facts(sighting) | {"rule": plan.rule})
+        elif progress.is_gone:
+            # What was put back must not be prepared for again: a hook runs once.
+            if event.key not in self._reappeared:
+                _log.warning("event seen again after it was gone", extra=_facts(sighting))
+            self._reappeared.add(event.key)
+        elif progress.sighting != sighting:
+            journal.write(Seen(event_id=event.key, at=now, sighting=sighting))
+            _log.info("event changed", extra=_facts(sighting))
+
+    def _attend_to(self, keys: Iterable[str], tasks: asyncio.TaskGroup) -> None:
+        for key in keys:
+            progress = self._duties.journal.events.get(key)
+            if progress is None or progress.is_finished or key in self._attendances:
+                continue
+            attendance = self._attendances[key] = EventWorker(key, self._duties)
+            task = tasks.create_task(attendance.attend(), name=f"event {key}")
+            task.add_done_callback(lambda _, key=key: self._attendances.pop(key, None))  # type: ignore[misc]  # the default is the key of this turn of the loop
+        # All of them: an event may wait for another to be over.
+        for attendance in self._attendances.values():
+            attendance.wake()
+
+
+def health(contact: Contact, trouble: Exception | None) -> Health:
+    """Whether documents come. A request that is being held is silent, and that is well."""
+    why = trouble or contact.trouble
+    if contact.age is None:
+        return Health(why_not=f"no document yet: {why}" if why else "no document yet")
+    patience = STALE if why is not None else STALE + contact.wait
+    if contact.age <= patience:
+        return Health(why_not="")
+    because = f": {why}" if why else ""
+    return Health(why_not=f"no document for {contact.age.total_seconds():.0f} s{because}")
+
+
+def _facts(sighting: Sighting) -> dict[str, object]:
+    left: datetime | None = sighting.not_before
+    return {
+        "event": sighting.event_id,
+        "type": sighting.type,
+        "resources": list(sighting.resources),
+        "not_before": None if left is None else left.isoformat(),
+        "started": sighting.is_started,
+    }

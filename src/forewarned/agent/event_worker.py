@@ -1,0 +1,293 @@
+"""What the agent does about one event, from its first sight until all is put back.
+
+The rules that must stay true: what is about to be done is in the journal before it is done; what
+the journal holds is all that decides. An agent that is told to stop cancels the hook that runs and
+writes nothing about it. To the journal, stopping is a crash: nobody knows how far the hook came,
+and the way back from a crash is then the only one there is, and the one that is always taken.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hook_run import run_hook
+from forewarned.agent.journal import Approved, Began, Ended, Finished, Journal, Noted, Reported
+from forewarned.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
+from forewarned.agent.overlaps import Targets, held_back_by, touched_by
+from forewarned.agent.plan import (
+    Action,
+    ApproveNow,
+    Finish,
+    ReportReady,
+    Run,
+    Settle,
+    Wait,
+    next_action,
+    not_put_back,
+    time_left,
+)
+from forewarned.agent.readiness.gathering import Gathering
+from forewarned.agent.readiness.ports import Readiness, ReadinessError
+from forewarned.agent.status.metrics import Tally
+from forewarned.client import ScheduledEventsError
+from forewarned.clock import monotonic
+from forewarned.config.durations import format_duration
+
+_log = logging.getLogger(__name__)
+
+_ASK_AGAIN: Final = timedelta(seconds=2)
+"""After an approval, or a report to the other agents, that did not get through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duties:
+    """What every event of one agent is attended to with."""
+
+    me: str
+    journal: Journal
+    hooks: Mapping[str, Hook]
+    approve: Callable[[str], Awaitable[None]]
+    """Raises ScheduledEventsError."""
+    now: Callable[[], datetime]
+    tally: Tally
+    readiness: Readiness | None = None
+    """None where no rule asks for it."""
+    ready_timeout: timedelta = timedelta(minutes=2)
+    targets: Targets = field(default_factory=dict)
+    """What hooks change, by their names."""
+    locks: Mapping[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """A hook never runs for two events at once, and no two hooks on the same target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A hook that runs at this moment."""
+
+    turn: Turn
+    limit: timedelta
+    began: timedelta
+    """By the steady clock."""
+
+
+class EventWorker:
+    """One event's. `key` is how the journal calls it."""
+
+    def __init__(self, key: str, duties: Duties) -> None:
+        self.key = key
+        self.running: Running | None = None
+        self.waits_for = ""
+        self._duties = duties
+        self._news = asyncio.Event()
+        self._gathering: Gathering | None = None
+
+    @property
+    def progress(self) -> Progress:
+        return self._duties.journal.events[self.key]
+
+    def wake(self) -> None:
+        """Something has changed, about this event or another."""
+        self._news.set()
+
+    async def attend(self) -> None:
+        """Returns once all is done about the event. Raises JournalError."""
+        duties = self._duties
+        if duties.readiness is None:
+            await self._go()
+            return
+        self._gathering = Gathering(
+            duties.readiness,
+            me=duties.me,
+            progress=lambda: self.progress,
+            patience=duties.ready_timeout,
+            tell=self.wake,
+        )
+        async with self._gathering:
+            await self._go()
+
+    async def _go(self) -> None:
+        while True:
+            self._news.clear()
+            action = self._next()
+            if action is None:
+                return
+            await self._act(action)
+
+    def _next(self) -> Action | None:
+        ready = () if self._gathering is None else self._gathering.ready()
+        duties = self._duties
+        return next_action(self.progress, me=duties.me, now=duties.now(), ready=ready)
+
+    async def _act(self, action: Action) -> None:
+        journal, now = self._duties.journal, self._duties.now
+        match action:
+            case Run():
+                await self._take_turn(action)
+            case Settle(turn=turn, outcome=outcome):
+                self._end(turn, outcome)
+            case ReportReady():
+                await self._report()
+            case ApproveNow():
+                await self._approve()
+            case Wait(why=why):
+                await self._wait(why)
+            case Finish():
+                if self._gathering is not None:
+                    await self._gathering.leave()
+                journal.write(Finished(event_id=self.key, at=now()))
+                self.waits_for = ""
+                _log.info("event finished", extra={"event": self.progress.event_id})
+                tell_if_left_changed(self.progress)
+
+    async def _wait(self, why: str, *, at_most: timedelta | None = None) -> None:
+        if why != self.waits_for:
+            self.waits_for = why
+            _log.info("waiting", extra={"event": self.progress.event_id, "waits_for": why})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if at_most is None else at_most.total_seconds()):
+                await self._news.wait()
+
+    # --- hooks ----------------------------------------------------------------------------------
+
+    async def _take_turn(self, action: Run) -> None:
+        turn = action.turn
+        other = self._held_back_by(turn)
+        if other is not None:
+            await self._wait(f"event {other} to be over, which needs {turn.step!r} as it is")
+            return
+        # In the same order by everybody, so that no two wait for each other.
+        touched = sorted(touched_by(turn.step, self._duties.targets))
+        locks = [self._duties.locks[target] for target in touched]
+        if any(lock.locked() for lock in locks):
+            self.waits_for = f"what step {turn.step!r} changes: a step of another event runs there"
+        async with contextlib.AsyncExitStack() as stack:
+            for lock in locks:
+                await stack.enter_async_context(lock)
+            # Time may have passed, and the event with it, or another may have come.
+            now = self._next()
+            if isinstance(now, Run) and now.turn == turn and self._held_back_by(turn) is None:
+                await self._run(now)
+
+    def _held_back_by(self, turn: Turn) -> str | None:
+        return held_back_by(self.key, turn, self._duties.journal.events, self._duties.targets)
+
+    async def _run(self, action: Run) -> None:
+        duties, turn = self._duties, action.turn
+        duties.journal.write(Began(event_id=self.key, at=duties.now(), turn=turn))
+        self.running = Running(turn=turn, limit=action.limit, began=monotonic())
+        self.waits_for = f"step {turn.step!r} ({turn.phase}) to end"
+        facts = {"event": self.progress.event_id, "phase": str(turn.phase), "step": turn.step}
+        _log.info("hook runs", extra=facts | {"limit": format_duration(action.limit)})
+        try:
+            outcome = await self._as_long_as_needed(action)
+        finally:
+            self.running = None
+        self._end(turn, outcome)
+
+    async def _as_long_as_needed(self, action: Run) -> HookOutcome:
+        """What came of the hook. A prepare is ended if its event goes: nobody needs it any more."""
+        began, hook = monotonic(), self._duties.hooks.get(action.turn.step)
+        run = asyncio.create_task(run_hook(hook, self._call(action)))
+        try:
+            while not run.done():
+                self._news.clear()
+                if action.turn.phase is Phase.PREPARE and self.progress.is_gone:
+                    break
+                news = asyncio.create_task(self._news.wait())
+                await asyncio.wait({run, news}, return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+        finally:
+            # Also where the agent is told to stop: no hook outlives it.
+            run.cancel()
+            await asyncio.wait({run})
+        if not run.cancelled():
+            return run.result()
+        detail = "ended, because the event was gone"
+        took = monotonic() - began
+        return HookOutcome(verdict=Verdict.INTERRUPTED, detail=detail, took=took)
+
+    def _call(self, action: Run) -> Call:
+        progress, duties, turn = self.progress, self._duties, action.turn
+        now = duties.now()
+        is_ahead = not progress.is_gone and not progress.sighting.is_started
+
+        def keep(notes: Mapping[str, str]) -> None:
+            noted = Noted(event_id=self.key, at=duties.now(), turn=turn, notes=dict(notes))
+            duties.journal.write(noted)
+
+        def tell(waits_for: str) -> None:
+            self.waits_for = f"step {turn.step!r} ({turn.phase}): {waits_for}"
+
+        return Call(
+            sighting=progress.sighting,
+            me=duties.me,
+            phase=turn.phase,
+            limit=action.limit,
+            time_left=time_left(progress.sighting, now) if is_ahead else None,
+            notes=progress.notes(turn.step) if turn.phase is Phase.UNDO else {},
+            now=now,
+            keep=keep,
+            tell=tell,
+        )
+
+    def _end(self, turn: Turn, outcome: HookOutcome) -> None:
+        duties = self._duties
+        duties.journal.write(Ended(event_id=self.key, at=duties.now(), turn=turn, outcome=outcome))
+        duties.tally.ended(turn, outcome)
+        level = _LEVELS.get(outcome.verdict, logging.WARNING)
+        facts = {
+            "event": self.progress.event_id,
+            "phase": str(turn.phase),
+            "step": turn.step,
+            "verdict": str(outcome.verdict),
+            "detail": outcome.detail,
+        }
+        if outcome.took is not None:
+            facts["took"] = format_duration(outcome.took)
+        _log.log(level, "hook ended", extra=facts)
+
+    # --- approval -------------------------------------------------------------------------------
+
+    async def _report(self) -> None:
+        if self._gathering is None:
+            # The plan is of a time when the file had a way to tell the others. Without one nobody
+            # can know that they are ready, so NotBefore decides.
+            await self._wait('NotBefore: "all-ready" has no readiness to go by any more')
+            return
+        try:
+            await self._gathering.beat()
+        except ReadinessError as error:
+            await self._wait(f"a way to tell the other agents: {error}", at_most=_ASK_AGAIN)
+            return
+        self._duties.journal.write(Reported(event_id=self.key, at=self._duties.now()))
+
+    async def _approve(self) -> None:
+        duties, event_id = self._duties, self.progress.event_id
+        self.waits_for = "the service to take the approval"
+        try:
+            await duties.approve(event_id)
+        except ScheduledEventsError as error:
+            # Refused: it may have started, or be over, and the next document says so. Not
+            # answered: it is tried again, up to NotBefore.
+            duties.tally.approvals_failed += 1
+            await self._wait(f"the service to take the approval: {error}", at_most=_ASK_AGAIN)
+            return
+        # After it, for once: approving twice changes nothing, and an approval that was written
+        # down and never sent would cost the whole notice.
+        duties.journal.write(Approved(event_id=self.key, at=duties.now()))
+        duties.tally.approvals += 1
+        _log.info("event approved", extra={"event": event_id})
+
+
+_LEVELS: Final = {Verdict.DONE: logging.INFO, Verdict.SKIPPED: logging.INFO}
+
+
+def tell_if_left_changed(progress: Progress) -> None:
+    """Said when it happens, and at each start of the agent: somebody has to see to it."""
+    if steps := not_put_back(progress):
+        _log.error("not put back", extra={"event": progress.event_id, "steps": list(steps)})

@@ -1,0 +1,54 @@
+"""What every kind of hook offers, and what it is told when it runs.
+
+The rule that must stay true: a hook never raises for what can go wrong outside. It says what came
+of it, in words for people, and it ends at once when it is cancelled.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from forewarned.agent.model import HookOutcome, Phase, Sighting
+
+
+def _to_nobody(_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One run of a hook."""
+
+    sighting: Sighting
+    """The event, as it was seen last; in undo and recover it is over."""
+    me: str
+    """This VM's name."""
+    phase: Phase
+    limit: timedelta
+    """How long it may take; it is cancelled after that."""
+    time_left: timedelta | None
+    """Until NotBefore; None once the event has started, or is gone."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """For an undo, what its prepare has kept, also where that was cut short."""
+    now: datetime
+    keep: Callable[[Mapping[str, str]], None] = _to_nobody
+    """Writes notes down, on disk, before the change is made that an undo has to know of."""
+    tell: Callable[[str], None] = _to_nobody
+    """What it waits for at the moment, for people who ask what the agent is doing."""
+
+
+class Hook(Protocol):
+    """Made from its table in the agent's file. Making one touches nothing."""
+
+    async def run(self, call: Call) -> HookOutcome:
+        """Prepare or recover. Runs once for an event; retries within its limit are its own."""
+
+    async def undo(self, call: Call) -> HookOutcome:
+        """Put back what `run` changed, and only that; also where `run` was cut short."""
+
+    async def check(self) -> list[str]:
+        """What is wrong with its target, a line each: `forewarned agent check` shows them."""
+
+    def describe(self, phase: Phase) -> str:
+        """What it would do, in one line, for a rehearsal and for `explain`."""

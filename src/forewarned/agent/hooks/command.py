@@ -1,0 +1,103 @@
+"""Runs a program of the operator's own: the event in its environment, and as JSON on its stdin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta, field
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError, VetoError
+from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.telling import event_json, variables
+from forewarned.agent.model import Phase
+from forewarned.agent.targets.programs import last_line, missing, run_program
+
+
+class CommandSettings(HookSettings, frozen=True, kw_only=True):
+    """Runs a program: the event in `FOREWARNED_*` variables and as JSON on its standard input."""
+
+    argv: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, description="The program and its arguments. No shell reads them."),
+    ]
+    undo_argv: Annotated[
+        tuple[str, ...],
+        Meta(description="What puts back what `argv` changed; without it there is no undo."),
+    ] = ()
+    veto_exit_code: Annotated[
+        int | None, Meta(description="The exit code that says: done, but don't approve.")
+    ] = None
+    environment: Annotated[
+        dict[str, str],
+        Meta(description="Variables it gets beside `PATH`, `LANG`, `HOME` and `FOREWARNED_*`."),
+    ] = field(default_factory=dict)
+    directory: Annotated[
+        str, Meta(description="Where it is run, and where `./program` is looked for.")
+    ] = "/"
+
+    def __post_init__(self) -> None:
+        for name, value in self.environment.items():
+            if not name or "=" in name or "\0" in name + value:
+                raise ValueError(f"{name!r} can't be a variable of a program")
+        if any("\0" in part for part in (*self.argv, *self.undo_argv)):
+            raise ValueError("an argument of a program can't hold a NUL")
+        if not all(argv[0] for argv in (self.argv, self.undo_argv) if argv):
+            raise ValueError("the name of a program can't be empty")
+        if self.veto_exit_code is not None and not 1 <= self.veto_exit_code <= 255:
+            raise ValueError("veto_exit_code is a number from 1 to 255")
+        if not self.directory.startswith("/"):
+            raise ValueError("directory is a path from the root of the file system")
+
+    @property
+    @override
+    def has_undo(self) -> bool:
+        return bool(self.undo_argv)
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Command(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    settings: CommandSettings
+    repeats_undo = False
+
+    async def run(self, call: Call) -> str:
+        return await self._run(self.settings.argv, call)
+
+    async def undo(self, call: Call) -> str:
+        return await self._run(self.settings.undo_argv, call)
+
+    async def check(self) -> list[str]:
+        settings = self.settings
+        found = [
+            problem
+            for argv in (settings.argv, settings.undo_argv)
+            if argv
+            for problem in missing(argv[0], directory=settings.directory)
+        ]
+        return list(dict.fromkeys(found))
+
+    def describe(self, phase: Phase) -> str:
+        argv = self.settings.undo_argv if phase is Phase.UNDO else self.settings.argv
+        return f"run {' '.join(argv)}" if argv else "nothing"
+
+    async def _run(self, argv: Sequence[str], call: Call) -> str:
+        if not argv:
+            return "there is no undo_argv"
+        call.tell(f"{argv[0]} to end")
+        ran = await run_program(
+            argv,
+            # Last, so that nothing in the file can say what the event is.
+            variables={**self.settings.environment, **variables(call)},
+            stdin=event_json(call),
+            directory=self.settings.directory,
+        )
+        if ran.exit_code == 0:
+            return last_line(ran.output)
+        if ran.exit_code == self.settings.veto_exit_code:
+            raise VetoError(last_line(ran.complaint) or last_line(ran.output))
+        raise TargetError(f"{argv[0]} {ran.last_words}")

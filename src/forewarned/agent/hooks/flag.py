@@ -1,0 +1,188 @@
+"""A file that a load balancer's health check looks at: there while draining, or gone.
+
+The rule that must stay true: the file is changed in one step, and put back as it was only where it
+is still as we left it. A file that somebody else made, or made anew, is theirs.
+"""
+
+import base64
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.hooks.telling import check_template, fill
+from forewarned.agent.model import Phase
+
+_LARGEST: Final = 64 * 1024
+"""A file that is to come back has to fit into the journal."""
+
+
+class While(StrEnum):
+    PRESENT = "present"
+    ABSENT = "absent"
+
+
+class FlagSettings(UndoableSettings, frozen=True, kw_only=True):
+    """Makes or removes a file that nginx, or any load balancer's health check, looks at."""
+
+    path: Annotated[str, Meta(description="The file, from the root of the file system.")]
+    draining: Annotated[
+        While,
+        Meta(description="Whether the file is `present` or `absent` while this VM is draining."),
+    ] = While.PRESENT
+    content: Annotated[
+        str, Meta(description="What a file that is made holds, with placeholders.")
+    ] = "{event_id}\n"
+    mode: Annotated[
+        str, Meta(description="Who may read a file that is made.", pattern="^0?[0-7]{3}$")
+    ] = "0644"
+
+    def __post_init__(self) -> None:
+        if not self.path.startswith("/") or self.path.endswith("/") or "\0" in self.path:
+            raise ValueError(f"{self.path!r} is not the path of a file from the root")
+        check_template(self.content)
+
+    @property
+    @override
+    def targets(self) -> frozenset[str]:
+        return frozenset({f"file {self.path}"})
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Flag(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    settings: FlagSettings
+    repeats_undo = True
+
+    @property
+    def path(self) -> Path:
+        return Path(self.settings.path)
+
+    async def run(self, call: Call) -> str:
+        try:
+            if self.settings.draining is While.PRESENT:
+                return self._make(call)
+            return self._remove(call)
+        except OSError as error:
+            raise _refused(self.path, error) from error
+
+    async def undo(self, call: Call) -> str:
+        notes = call.notes
+        try:
+            if "made" in notes:
+                return self._unmake(notes["made"].encode())
+            if "removed" in notes:
+                return self._put_back(notes)
+        except OSError as error:
+            raise _refused(self.path, error) from error
+        return "nothing was changed"
+
+    async def check(self) -> list[str]:
+        folder = self.path.parent
+        if not folder.is_dir():
+            return [f"there is no directory {folder}"]
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return [f"no file can be made or removed in {folder}"]
+        if self.path.exists() and not self.path.is_file():
+            return [f"{self.path} is not a file"]
+        return []
+
+    def describe(self, phase: Phase) -> str:
+        if phase is Phase.UNDO:
+            return f"put {self.path} back as it was"
+        word = "make" if self.settings.draining is While.PRESENT else "remove"
+        return f"{word} {self.path}"
+
+    def _make(self, call: Call) -> str:
+        if "made" not in call.notes and self.path.exists():
+            return f"{self.path} was there already, and stays"
+        content = fill(self.settings.content, call)
+        call.keep({"made": content})
+        _write(self.path, content.encode(), mode=int(self.settings.mode, 8))
+        return f"made {self.path}"
+
+    def _remove(self, call: Call) -> str:
+        try:
+            content, status = _read(self.path)
+        except FileNotFoundError:
+            return f"{self.path} was not there already"
+        call.keep(
+            {
+                "removed": base64.b64encode(content).decode(),
+                "mode": f"{stat.S_IMODE(status.st_mode):o}",
+                "owner": f"{status.st_uid}:{status.st_gid}",
+            }
+        )
+        self.path.unlink(missing_ok=True)
+        return f"removed {self.path}"
+
+    def _unmake(self, content: bytes) -> str:
+        try:
+            found, _ = _read(self.path)
+        except FileNotFoundError:
+            return f"{self.path} was gone already"
+        if found != content:
+            return f"{self.path} is not the one that was made, and stays"
+        self.path.unlink(missing_ok=True)
+        return f"removed {self.path}"
+
+    def _put_back(self, notes: Mapping[str, str]) -> str:
+        if self.path.exists():
+            return f"{self.path} was there again already"
+        user, _, group = notes["owner"].partition(":")
+        _write(
+            self.path,
+            base64.b64decode(notes["removed"]),
+            mode=int(notes["mode"], 8),
+            owner=(int(user), int(group)),
+        )
+        return f"put {self.path} back"
+
+
+def _read(path: Path) -> tuple[bytes, os.stat_result]:
+    # Not a link, nor a pipe that would never end: what is removed must be what was read.
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise TargetError(f"{path} is not a file")
+        content = os.read(file, _LARGEST + 1)
+    finally:
+        os.close(file)
+    if len(content) > _LARGEST:
+        raise TargetError(f"{path} is too large to be put back: more than {_LARGEST} bytes")
+    return content, status
+
+
+def _write(path: Path, content: bytes, *, mode: int, owner: tuple[int, int] | None = None) -> None:
+    """In one step: whoever looks sees all of it, or nothing."""
+    beside = path.with_name(f".{path.name}.forewarned")
+    beside.unlink(missing_ok=True)
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(file, content)
+        if owner is not None and owner != (os.geteuid(), os.getegid()):
+            os.fchown(file, *owner)
+        os.fchmod(file, mode)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(file)
+    beside.replace(path)
+
+
+def _refused(path: Path, error: OSError) -> TargetError:
+    return TargetError(f"can't change {path}: {error.strerror}")

@@ -1,0 +1,185 @@
+"""Takes servers out of HAProxy through its runtime socket, and waits for their sessions to end.
+
+The rule that must stay true: a server that somebody else has drained or put into maintenance is
+theirs. It is neither touched now nor put back later.
+"""
+
+import asyncio
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.model import Phase
+
+_MAINTENANCE: Final = 0x01
+_DRAINED: Final = 0x08
+"""Bits of `srv_admin_state`: what was asked for on the socket, not what checks have found."""
+_LOOK: Final = 0.25
+"""Seconds between two looks at how many sessions are left."""
+_ANSWER: Final = 5.0
+"""Seconds that HAProxy may take for an answer."""
+_LARGEST: Final = 8 * 1024 * 1024
+_TCP: Final = "tcp://"
+_DENIED: Final = "Permission denied"
+
+ServerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+$")]
+
+
+class HaproxySettings(UndoableSettings, frozen=True, kw_only=True):
+    """Drains servers of HAProxy, waits for their sessions to end, and puts them back."""
+
+    socket: Annotated[
+        str,
+        Meta(description="HAProxy's runtime socket: a path, or `tcp://HOST:PORT`; level admin."),
+    ] = "/run/haproxy/admin.sock"
+    servers: Annotated[
+        tuple[ServerName, ...],
+        Meta(min_length=1, description="What is drained, each as `backend/server`."),
+    ]
+    wait: Annotated[
+        bool, Meta(description="Whether it waits until no session of the servers is left.")
+    ] = True
+
+    def __post_init__(self) -> None:
+        if self.socket.startswith(_TCP):
+            _host_and_port(self.socket)
+        elif not self.socket.startswith("/"):
+            raise ValueError(f"{self.socket!r} is neither a path from the root nor tcp://HOST:PORT")
+
+    @property
+    @override
+    def targets(self) -> frozenset[str]:
+        return frozenset(f"haproxy {self.socket} {server}" for server in self.servers)
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Haproxy(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Haproxy:
+    settings: HaproxySettings
+    repeats_undo = True
+
+    async def run(self, call: Call) -> str:
+        servers = self.settings.servers
+        ours = set(call.notes.get("drained", "").split())
+        for server in servers:
+            state = await self._admin_state(server)
+            if not state & (_DRAINED | _MAINTENANCE):
+                ours.add(server)
+                call.keep({"drained": " ".join(sorted(ours))})
+                await self._set(server, "drain")
+        while self.settings.wait:
+            sessions = await self._sessions()
+            busy = {server: sessions[server] for server in servers if sessions.get(server)}
+            if not busy:
+                break
+            left = ", ".join(f"{count} of {server}" for server, count in busy.items())
+            call.tell(f"sessions to end: {left}")
+            await asyncio.sleep(_LOOK)
+        theirs = [server for server in servers if server not in ours]
+        if theirs:
+            return f"{', '.join(theirs)} had been taken out before, and will stay out"
+        return f"drained {', '.join(servers)}"
+
+    async def undo(self, call: Call) -> str:
+        back = []
+        for server in call.notes.get("drained", "").split():
+            state = await self._admin_state(server)
+            # In maintenance by now, or put back, or HAProxy was restarted: no longer as we left it.
+            if state & _DRAINED and not state & _MAINTENANCE:
+                await self._set(server, "ready")
+                back.append(server)
+        return f"put back {', '.join(back)}" if back else "nothing to put back"
+
+    async def check(self) -> list[str]:
+        problems = []
+        for server in self.settings.servers:
+            try:
+                await self._admin_state(server)
+            except TargetError as error:
+                problems.append(str(error))
+        # With nothing to set, an admin is told how it is used, and others that they may not.
+        if not problems and await self._ask(f"set server {self.settings.servers[0]}") == _DENIED:
+            problems.append(f"{self.settings.socket} is not of level admin")
+        return problems
+
+    def describe(self, phase: Phase) -> str:
+        servers = ", ".join(self.settings.servers)
+        if phase is Phase.UNDO:
+            return f"put those of {servers} back into HAProxy that were drained"
+        waits = " and wait for their sessions" if self.settings.wait else ""
+        return f"drain {servers} of HAProxy{waits}"
+
+    async def _set(self, server: str, state: str) -> None:
+        answer = await self._ask(f"set server {server} state {state}")
+        # It has nothing to say when all is well.
+        if answer:
+            raise TargetError(f"HAProxy won't set {server} to {state}: {answer}")
+
+    async def _admin_state(self, server: str) -> int:
+        backend, _, name = server.partition("/")
+        answer = await self._ask(f"show servers state {backend}")
+        lines = answer.splitlines()
+        if len(lines) < 2 or not lines[1].startswith("#"):
+            raise TargetError(f"HAProxy knows no backend {backend}: {answer}".removesuffix(": "))
+        columns = lines[1].removeprefix("#").split()
+        for line in lines[2:]:
+            row = dict(zip(columns, line.split(), strict=False))
+            if row.get("srv_name") == name:
+                return int(row["srv_admin_state"])
+        raise TargetError(f"HAProxy knows no server {name} in backend {backend}")
+
+    async def _sessions(self) -> Mapping[str, int]:
+        # 4 is for servers: a proxy with thousands of listeners would make this long.
+        answer = await self._ask("show stat -1 4 -1")
+        rows = csv.DictReader(answer.removeprefix("# ").splitlines())
+        try:
+            return {f"{row['pxname']}/{row['svname']}": int(row["scur"]) for row in rows}
+        except (KeyError, ValueError) as error:
+            raise TargetError("HAProxy's statistics can't be read") from error
+
+    async def _ask(self, command: str) -> str:
+        where = self.settings.socket
+        try:
+            async with asyncio.timeout(_ANSWER):
+                return (await _exchange(where, command)).strip()
+        except TimeoutError as error:
+            raise TargetError(f"HAProxy at {where} does not answer") from error
+        except OSError as error:
+            raise TargetError(f"can't reach HAProxy at {where}: {error.strerror}") from error
+
+
+async def _exchange(where: str, command: str) -> str:
+    if where.startswith(_TCP):
+        host, port = _host_and_port(where)
+        reader, writer = await asyncio.open_connection(host, port)
+    else:
+        reader, writer = await asyncio.open_unix_connection(where)
+    try:
+        # One command for a connection: HAProxy closes it after its answer.
+        writer.write(f"{command}\n".encode())
+        answer = bytearray()
+        while chunk := await reader.read(65536):
+            answer += chunk
+            if len(answer) > _LARGEST:
+                raise TargetError(f"HAProxy at {where} sent more than {_LARGEST} bytes")
+        return answer.decode(errors="replace")
+    finally:
+        writer.transport.abort()
+
+
+def _host_and_port(where: str) -> tuple[str, int]:
+    host, _, port = where.removeprefix(_TCP).rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{where!r} is not of the form tcp://HOST:PORT")
+    return host, int(port)

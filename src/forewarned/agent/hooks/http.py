@@ -1,0 +1,162 @@
+"""Calls an HTTP service: its address, headers and body may name the event."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, field
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError, VetoError
+from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.telling import (
+    check_template,
+    fill,
+    fill_json,
+    fill_json_text,
+    fill_line,
+    fill_url,
+    templates_in,
+)
+from forewarned.agent.model import Phase
+from forewarned.agent.targets.web import (
+    Answer,
+    Request,
+    Web,
+    check_header,
+    check_url,
+    origin,
+    secret,
+    without_secrets,
+)
+
+# Any: what JSON is made of.
+Body = str | dict[str, Any]
+
+_METHODS: Final = "GET POST PUT PATCH DELETE HEAD OPTIONS"
+_SUCCESSES: Final = tuple(range(200, 300))
+
+
+class HttpSettings(HookSettings, frozen=True, kw_only=True):
+    """Calls an HTTP service. Never through a proxy, and never after a redirect."""
+
+    url: Annotated[
+        str, Meta(description="What is called; placeholders such as `{event_id}` are filled.")
+    ]
+    method: Annotated[str, Meta(description="How.")] = "POST"
+    headers: Annotated[
+        dict[str, str], Meta(description="Headers of the call, with placeholders.")
+    ] = field(default_factory=dict)
+    body: Annotated[
+        Body,
+        Meta(description="A text, or a table that is sent as JSON; both with placeholders."),
+    ] = ""
+    undo_url: Annotated[
+        str | None,
+        Meta(description="What is called to put things back; without it there is no undo."),
+    ] = None
+    undo_method: Annotated[str | None, Meta(description="How; as `method` if not given.")] = None
+    undo_body: Annotated[Body | None, Meta(description="As `body` if not given.")] = None
+    ok: Annotated[
+        tuple[int, ...], Meta(description="Statuses that mean done: any 2xx if not given.")
+    ] = ()
+    veto: Annotated[
+        tuple[int, ...], Meta(description="Statuses that say: done, but don't approve.")
+    ] = ()
+    bearer_file: Annotated[
+        str | None, Meta(description="A file with a token, sent as `Authorization: Bearer …`.")
+    ] = None
+    ca_file: Annotated[
+        str | None, Meta(description="Certificates that have signed the service's own.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        for url in (self.url, *([] if self.undo_url is None else [self.undo_url])):
+            check_url(url)
+        for method in (self.method, self.undo_method or self.method):
+            if method not in _METHODS.split():
+                raise ValueError(f"{method!r} is not one of {_METHODS}")
+        for name, value in self.headers.items():
+            check_header(name, value)
+        texts = [self.url, self.undo_url, *self.headers.values(), self.body, self.undo_body]
+        for text in templates_in(texts):
+            check_template(text)
+
+    @property
+    @override
+    def has_undo(self) -> bool:
+        return self.undo_url is not None
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Http(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Http:
+    settings: HttpSettings
+    repeats_undo = False
+
+    async def run(self, call: Call) -> str:
+        settings = self.settings
+        return await self._ask(call, settings.method, settings.url, settings.body)
+
+    async def undo(self, call: Call) -> str:
+        settings = self.settings
+        if settings.undo_url is None:
+            return "there is no undo_url"
+        body = settings.body if settings.undo_body is None else settings.undo_body
+        return await self._ask(
+            call, settings.undo_method or settings.method, settings.undo_url, body
+        )
+
+    async def check(self) -> list[str]:
+        """Whether it can be reached, and no more: what a call means only its owner knows."""
+        if self.settings.bearer_file is not None:
+            secret(self.settings.bearer_file)
+        await Web(ca_file=self.settings.ca_file).ask(
+            Request(method="OPTIONS", url=f"{origin(self.settings.url)}/")
+        )
+        return []
+
+    def describe(self, phase: Phase) -> str:
+        settings = self.settings
+        if phase is Phase.UNDO:
+            if settings.undo_url is None:
+                return "nothing"
+            method = settings.undo_method or settings.method
+            return f"call {method} {without_secrets(settings.undo_url)}"
+        return f"call {settings.method} {without_secrets(settings.url)}"
+
+    async def _ask(self, call: Call, method: str, url: str, body: Body) -> str:
+        call.tell(f"an answer of {origin(url)}")
+        headers = {name: fill_line(value, call) for name, value in self.settings.headers.items()}
+        names = {name.lower(): value for name, value in headers.items()}
+        if self.settings.bearer_file is not None:
+            headers["Authorization"] = f"Bearer {secret(self.settings.bearer_file)}"
+        if isinstance(body, dict):
+            content = json.dumps(fill_json(body, call))
+            if "content-type" not in names:
+                headers["Content-Type"] = "application/json"
+        elif "json" in names.get("content-type", ""):
+            content = fill_json_text(body, call)
+        else:
+            content = fill(body, call)
+        answer = await Web(ca_file=self.settings.ca_file).ask(
+            Request(
+                method=method,
+                url=fill_url(url, call),
+                headers=headers,
+                body=content.encode() if content else None,
+            )
+        )
+        return self._judged(answer, origin(url))
+
+    def _judged(self, answer: Answer, where: str) -> str:
+        told = f"{where} answered {answer.status}"
+        if answer.status in self.settings.veto:
+            raise VetoError(f"{told}: {answer.words()}".removesuffix(": "))
+        if answer.status not in (self.settings.ok or _SUCCESSES):
+            raise TargetError(f"{told}: {answer.words()}".removesuffix(": "))
+        return told

@@ -1,0 +1,216 @@
+"""Cordons this VM's node and evicts its pods, as disruption budgets allow; then uncordons it.
+
+The rule that must stay true: only a node that the agent has cordoned is uncordoned, and only when
+the last event it was cordoned for is over. An annotation on the node says which those are, written
+in one step with the cordon, so neither a crash nor somebody's `kubectl cordon` is mistaken.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Final
+
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.hooks.surroundings import cluster_address, node_name
+from forewarned.agent.model import Phase
+from forewarned.agent.targets.kubernetes import (
+    CA_FILE,
+    TOKEN_FILE,
+    BusyError,
+    Cluster,
+    Eviction,
+    Node,
+    Pod,
+)
+from forewarned.agent.targets.web import check_url
+
+_LOOK: Final = 1.0
+"""Seconds between two looks at the pods, and between two requests for what a budget has held."""
+_CONFLICTS: Final = 20
+"""How often the node may change under our hands: its status does all the time."""
+_NAMED: Final = 5
+"""As many pods as a message names."""
+
+
+class KubernetesSettings(UndoableSettings, frozen=True, kw_only=True):
+    """Cordons the node, evicts its pods as disruption budgets allow, and uncordons it."""
+
+    node: Annotated[
+        str | None,
+        Meta(description="The node's name: `$NODE_NAME`, or else the host's, if not given."),
+    ] = None
+    evict: Annotated[bool, Meta(description="Whether pods are evicted; if not, only cordon.")] = (
+        True
+    )
+    evict_unmanaged: Annotated[
+        bool,
+        Meta(description="Whether pods go too that nothing would make anew."),
+    ] = False
+    keep_namespaces: Annotated[
+        tuple[str, ...], Meta(description="Namespaces whose pods stay.")
+    ] = ()
+    grace: Annotated[
+        timedelta | None,
+        Meta(description="The time that pods get to end; as each says itself if not given."),
+    ] = None
+    server: Annotated[
+        str | None, Meta(description="The API's address: the cluster's own if not given.")
+    ] = None
+    token_file: Annotated[
+        str | None,
+        Meta(description="A file with the token: the service account's in a cluster."),
+    ] = None
+    ca_file: Annotated[
+        str | None,
+        Meta(description="Certificates that have signed the API's: the cluster's own in one."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.server is not None:
+            check_url(self.server)
+        if self.node is not None and not self.node:
+            raise ValueError("a node's name can't be empty")
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Kubernetes(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kubernetes:
+    settings: KubernetesSettings
+    repeats_undo = True
+
+    async def run(self, call: Call) -> str:
+        cluster, name = self._cluster(), self._node()
+        cordoned = await _cordon(cluster, name, call.sighting.event_id)
+        told = f"cordoned {name}" if cordoned else f"{name} had been cordoned before"
+        if self.settings.evict:
+            left = await self._evict(cluster, name, call)
+            told += f", evicted its pods; {len(left)} stay" if left else ", evicted its pods"
+        return told
+
+    async def undo(self, call: Call) -> str:
+        return await _uncordon(self._cluster(), self._node(), call.sighting.event_id)
+
+    async def check(self) -> list[str]:
+        cluster, name = self._cluster(), self._node()
+        await cluster.node(name)
+        needed = [("patch", "nodes", "")]
+        if self.settings.evict:
+            needed += [("list", "pods", ""), ("create", "pods", "eviction")]
+        return [
+            f"the agent's account may not {verb} {'/'.join(filter(None, (what, part)))}"
+            for verb, what, part in needed
+            if not await cluster.may(verb, what, part)
+        ]
+
+    def describe(self, phase: Phase) -> str:
+        name = self._node()
+        if phase is Phase.UNDO:
+            return f"uncordon node {name}, if it was cordoned for the event"
+        return f"cordon node {name}" + (" and evict its pods" if self.settings.evict else "")
+
+    async def _evict(self, cluster: Cluster, name: str, call: Call) -> list[Pod]:
+        """Returns the pods that stay, once all others have gone."""
+        accepted: set[str] = set()
+        while True:
+            try:
+                pods = await cluster.pods(name)
+                going = [pod for pod in pods if self._goes(pod)]
+                if not going:
+                    return [pod for pod in pods if not pod.is_finished]
+                held = await self._ask_to_go(cluster, going, accepted)
+            except BusyError as error:
+                # Draining takes minutes: the API's servers may be on their way too.
+                call.tell(f"Kubernetes: {error}")
+            else:
+                if held:
+                    call.tell(f"a disruption budget to let go of {_names(held)}")
+                else:
+                    call.tell(f"pods to end: {_names(going)}")
+            await asyncio.sleep(_LOOK)
+
+    async def _ask_to_go(self, cluster: Cluster, going: list[Pod], accepted: set[str]) -> list[Pod]:
+        """Returns those that a budget holds. `accepted` are uids of pods that need not be asked."""
+        grace = None if self.settings.grace is None else int(self.settings.grace.total_seconds())
+        held = []
+        for pod in going:
+            if pod.uid in accepted or pod.is_leaving:
+                continue
+            match await cluster.evict(pod, grace=grace):
+                case Eviction.HELD:
+                    held.append(pod)
+                case Eviction.ACCEPTED:
+                    accepted.add(pod.uid)
+                case Eviction.GONE:
+                    # Whether it is will be seen at the next look.
+                    pass
+        return held
+
+    def _goes(self, pod: Pod) -> bool:
+        if pod.is_mirror or pod.is_finished or pod.controller == "DaemonSet":
+            return False
+        if pod.namespace in self.settings.keep_namespaces:
+            return False
+        return pod.controller is not None or self.settings.evict_unmanaged
+
+    def _cluster(self) -> Cluster:
+        settings = self.settings
+        if settings.server is not None:
+            return Cluster(
+                url=settings.server, token_file=settings.token_file, ca_file=settings.ca_file
+            )
+        url = cluster_address()
+        if url is None:
+            raise TargetError("this is not a pod of a cluster: say where the API is, as server")
+        return Cluster(
+            url=url,
+            token_file=settings.token_file or TOKEN_FILE,
+            ca_file=settings.ca_file or CA_FILE,
+        )
+
+    def _node(self) -> str:
+        return self.settings.node or node_name()
+
+
+async def _cordon(cluster: Cluster, name: str, event_id: str) -> bool:
+    """False where somebody else keeps it cordoned, who will also be the one to uncordon it."""
+    for _ in range(_CONFLICTS):
+        node = await cluster.node(name)
+        if event_id in node.cordoned_by:
+            return True
+        if node.is_cordoned and not node.cordoned_by:
+            return False
+        # Another event's cordon is the agent's own too, and ends with the last of them.
+        by = (*_still(node), event_id)
+        if await cluster.mark(name, version=node.version, cordoned=True, by=by):
+            return True
+    raise TargetError(f"node {name} changes too often to be cordoned")
+
+
+async def _uncordon(cluster: Cluster, name: str, event_id: str) -> str:
+    for _ in range(_CONFLICTS):
+        node = await cluster.node(name)
+        if event_id not in node.cordoned_by:
+            return f"{name} was not cordoned for this event, and stays as it is"
+        others = tuple(one for one in node.cordoned_by if one != event_id)
+        kept = node.is_cordoned and bool(others)
+        if await cluster.mark(name, version=node.version, cordoned=kept, by=others):
+            return f"{name} stays cordoned for another event" if kept else f"uncordoned {name}"
+    raise TargetError(f"node {name} changes too often to be uncordoned")
+
+
+def _still(node: Node) -> tuple[str, ...]:
+    """Events whose cordon still holds: none, where somebody has uncordoned the node since."""
+    return node.cordoned_by if node.is_cordoned else ()
+
+
+def _names(pods: list[Pod]) -> str:
+    named = ", ".join(pod.label for pod in pods[:_NAMED])
+    return named if len(pods) <= _NAMED else f"{named} and {len(pods) - _NAMED} more"

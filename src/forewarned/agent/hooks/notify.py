@@ -1,0 +1,140 @@
+"""Tells people: a webhook that takes JSON, or a channel of Slack or Teams."""
+
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.telling import check_template, event_json, fill_line
+from forewarned.agent.model import Phase
+from forewarned.agent.targets.web import Request, Web, check_url, origin, secret
+
+_TEXT: Final = "{me}: {phase} for {type} {event_id}, not before {not_before}. {description}"
+_MARKDOWN: Final = re.compile(r"([\\`*_\[\]()#~<>])")
+
+
+class Shape(StrEnum):
+    JSON = "json"
+    """The event as hooks get it, and the text as `Text`."""
+    SLACK = "slack"
+    TEAMS = "teams"
+    """A message with an adaptive card, as workflows of Teams take it."""
+
+
+class NotifySettings(HookSettings, frozen=True, kw_only=True):
+    """Sends a message to a webhook, or to a channel of Slack or Teams."""
+
+    required: Annotated[
+        bool, Meta(description="Whether the event is approved only if this hook is done.")
+    ] = False
+    url: Annotated[str | None, Meta(description="The webhook's address.")] = None
+    url_file: Annotated[
+        str | None, Meta(description="A file that holds the address, where that is a secret.")
+    ] = None
+    shape: Annotated[Shape, Meta(description="What is sent: `json`, `slack` or `teams`.")] = (
+        Shape.JSON
+    )
+    text: Annotated[str, Meta(description="The message, with placeholders.")] = _TEXT
+
+    def __post_init__(self) -> None:
+        if (self.url is None) == (self.url_file is None):
+            raise ValueError("a notify hook takes either url or url_file")
+        if self.url is not None:
+            check_url(self.url)
+        check_template(self.text)
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Notify(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Notify:
+    settings: NotifySettings
+    repeats_undo = False
+
+    async def run(self, call: Call) -> str:
+        url = self._url()
+        call.tell(f"an answer of {origin(url)}")
+        told = self._body(fill_line(self.settings.text, call).strip(), call)
+        answer = await Web().ask(
+            Request(
+                method="POST",
+                url=url,
+                headers={"Content-Type": "application/json"},
+                body=json.dumps(told).encode(),
+            )
+        )
+        if not 200 <= answer.status < 300:
+            raise TargetError(f"{origin(url)} answered {answer.status}: {answer.words()}")
+        return f"told {origin(url)}"
+
+    async def undo(self, _call: Call) -> str:
+        return "what was said can't be unsaid"
+
+    async def check(self) -> list[str]:
+        # Reaching it is enough: a message would be read.
+        await Web().ask(Request(method="OPTIONS", url=f"{origin(self._url())}/"))
+        return []
+
+    def describe(self, _phase: Phase) -> str:
+        where = origin(self.settings.url) if self.settings.url else "the one in url_file"
+        return f"send a message to {where}"
+
+    def _url(self) -> str:
+        if self.settings.url is not None:
+            return self.settings.url
+        url = secret(self.settings.url_file or "")
+        try:
+            check_url(url)
+        except ValueError:
+            # Without the address: it is in a file because nobody shall see it.
+            raise TargetError(f"{self.settings.url_file} does not hold an address") from None
+        return url
+
+    # Any: what JSON is made of.
+    def _body(self, text: str, call: Call) -> dict[str, Any]:
+        match self.settings.shape:
+            case Shape.JSON:
+                return {**json.loads(event_json(call)), "Text": text}
+            case Shape.SLACK:
+                return {"text": _for_slack(text)}
+            case Shape.TEAMS:
+                return _card(text)
+
+
+def _for_slack(text: str) -> str:
+    """Slack takes these three for its own: links, mentions, entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _card(text: str) -> dict[str, Any]:
+    return {
+        "type": "message",
+        "attachments": [
+            {
+                "contentType": "application/vnd.microsoft.card.adaptive",
+                "contentUrl": None,
+                "content": {
+                    "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+                    "type": "AdaptiveCard",
+                    "version": "1.4",
+                    "body": [
+                        {
+                            "type": "TextBlock",
+                            # A card's text is Markdown, and an event's may hold a link.
+                            "text": _MARKDOWN.sub(r"\\\1", text),
+                            "wrap": True,
+                        }
+                    ],
+                },
+            }
+        ],
+    }

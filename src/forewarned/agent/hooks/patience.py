@@ -1,0 +1,145 @@
+"""What every kind of hook has in common: its limit, its retries, and that it never raises.
+
+A kind says what is to be done once, and raises a TargetError where that failed. The rules that
+must stay true: what an earlier attempt has kept is known to the next one, so that nobody takes our
+own change for someone else's; and what is put back is tried until its limit where trying again
+does no harm, because a node that stays drained for ever is worse than a late one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final, Protocol
+
+from forewarned.agent.hook import Call
+from forewarned.agent.model import HookOutcome, Phase, Verdict
+
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 5.0
+_EARLY: Final = 0.2
+"""Seconds before its limit at which a hook ends itself, so that it can still say why."""
+_CHECKING: Final = 15.0
+"""Seconds that a check of a target may take."""
+_LONGEST_DETAIL: Final = 500
+
+
+class TargetError(Exception):
+    """What a hook works on has failed, or refuses. It may go better the next time."""
+
+
+class VetoError(Exception):
+    """The hook's target says that the event must not be approved."""
+
+
+class Work(Protocol):
+    """What a kind of hook does, once. What it returns is told to people; nothing is fine too."""
+
+    repeats_undo: bool
+    """Whether its undo may be tried until the limit, however many retries were asked for."""
+
+    async def run(self, call: Call, /) -> str: ...
+
+    async def undo(self, call: Call, /) -> str: ...
+
+    async def check(self) -> list[str]: ...
+
+    def describe(self, phase: Phase, /) -> str: ...
+
+
+class PatientHook:
+    def __init__(self, work: Work, *, retries: int) -> None:
+        self._work = work
+        self._retries = retries
+
+    async def run(self, call: Call) -> HookOutcome:
+        return await self._within_limit(call, self._work.run, retries=self._retries)
+
+    async def undo(self, call: Call) -> HookOutcome:
+        retries = None if self._work.repeats_undo else self._retries
+        return await self._within_limit(call, self._work.undo, retries=retries)
+
+    async def check(self) -> list[str]:
+        try:
+            async with asyncio.timeout(_CHECKING):
+                return await self._work.check()
+        except TargetError as error:
+            return [str(error)]
+        except TimeoutError:
+            return [f"there was no answer within {_CHECKING:.0f} seconds"]
+
+    def describe(self, phase: Phase) -> str:
+        return self._work.describe(phase)
+
+    async def _within_limit(
+        self, call: Call, work: Callable[[Call], Awaitable[str]], *, retries: int | None
+    ) -> HookOutcome:
+        attempts = _Attempts(call)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(_own_limit(call.limit)):
+                verdict, detail = await attempts.make(work, retries)
+        except TimeoutError:
+            verdict, detail = Verdict.TIMED_OUT, attempts.why_late()
+        return HookOutcome(
+            verdict=verdict,
+            detail=_shortened(detail),
+            took=timedelta(seconds=loop.time() - began),
+            notes=attempts.kept,
+        )
+
+
+class _Attempts:
+    """One turn of a hook: as many attempts as it takes, or as are allowed."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.kept: dict[str, str] = {}
+        self._waits_for = ""
+        self._failure = ""
+
+    async def make(
+        self, work: Callable[[Call], Awaitable[str]], retries: int | None
+    ) -> tuple[Verdict, str]:
+        pause = _FIRST_PAUSE
+        made = 0
+        while True:
+            call = self._call
+            notes = {**call.notes, **self.kept}
+            try:
+                told = await work(replace(call, notes=notes, keep=self._keep, tell=self._tell))
+            except VetoError as error:
+                return Verdict.VETOED, str(error)
+            except TargetError as error:
+                self._failure = str(error)
+                if retries is not None and made >= retries:
+                    return Verdict.FAILED, self._failure
+            else:
+                return Verdict.DONE, told
+            made += 1
+            self._tell(f"another attempt: {self._failure}")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def why_late(self) -> str:
+        if self._waits_for:
+            return f"still waiting for {self._waits_for}"
+        return self._failure
+
+    def _keep(self, notes: Mapping[str, str]) -> None:
+        self._call.keep(notes)
+        self.kept.update(notes)
+
+    def _tell(self, waits_for: str) -> None:
+        self._waits_for = waits_for
+        self._call.tell(waits_for)
+
+
+def _own_limit(limit: timedelta) -> float:
+    seconds = limit.total_seconds()
+    return seconds - min(_EARLY, seconds / 10)
+
+
+def _shortened(detail: str) -> str:
+    return detail if len(detail) <= _LONGEST_DETAIL else f"{detail[: _LONGEST_DETAIL - 1]}…"

@@ -1,0 +1,224 @@
+"""Makes PostgreSQL ready to go down: a checkpoint, or a switchover that Patroni carries out.
+
+The rule that must stay true: a switchover names this node as the leader it believes in, so that
+Patroni refuses where another has become so in the meantime.
+"""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.model import Phase
+from forewarned.agent.targets.programs import missing, run_program
+from forewarned.agent.targets.web import Answer, Request, Web, check_url, secret
+
+_LEADERS: Final = frozenset({"leader", "standby_leader"})
+_LOOK: Final = 0.5
+"""Seconds between two looks at the cluster."""
+
+
+class Deed(StrEnum):
+    CHECKPOINT = "checkpoint"
+    SWITCHOVER = "switchover"
+
+
+class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
+    """Writes a checkpoint with `psql`, or hands leadership over through Patroni's REST API."""
+
+    action: Annotated[
+        Deed,
+        Meta(description="`checkpoint`, or `switchover` where this node leads its cluster."),
+    ] = Deed.CHECKPOINT
+    psql: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(
+            min_length=1,
+            description='How `psql` is run: `["runuser", "-u", "postgres", "--", "psql"]`.',
+        ),
+    ] = ("psql",)
+    connection: Annotated[
+        str,
+        Meta(
+            description="What `psql` connects to; a password is in the file that `passfile` names."
+        ),
+    ] = "dbname=postgres"
+    patroni: Annotated[str, Meta(description="The address of this node's Patroni.")] = (
+        "http://127.0.0.1:8008"
+    )
+    member: Annotated[
+        str | None,
+        Meta(description="This node's name in the cluster: as its Patroni says, if not given."),
+    ] = None
+    candidate: Annotated[
+        str | None, Meta(description="The member that is to lead; Patroni chooses if not given.")
+    ] = None
+    user: Annotated[str | None, Meta(description="Patroni's user, where it wants one.")] = None
+    password_file: Annotated[str | None, Meta(description="A file with that user's password.")] = (
+        None
+    )
+    ca_file: Annotated[
+        str | None, Meta(description="Certificates that have signed Patroni's own.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_url(self.patroni)
+        if (self.user is None) != (self.password_file is None):
+            raise ValueError("user and password_file are given together, or not at all")
+
+    @override
+    def make(self, name: str) -> Hook:
+        if self.action is Deed.CHECKPOINT:
+            return PatientHook(_Checkpoint(self), retries=self.retries)
+        return PatientHook(_Switchover(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    settings: PostgresqlSettings
+    repeats_undo = False
+
+    async def run(self, call: Call) -> str:
+        call.tell("the checkpoint to be written")
+        await self._psql("CHECKPOINT")
+        return "wrote a checkpoint"
+
+    async def undo(self, _call: Call) -> str:
+        return "there is nothing to undo"
+
+    async def check(self) -> list[str]:
+        problems = missing(self.settings.psql[0])
+        if not problems:
+            await self._psql("SELECT 1")
+        return problems
+
+    def describe(self, _phase: Phase) -> str:
+        return "write a checkpoint of PostgreSQL"
+
+    async def _psql(self, statement: str) -> None:
+        ran = await run_program(
+            (
+                *self.settings.psql,
+                "--no-psqlrc",
+                "--no-password",
+                "--quiet",
+                "--set=ON_ERROR_STOP=1",
+                f"--dbname={self.settings.connection}",
+                f"--command={statement}",
+            )
+        )
+        if ran.exit_code != 0:
+            raise TargetError(f"psql {ran.last_words}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leader:
+    name: str
+    is_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Switchover:
+    settings: PostgresqlSettings
+    repeats_undo = False
+
+    async def run(self, call: Call) -> str:
+        me = await self._me()
+        leader = await self._leader()
+        if leader is None:
+            raise TargetError("nobody leads Patroni's cluster at the moment")
+        if leader.name != me:
+            return f"{me} is not the leader: {leader.name} is"
+        call.tell("Patroni to switch over")
+        await self._switch(me)
+        while (leader := await self._leader()) is None or leader.name == me or not leader.is_up:
+            call.tell("a new leader to run")
+            await asyncio.sleep(_LOOK)
+        return f"{leader.name} leads now"
+
+    async def undo(self, _call: Call) -> str:
+        return "leadership is not taken back"
+
+    async def check(self) -> list[str]:
+        members = await self._members()
+        me = await self._me()
+        names = [member.get("name") for member in members]
+        problems = [] if me in names else [f"Patroni's cluster has no member {me}"]
+        if len(members) < 2:
+            problems.append("Patroni's cluster has no other member to switch to")
+        if self.settings.candidate is not None and self.settings.candidate not in names:
+            problems.append(f"Patroni's cluster has no member {self.settings.candidate}")
+        return problems
+
+    def describe(self, _phase: Phase) -> str:
+        to = f" to {self.settings.candidate}" if self.settings.candidate else ""
+        return f"switch over{to} through Patroni, if this node leads"
+
+    async def _switch(self, me: str) -> None:
+        told = {"leader": me}
+        if self.settings.candidate is not None:
+            told["candidate"] = self.settings.candidate
+        auth = None
+        if self.settings.user is not None and self.settings.password_file is not None:
+            auth = (self.settings.user, secret(self.settings.password_file))
+        answer = await self._ask(
+            Request(
+                method="POST",
+                url=self._url("/switchover"),
+                headers={"Content-Type": "application/json"},
+                body=json.dumps(told).encode(),
+                auth=auth,
+            )
+        )
+        if answer.status != 200:
+            raise TargetError(f"Patroni answered {answer.status}: {answer.words()}")
+
+    async def _me(self) -> str:
+        """As Patroni calls this node, which need not be how the cloud calls the VM."""
+        if self.settings.member is not None:
+            return self.settings.member
+        answer = await self._ask(Request(method="GET", url=self._url("/patroni")))
+        match _table(answer).get("patroni"):
+            case {"name": str(name)}:
+                return name
+            case _:
+                # Versions before 3 don't.
+                raise TargetError("Patroni does not say how it calls this node: set member")
+
+    async def _leader(self) -> _Leader | None:
+        for member in await self._members():
+            if member.get("role") in _LEADERS:
+                is_up = member.get("state") in {"running", "streaming"}
+                return _Leader(name=str(member.get("name")), is_up=is_up)
+        return None
+
+    async def _members(self) -> list[dict[str, Any]]:
+        answer = await self._ask(Request(method="GET", url=self._url("/cluster")))
+        members = _table(answer).get("members")
+        if not isinstance(members, list) or not all(isinstance(one, dict) for one in members):
+            raise TargetError("Patroni does not say who is in the cluster")
+        return members
+
+    async def _ask(self, request: Request) -> Answer:
+        return await Web(ca_file=self.settings.ca_file).ask(request)
+
+    def _url(self, path: str) -> str:
+        return self.settings.patroni.rstrip("/") + path
+
+
+# Any: what JSON is made of; whoever takes something from it looks at what it is.
+def _table(answer: Answer) -> dict[str, Any]:
+    # A node that is a replica, or is just starting, says so by 503, with the same body.
+    if answer.status not in {200, 503}:
+        raise TargetError(f"Patroni answered {answer.status}: {answer.words()}")
+    said = answer.json()
+    if not isinstance(said, dict):
+        raise TargetError("Patroni's answer can't be read")
+    return said

@@ -1,0 +1,113 @@
+"""Stops, starts or restarts units of systemd, through `systemctl`.
+
+The rule that must stay true: an undo starts only units that ran when this hook stopped them, and
+stops only those that this hook has started.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.model import Phase
+from forewarned.agent.targets.programs import Ran, missing, run_program
+
+_RUNNING: Final = frozenset({"active", "activating", "reloading", "refreshing"})
+
+
+class Verb(StrEnum):
+    STOP = "stop"
+    START = "start"
+    RESTART = "restart"
+    """Has no undo: the units run before and after."""
+
+
+_OPPOSITE: Final = {Verb.STOP: Verb.START, Verb.START: Verb.STOP}
+
+
+class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
+    """Stops or starts units of systemd, and waits for them; undo starts only what it stopped."""
+
+    units: Annotated[
+        tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9:_.@\\\\][A-Za-z0-9:_.@\\\\-]*$")], ...],
+        Meta(min_length=1, description="The units, stopped in this order and started in reverse."),
+    ]
+    action: Annotated[Verb, Meta(description="`stop`, `start` or `restart`.")] = Verb.STOP
+
+    @property
+    @override
+    def has_undo(self) -> bool:
+        return self.undo and self.action is not Verb.RESTART
+
+    @property
+    @override
+    def targets(self) -> frozenset[str]:
+        # As systemctl reads a name without a kind.
+        whole = (unit if "." in unit else f"{unit}.service" for unit in self.units)
+        return frozenset(f"unit {unit}" for unit in whole)
+
+    @override
+    def make(self, name: str) -> Hook:
+        return PatientHook(_Systemd(self), retries=self.retries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Systemd:
+    settings: SystemdSettings
+    repeats_undo = True
+
+    async def run(self, call: Call) -> str:
+        verb = self.settings.action
+        concerned = list(self.settings.units)
+        if verb is not Verb.RESTART:
+            concerned = call.notes.get("changed", "").split()
+            if not concerned:
+                # Asked before anything is changed: afterwards nobody can tell.
+                concerned = await self._those(running=verb is Verb.STOP)
+                call.keep({"changed": " ".join(concerned)})
+        return await self._all(verb, concerned, call)
+
+    async def undo(self, call: Call) -> str:
+        changed = call.notes.get("changed", "").split()
+        return await self._all(_OPPOSITE[self.settings.action], changed[::-1], call)
+
+    async def check(self) -> list[str]:
+        problems = missing("systemctl")
+        for unit in [] if problems else self.settings.units:
+            if await _property("LoadState", unit) != "loaded":
+                problems.append(f"systemd knows no unit {unit}")
+        return problems
+
+    def describe(self, phase: Phase) -> str:
+        units = ", ".join(self.settings.units)
+        if phase is not Phase.UNDO:
+            return f"{self.settings.action} {units}"
+        verb = _OPPOSITE.get(self.settings.action, self.settings.action)
+        return f"{verb} those of {units} that were changed"
+
+    async def _those(self, *, running: bool) -> list[str]:
+        states = {unit: await _property("ActiveState", unit) for unit in self.settings.units}
+        return [unit for unit, state in states.items() if (state in _RUNNING) == running]
+
+    async def _all(self, verb: Verb, units: Sequence[str], call: Call) -> str:
+        for unit in units:
+            call.tell(f"systemctl {verb} {unit}")
+            await _systemctl(verb, "--", unit)
+        return f"{verb}: {', '.join(units)}" if units else f"nothing to {verb}"
+
+
+async def _property(name: str, unit: str) -> str:
+    return (await _systemctl("show", f"--property={name}", "--value", "--", unit)).output.strip()
+
+
+async def _systemctl(*arguments: str) -> Ran:
+    ran = await run_program(("systemctl", "--no-ask-password", *arguments))
+    if ran.exit_code != 0:
+        raise TargetError(f"systemctl {' '.join(arguments)} {ran.last_words}")
+    return ran

@@ -1,0 +1,34 @@
+"""Events of one VM that overlap. Pure.
+
+The rule that must stay true: nothing is put back, or recovered, that another event which is still
+to come has prepared. Undoing the drain of one would put traffic on a VM that the next restarts.
+It may have been prepared by another hook, which has found it drained and left it so.
+"""
+
+from collections.abc import Mapping
+
+from forewarned.agent.model import Phase, Progress, Turn
+
+Targets = Mapping[str, frozenset[str]]
+"""What each step changes, by its name; a step is always in its own way."""
+
+
+def touched_by(step: str, targets: Targets) -> frozenset[str]:
+    """Everything that no other step may touch meanwhile."""
+    return targets.get(step, frozenset()) | {f"step {step}"}
+
+
+def held_back_by(
+    key: str, turn: Turn, events: Mapping[str, Progress], targets: Targets
+) -> str | None:
+    """The id of an event that is not over and needs what the step changes; None for none."""
+    if turn.phase is Phase.PREPARE:
+        return None
+    touched = touched_by(turn.step, targets)
+    for other, progress in events.items():
+        if other == key or progress.is_gone or progress.is_finished:
+            continue
+        steps = (*progress.plan.prepare, *progress.plan.recover)
+        if any(touched & touched_by(step.name, targets) for step in steps):
+            return progress.event_id
+    return None

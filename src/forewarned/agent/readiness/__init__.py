@@ -1,0 +1,1 @@
+"""How the agents of one event learn that all of them are ready."""

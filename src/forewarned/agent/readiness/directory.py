@@ -1,0 +1,83 @@
+"""Readiness through a directory that the VMs of an event share: a file for each event and VM.
+
+Files are replaced whole, so that nobody reads half a report; and a report that can't be read is
+none.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, unquote
+
+import msgspec
+from typing_extensions import override
+
+from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report
+
+T = TypeVar("T")
+
+
+class DirectoryOfReports(Readiness):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @override
+    async def report(self, event_id: str, me: str, report: Report) -> None:
+        # In threads: a network file system that is away makes whoever touches it wait.
+        await asyncio.to_thread(self._write, self._file(event_id, me), report)
+
+    @override
+    async def reports(self, event_id: str) -> Mapping[str, Report]:
+        return await asyncio.to_thread(lambda: dict(self._read(self._folder(event_id))))
+
+    @override
+    async def forget(self, event_id: str, me: str) -> None:
+        await asyncio.to_thread(self._remove, self._file(event_id, me))
+
+    def _folder(self, event_id: str) -> Path:
+        return self._path / f"event-{_file_name(event_id.lower())}"
+
+    def _file(self, event_id: str, me: str) -> Path:
+        return self._folder(event_id) / f"{_file_name(me.lower())}.json"
+
+    def _write(self, file: Path, report: Report) -> None:
+        beside = file.with_suffix(".new")
+        with self._telling():
+            # Not its parents: where the shared file system is not mounted, nobody else would see.
+            file.parent.mkdir(exist_ok=True)
+            with beside.open("wb") as new:
+                new.write(msgspec.json.encode(report))
+                new.flush()
+                os.fsync(new.fileno())
+            beside.replace(file)
+
+    def _read(self, folder: Path) -> Iterator[tuple[str, Report]]:
+        with self._telling():
+            if not self._path.is_dir():
+                raise ReadinessError(f"the directory {self._path} is not there")
+            for file in sorted(folder.glob("*.json")):
+                with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+                    report = msgspec.json.decode(file.read_bytes(), type=Report)
+                    yield unquote(file.stem), report
+
+    def _remove(self, file: Path) -> None:
+        with self._telling():
+            file.unlink(missing_ok=True)
+            # Others may still have theirs in there; the last one takes the folder away.
+            with contextlib.suppress(OSError):
+                file.parent.rmdir()
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ReadinessError(f"the directory {self._path}: {error.strerror}") from error
+
+
+def _file_name(name: str) -> str:
+    """Names come from outside: none may lead to another directory."""
+    return quote(name, safe="").replace(".", "%2E")

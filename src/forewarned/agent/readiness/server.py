@@ -1,0 +1,108 @@
+"""Readiness through the Forewarned server that the events come from.
+
+Of the VM's metadata this is the one part that Azure does not have, so it is asked for only where
+the agent's file says so. The server knows by itself which VM is calling, and forgets what was said
+of an event when the event is over.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+from urllib.parse import quote
+
+import msgspec
+from typing_extensions import override
+
+from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, Standing
+from forewarned.client._http import AsyncConnection
+from forewarned.client._steps import Answer, Lost, Request
+
+_PATH: Final = "/metadata/forewarned/readiness"
+_PATIENCE: Final = 5.0
+_OK: Final = 200
+_WRONG_METHOD: Final = 405
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_QUOTE: Final = 200
+
+
+_Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """When each VM's agent was last heard, by what it said."""
+
+    preparing: dict[str, _Instant]
+    ready: dict[str, _Instant]
+    refuses: dict[str, _Instant]
+
+
+class ServedReports(Readiness):
+    def __init__(self, endpoint: Callable[[], str | None]) -> None:
+        """`endpoint` is where the VM's metadata is; None while that is not known."""
+        self._endpoint = endpoint
+
+    @override
+    async def report(self, event_id: str, me: str, report: Report) -> None:
+        _check(await self._ask("PUT", f"{_of(event_id)}&standing={report.standing}"))
+
+    @override
+    async def reports(self, event_id: str) -> Mapping[str, Report]:
+        answer = _check(await self._ask("GET", _of(event_id)))
+        try:
+            heard = msgspec.json.decode(answer.body, type=_Heard)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ReadinessError(f"the server's answer is no readiness: {error}") from error
+        return {
+            name: Report(standing=standing, beat=_beat(instant))
+            for standing, instants in (
+                (Standing.PREPARING, heard.preparing),
+                (Standing.READY, heard.ready),
+                (Standing.REFUSES, heard.refuses),
+            )
+            for name, instant in instants.items()
+        }
+
+    @override
+    async def forget(self, event_id: str, me: str) -> None:
+        """The server has forgotten it already."""
+
+    async def check(self) -> None:
+        """Raises ReadinessError where nobody keeps readiness. Says nothing to anybody."""
+        answer = await self._ask("OPTIONS", _PATH)
+        # Whoever has the path refuses the method; others do not know the path.
+        if answer.status != _WRONG_METHOD:
+            raise ReadinessError(
+                f"{self._endpoint()} keeps no readiness (it answered {answer.status}):"
+                " only Forewarned does, Azure does not"
+            )
+
+    async def _ask(self, method: str, target: str) -> Answer:
+        endpoint = self._endpoint()
+        if endpoint is None:
+            raise ReadinessError("the VM's metadata has not been found yet")
+        connection = AsyncConnection(endpoint)
+        try:
+            outcome = await connection.exchange(
+                Request(method=method, target=target, timeout=_PATIENCE)
+            )
+        finally:
+            await connection.close()
+        if isinstance(outcome, Lost):
+            raise ReadinessError(outcome.reason)
+        return outcome
+
+
+def _of(event_id: str) -> str:
+    return f"{_PATH}?event={quote(event_id, safe='')}"
+
+
+def _check(answer: Answer) -> Answer:
+    if answer.status != _OK:
+        said = answer.body.decode(errors="replace")[:_LONGEST_QUOTE]
+        raise ReadinessError(f"the server answered {answer.status}: {said}")
+    return answer
+
+
+def _beat(instant: datetime) -> int:
+    # Any number will do that is another one for another instant.
+    return (instant - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,1 @@
+"""What a running agent says of itself."""

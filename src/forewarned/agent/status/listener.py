@@ -1,0 +1,129 @@
+"""The agent's listener: /healthz, /readyz, /metrics and /status, for probes and for people.
+
+It changes nothing and knows no secrets. What asks gets one answer, and the connection is closed:
+a probe a second is all it has to bear.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, Self
+
+import msgspec
+
+from forewarned.agent.status.metrics import CONTENT_TYPE
+
+_LONGEST_REQUEST: Final = 8 * 1024
+_PATIENCE: Final = 5.0
+"""Seconds for a request to be there."""
+_TEXT: Final = "text/plain; charset=utf-8"
+_JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Views:
+    """What is shown; each is asked when somebody asks."""
+
+    why_not_healthy: Callable[[], str]
+    """Empty for healthy."""
+    why_not_ready: Callable[[], str]
+    metrics: Callable[[], str]
+    status: Callable[[], msgspec.Struct]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    status: HTTPStatus
+    body: bytes
+    type: str = _TEXT
+
+
+class ListenError(Exception):
+    """The listener's address can't be used."""
+
+
+class Listener:
+    """Serves while it is open. `port` may be 0 for any that is free."""
+
+    def __init__(self, host: str, port: int, views: Views) -> None:
+        self._host = host
+        self._port = port
+        self._views = views
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._server = await asyncio.start_server(
+                self._converse, self._host, self._port, limit=_LONGEST_REQUEST
+            )
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise ListenError(f"can't listen on {self._host}:{self._port}: {why}") from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens; once it is open."""
+        if self._server is None:
+            raise RuntimeError("the listener is not open")
+        host, port, *_ = self._server.sockets[0].getsockname()
+        return host, port
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                writer.write(_bytes(await self._answer(reader)))
+                await writer.drain()
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> _Answer:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            return _Answer(status=HTTPStatus.BAD_REQUEST, body=b"not a request\n")
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return _Answer(status=HTTPStatus.BAD_REQUEST, body=b"not a request\n")
+        if words[0] != b"GET":
+            return _Answer(status=HTTPStatus.METHOD_NOT_ALLOWED, body=b"only GET\n")
+        return self._view(words[1].split(b"?", 1)[0])
+
+    def _view(self, path: bytes) -> _Answer:
+        match path:
+            case b"/healthz":
+                return _probe(self._views.why_not_healthy())
+            case b"/readyz":
+                return _probe(self._views.why_not_ready())
+            case b"/metrics":
+                body = self._views.metrics().encode()
+                return _Answer(status=HTTPStatus.OK, body=body, type=CONTENT_TYPE)
+            case b"/status":
+                body = msgspec.json.encode(self._views.status()) + b"\n"
+                return _Answer(status=HTTPStatus.OK, body=body, type=_JSON)
+            case _:
+                body = b"there are /healthz, /readyz, /metrics and /status\n"
+                return _Answer(status=HTTPStatus.NOT_FOUND, body=body)
+
+
+def _probe(why_not: str) -> _Answer:
+    if why_not:
+        return _Answer(status=HTTPStatus.SERVICE_UNAVAILABLE, body=f"{why_not}\n".encode())
+    return _Answer(status=HTTPStatus.OK, body=b"ok\n")
+
+
+def _bytes(answer: _Answer) -> bytes:
+    allow = "Allow: GET\r\n" if answer.status is HTTPStatus.METHOD_NOT_ALLOWED else ""
+    head = (
+        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
+        f"Content-Type: {answer.type}\r\nContent-Length: {len(answer.body)}\r\n{allow}"
+        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + answer.body

@@ -1,0 +1,131 @@
+"""Numbers about the agent, in Prometheus's text format."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from forewarned.agent.model import HookOutcome, Turn
+from forewarned.agent.status.wire import BEFORE_START, AgentStatus, Stage
+from forewarned.config.durations import parse_duration
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted where it happens, since the agent started."""
+
+    hooks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Ended, by step, phase and verdict."""
+    hook_seconds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By step and phase."""
+    approvals: int = 0
+    approvals_failed: int = 0
+
+    def ended(self, turn: Turn, outcome: HookOutcome) -> None:
+        self.hooks[turn.step, str(turn.phase), str(outcome.verdict)] += 1
+        if outcome.took is not None:
+            # The type of a Counter's values is int; that of what it counts need not be.
+            self.hook_seconds[turn.step, str(turn.phase)] += outcome.took.total_seconds()  # type: ignore[assignment]
+
+
+def render(status: AgentStatus, tally: Tally, *, age: timedelta | None) -> str:
+    """`age` is that of the last good document."""
+    return "".join(f"{line}\n" for line in _lines(status, tally, age))
+
+
+def _lines(status: AgentStatus, tally: Tally, age: timedelta | None) -> Iterator[str]:
+    yield from _metric(
+        "forewarned_agent_healthy",
+        "gauge",
+        "Whether documents can be read.",
+        [({}, int(status.healthy))],
+    )
+    yield from _metric(
+        "forewarned_agent_ready",
+        "gauge",
+        "Whether the VM may be used: 0 from the first prepare hook until all is undone.",
+        [({}, int(status.ready))],
+    )
+    yield from _metric(
+        "forewarned_agent_document_age_seconds",
+        "gauge",
+        "Since the last good document; absent before the first.",
+        [] if age is None else [({}, age.total_seconds())],
+    )
+    stages = Counter(event.stage for event in status.events)
+    yield from _metric(
+        "forewarned_agent_events",
+        "gauge",
+        "Events of this VM that are remembered, by stage.",
+        [({"stage": str(stage)}, stages[stage]) for stage in Stage],
+    )
+    yield from _metric(
+        "forewarned_agent_seconds_to_not_before",
+        "gauge",
+        "Of each event that has not started.",
+        [
+            ({"event": event.event_id, "type": event.type}, _seconds(event.time_left))
+            for event in status.events
+            if event.stage in BEFORE_START and event.time_left is not None
+        ],
+    )
+    yield from _metric(
+        "forewarned_agent_not_put_back",
+        "gauge",
+        "Steps whose undo has failed or was cut short, of events that are remembered.",
+        [({}, sum(len(event.not_put_back) for event in status.events))],
+    )
+    yield from _metric(
+        "forewarned_agent_events_reappeared",
+        "gauge",
+        "Events that are shown again after they were gone, and are left alone.",
+        [({}, sum(event.reappeared for event in status.events))],
+    )
+    yield from _metric(
+        "forewarned_agent_hooks_total",
+        "counter",
+        "Hooks that have ended, by what came of them.",
+        [
+            ({"step": step, "phase": phase, "verdict": verdict}, count)
+            for (step, phase, verdict), count in sorted(tally.hooks.items())
+        ],
+    )
+    yield from _metric(
+        "forewarned_agent_hook_seconds_total",
+        "counter",
+        "How long hooks have run.",
+        [
+            ({"step": step, "phase": phase}, seconds)
+            for (step, phase), seconds in sorted(tally.hook_seconds.items())
+        ],
+    )
+    yield from _metric(
+        "forewarned_agent_approvals_total",
+        "counter",
+        "Approvals that were sent, by whether the service took them.",
+        [({"taken": "yes"}, tally.approvals), ({"taken": "no"}, tally.approvals_failed)],
+    )
+
+
+def _metric(
+    name: str, kind: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]
+) -> Iterator[str]:
+    yield f"# HELP {name} {meaning}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        inner = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        yield f"{name}{{{inner}}} {value}" if inner else f"{name} {value}"
+
+
+def _escaped(text: str) -> str:
+    """Ids and names come from outside: none may end its line."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _seconds(text: str) -> float:
+    # A NotBefore that has come is written with a minus, which durations have not.
+    sign = -1 if text.startswith("-") else 1
+    return sign * parse_duration(text.removeprefix("-")).total_seconds()

@@ -1,0 +1,200 @@
+"""What the agent says of itself at any moment, made from the journal and from what runs now."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from forewarned import __version__
+from forewarned.agent.event_loop import EventLoop
+from forewarned.agent.event_worker import Duties, EventWorker
+from forewarned.agent.hook import Hook
+from forewarned.agent.model import Phase, Plan, Progress, Step, Turn, Verdict
+from forewarned.agent.plan import is_prepared, not_put_back, time_left, why_not_approved
+from forewarned.agent.status.wire import AgentStatus, EventStatus, Stage, StepStatus
+from forewarned.client import Contact
+from forewarned.clock import monotonic
+from forewarned.config.durations import format_duration
+
+
+def stage(progress: Progress) -> Stage:
+    if progress.is_finished:
+        return Stage.FINISHED
+    if progress.is_gone:
+        return Stage.RESTORING
+    if progress.sighting.is_started:
+        return Stage.STARTED
+    steps = progress.plan.prepare
+    is_over = all(Turn(Phase.PREPARE, step.name) in progress.outcomes for step in steps)
+    if not is_over:
+        return Stage.PREPARING
+    return Stage.READY if is_prepared(progress) else Stage.NOT_PREPARED
+
+
+def keeps_from_work(progress: Progress) -> bool:
+    """Whether the VM is out of use: from its first prepare hook until all of them are undone."""
+    plan = progress.plan
+    if progress.is_finished or not plan.prepare:
+        return False
+    if not progress.is_gone:
+        return stage(progress) is Stage.PREPARING or any(
+            _has_run(progress, step) for step in plan.prepare
+        )
+    return any(
+        step.has_undo
+        and _has_run(progress, step)
+        and Turn(Phase.UNDO, step.name) not in progress.outcomes
+        for step in plan.prepare
+    )
+
+
+def _has_run(progress: Progress, step: Step) -> bool:
+    turn = Turn(Phase.PREPARE, step.name)
+    outcome = progress.outcomes.get(turn)
+    if outcome is None:
+        return turn in progress.begun
+    return outcome.verdict is not Verdict.SKIPPED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporter:
+    """Asks; changes nothing."""
+
+    runner: EventLoop
+    duties: Duties
+    contact: Callable[[], Contact]
+    clock: Callable[[], datetime]
+    """This VM's. Duties go by the service's."""
+    started_at: datetime
+    boot: str
+
+    def status(self) -> AgentStatus:
+        duties, contact = self.duties, self.contact()
+        health = self.runner.health()
+        busy = [p for p in duties.journal.events.values() if keeps_from_work(p)]
+        why = health.why_not
+        if not why and busy:
+            why = f"event {busy[0].event_id} ({busy[0].sighting.type}): {stage(busy[0])}"
+        events = tuple(self._event(key, each) for key, each in duties.journal.events.items())
+        return AgentStatus(
+            now=self.clock(),
+            version=__version__,
+            resource=duties.me,
+            endpoint=contact.endpoint or "",
+            started_at=self.started_at,
+            healthy=health.is_well,
+            ready=not busy,
+            why=why,
+            service_now=None if contact.at is None else duties.now(),
+            document_at=contact.at,
+            document_age=None if contact.age is None else format_duration(_whole(contact.age)),
+            incarnation=contact.incarnation,
+            warnings=tuple(warning for event in events for warning in _warnings(event)),
+            events=events,
+        )
+
+    def age(self) -> timedelta | None:
+        """Of the last good document."""
+        return self.contact().age
+
+    def _event(self, key: str, progress: Progress) -> EventStatus:
+        attendance = self.runner.attendances.get(key)
+        sighting, plan = progress.sighting, progress.plan
+        left = None if progress.is_gone else time_left(sighting, self.duties.now())
+        at = stage(progress)
+        is_decided = at in {Stage.READY, Stage.NOT_PREPARED} and not progress.approved
+        return EventStatus(
+            event_id=sighting.event_id,
+            type=sighting.type,
+            source=sighting.source,
+            resources=sighting.resources,
+            stage=at,
+            rule=plan.rule,
+            waits_for=_waits_for(progress, attendance),
+            description=sighting.description,
+            duration=None if sighting.duration is None else format_duration(sighting.duration),
+            not_before=sighting.not_before,
+            time_left=None if left is None else format_duration(_whole(left)),
+            approve=str(plan.approve),
+            leader=str(plan.leader),
+            approved=progress.approved,
+            not_approved_because=why_not_approved(progress) if is_decided else None,
+            came_back=bool(self.boot and progress.boot and self.boot != progress.boot),
+            not_put_back=not_put_back(progress),
+            reappeared=key in self.runner.reappeared,
+            steps=tuple(_steps(progress, attendance, self.duties.hooks)),
+        )
+
+
+def _warnings(event: EventStatus) -> Iterator[str]:
+    """What somebody has to see to: the agent won't."""
+    for step in event.not_put_back:
+        yield f"event {event.event_id} is over, and what step {step!r} changed was not put back"
+    if event.reappeared:
+        yield f"event {event.event_id} is shown again after it was gone: nothing is done about it"
+
+
+def _waits_for(progress: Progress, attendance: EventWorker | None) -> str:
+    if progress.is_finished:
+        return ""
+    if attendance is None:
+        return "the first document since the agent has started"
+    return attendance.waits_for
+
+
+def _steps(
+    progress: Progress, attendance: EventWorker | None, hooks: Mapping[str, Hook]
+) -> Iterator[StepStatus]:
+    running = None if attendance is None else attendance.running
+    for turn, step in turns(progress.plan):
+        took: str | None = None
+        limit: str | None = None
+        outcome = progress.outcomes.get(turn)
+        if outcome is not None:
+            state, detail = str(outcome.verdict), outcome.detail
+            # Journals of before have a zero where nothing is known.
+            took = format_duration(_rounded(outcome.took)) if outcome.took else None
+        elif running is not None and running.turn == turn:
+            state, detail = "running", _described(hooks, turn)
+            took = format_duration(_rounded(monotonic() - running.began))
+            limit = format_duration(running.limit)
+        else:
+            # Begun and not running: the agent was ended meanwhile, and is about to say so.
+            state, detail = "to come", _described(hooks, turn)
+        yield StepStatus(
+            phase=str(turn.phase),
+            step=turn.step,
+            state=state,
+            detail=detail,
+            took=took,
+            limit=limit,
+            required=step.required,
+        )
+
+
+def turns(plan: Plan) -> Iterator[tuple[Turn, Step]]:
+    """Every turn that a plan may take, in order."""
+    for step in plan.prepare:
+        yield Turn(Phase.PREPARE, step.name), step
+    for step in reversed(plan.prepare):
+        if step.has_undo:
+            yield Turn(Phase.UNDO, step.name), step
+    for step in plan.recover:
+        yield Turn(Phase.RECOVER, step.name), step
+
+
+def _described(hooks: Mapping[str, Hook], turn: Turn) -> str:
+    hook = hooks.get(turn.step)
+    return "not in the agent's file any more" if hook is None else hook.describe(turn.phase)
+
+
+def _rounded(span: timedelta) -> timedelta:
+    """As exact as anybody wants to read it, and never nothing for something."""
+    if span >= timedelta(seconds=1):
+        return _whole(span)
+    if span >= timedelta(milliseconds=1):
+        return timedelta(milliseconds=round(span.total_seconds() * 1000))
+    return span
+
+
+def _whole(span: timedelta) -> timedelta:
+    return timedelta(seconds=round(span.total_seconds()))

@@ -1,0 +1,1 @@
+"""What hooks act on: programs, HTTP services, Kubernetes."""

@@ -1,0 +1,222 @@
+"""The few calls of the Kubernetes API that draining a node takes.
+
+Answers are taken apart here, and nowhere else are their names known.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from forewarned.agent.hooks.patience import TargetError
+from forewarned.agent.targets.web import Answer, Request, Web, secret
+
+TOKEN_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # its path
+CA_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+CORDONED_BY: Final = "forewarned/cordoned-by"
+"""The annotation that names the events for which the agent keeps a node cordoned."""
+
+_PAGE: Final = 250
+_PASSING: Final = frozenset({429, 502, 503, 504})
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class BusyError(TargetError):
+    """The API could not be asked just now, as while its servers are restarted."""
+
+
+class Eviction(StrEnum):
+    """What came of asking for one."""
+
+    ACCEPTED = "accepted"
+    GONE = "gone"
+    """There is no such pod any more; one of its name may be, elsewhere."""
+    HELD = "held"
+    """A disruption budget does not allow it now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    version: str
+    is_cordoned: bool
+    cordoned_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    namespace: str
+    name: str
+    uid: str
+    is_mirror: bool = False
+    """Made by the node itself from a file: only its file's removal ends it."""
+    is_finished: bool = False
+    is_leaving: bool = False
+    controller: str | None = None
+    """The kind of what would make it anew; None for nothing."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where the API is, and how the agent shows who it is."""
+
+    url: str
+    token_file: str | None
+    ca_file: str | None
+
+    async def node(self, name: str) -> Node:
+        answer = await self._ask("GET", f"/api/v1/nodes/{quote(name, safe='')}")
+        if answer.status == 404:
+            raise TargetError(f"Kubernetes knows no node {name}")
+        told = _good(answer)
+        annotations = _table(_table(told, "metadata"), "annotations")
+        return Node(
+            version=str(_table(told, "metadata").get("resourceVersion", "")),
+            is_cordoned=_table(told, "spec").get("unschedulable") is True,
+            cordoned_by=tuple(str(annotations.get(CORDONED_BY, "")).split()),
+        )
+
+    async def mark(self, name: str, *, version: str, cordoned: bool, by: tuple[str, ...]) -> bool:
+        """Cordon or uncordon, and say for whom, in one step. False where the node has changed."""
+        patch = {
+            "metadata": {
+                "resourceVersion": version,
+                "annotations": {CORDONED_BY: " ".join(by) or None},
+            },
+            "spec": {"unschedulable": True if cordoned else None},
+        }
+        answer = await self._ask(
+            "PATCH",
+            f"/api/v1/nodes/{quote(name, safe='')}",
+            patch,
+            content_type="application/merge-patch+json",
+        )
+        if answer.status == 409:
+            return False
+        _good(answer)
+        return True
+
+    async def pods(self, node: str) -> list[Pod]:
+        found: list[Pod] = []
+        more = ""
+        while True:
+            asked = {"fieldSelector": f"spec.nodeName={node}", "limit": str(_PAGE)}
+            if more:
+                asked["continue"] = more
+            told = _good(await self._ask("GET", f"/api/v1/pods?{urlencode(asked)}"))
+            items = told.get("items")
+            found += [_pod(item) for item in items or [] if isinstance(item, dict)]
+            more = str(_table(told, "metadata").get("continue") or "")
+            if not more:
+                return found
+
+    async def evict(self, pod: Pod, *, grace: int | None) -> Eviction:
+        # The uid: a StatefulSet's pod may by now run on another node, under the same name.
+        options: dict[str, Any] = {"preconditions": {"uid": pod.uid}}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        answer = await self._ask(
+            "POST",
+            f"/api/v1/namespaces/{quote(pod.namespace, safe='')}"
+            f"/pods/{quote(pod.name, safe='')}/eviction",
+            {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": pod.name, "namespace": pod.namespace},
+                "deleteOptions": options,
+            },
+        )
+        match answer.status:
+            case 404 | 409:
+                return Eviction.GONE
+            case 429:
+                return Eviction.HELD
+            case _:
+                _good(answer)
+                return Eviction.ACCEPTED
+
+    async def may(self, verb: str, resource: str, subresource: str = "") -> bool:
+        attributes = {"verb": verb, "resource": resource}
+        if subresource:
+            attributes["subresource"] = subresource
+        answer = await self._ask(
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes},
+            },
+        )
+        return _table(_good(answer), "status").get("allowed") is True
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Answer:
+        headers = {"Accept": "application/json"}
+        if self.token_file is not None:
+            # Read each time: such tokens live for an hour.
+            headers["Authorization"] = f"Bearer {secret(self.token_file)}"
+        if body is not None:
+            headers["Content-Type"] = content_type
+        asked = Request(
+            method=method,
+            url=f"{self.url.rstrip('/')}{path}",
+            headers=headers,
+            body=None if body is None else json.dumps(body).encode(),
+        )
+        try:
+            return await Web(ca_file=self.ca_file).ask(asked)
+        except TargetError as error:
+            raise BusyError(str(error)) from error
+
+
+# Any, here and below: what JSON is made of.
+def _pod(told: dict[str, Any]) -> Pod:
+    metadata = _table(told, "metadata")
+    owners = metadata.get("ownerReferences") or []
+    controllers = [
+        str(owner.get("kind"))
+        for owner in owners
+        if isinstance(owner, dict) and owner.get("controller") is True
+    ]
+    return Pod(
+        namespace=str(metadata.get("namespace", "")),
+        name=str(metadata.get("name", "")),
+        uid=str(metadata.get("uid", "")),
+        is_mirror="kubernetes.io/config.mirror" in _table(metadata, "annotations"),
+        is_finished=_table(told, "status").get("phase") in _FINISHED,
+        is_leaving=metadata.get("deletionTimestamp") is not None,
+        controller=controllers[0] if controllers else None,
+    )
+
+
+def _good(answer: Answer) -> dict[str, Any]:
+    said = answer.json() if 200 <= answer.status < 300 else None
+    if isinstance(said, dict):
+        return said
+    failure = BusyError if answer.status in _PASSING else TargetError
+    raise failure(f"Kubernetes answered {answer.status}: {_reason(answer)}")
+
+
+def _reason(answer: Answer) -> str:
+    """The message of the Status that Kubernetes answers with."""
+    try:
+        said = answer.json()
+    except TargetError:
+        return answer.words()
+    return str(said.get("message", "")) if isinstance(said, dict) else answer.words()
+
+
+def _table(told: dict[str, Any], name: str) -> dict[str, Any]:
+    found = told.get(name)
+    return found if isinstance(found, dict) else {}

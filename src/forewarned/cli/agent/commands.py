@@ -1,0 +1,199 @@
+"""The agent of this VM: run it, check its file, ask it what it does, rehearse an event."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+import msgspec
+
+from forewarned.cli.failures import CommandError, RefusedError, UsageError
+from forewarned.cli.parameters import EventTypeName
+from forewarned.cli.session import Session, json_option, wants_json
+from forewarned.cli.wording import count
+
+if TYPE_CHECKING:
+    from forewarned.agent.config.settings import AgentSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULT_FILE: Final = Path("/etc/forewarned/agent.toml")
+_DEFAULT_AGENT: Final = "127.0.0.1:8172"
+
+_config_option = click.option(
+    "--config",
+    envvar="FOREWARNED_AGENT_CONFIG",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    default=_DEFAULT_FILE,
+    help=f"The agent's file [env: FOREWARNED_AGENT_CONFIG; default: {_DEFAULT_FILE}].",
+)
+_agent_option = click.option(
+    "--agent",
+    "address",
+    envvar="FOREWARNED_AGENT",
+    metavar="HOST:PORT",
+    default=_DEFAULT_AGENT,
+    help=f"Where the agent listens [env: FOREWARNED_AGENT; default: {_DEFAULT_AGENT}].",
+)
+
+
+@click.group()
+def agent() -> None:
+    """Prepare this VM for its events, approve them, and recover.
+
+    'forewarned agent run' is what a VM runs; the other commands look at its file, or ask it.
+    """
+
+
+@agent.command()
+@_config_option
+def run(config: Path) -> None:
+    """Run the agent until interrupted.
+
+    It is safe to end it at any moment, and to start it again: it goes on where it was.
+    """
+    settings = _load(config, UsageError)
+    import asyncio
+
+    from forewarned.agent.assembly import AgentError
+    from forewarned.agent.assembly import run as run_agent
+    from forewarned.runtime import logs
+
+    table = settings.agent
+    logs.configure(level=table.log_level, as_json=table.log_format == "json")
+    try:
+        asyncio.run(run_agent(settings))
+    except AgentError as error:
+        raise RefusedError(str(error), code="cannot_start") from error
+
+
+@agent.command()
+@click.argument(
+    "file",
+    metavar="[FILE]",
+    envvar="FOREWARNED_AGENT_CONFIG",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=_DEFAULT_FILE,
+)
+@click.option("--offline", is_flag=True, help="Check the file alone, and none of its targets.")
+@json_option
+def check(file: Path, *, offline: bool) -> None:
+    """Say what is wrong with FILE, and with what its hooks reach.
+
+    Nothing is changed: hooks look at their targets, and no event is read.
+    """
+    settings = _load(file, RefusedError)
+    session = _session()
+    if offline:
+        found = []
+    else:
+        import asyncio
+
+        from forewarned.cli.agent.check import check_targets
+
+        found = asyncio.run(check_targets(settings))
+    from forewarned.cli.agent.pages import check_table
+
+    problems = sum(len(each.problems) for each in found)
+    if session.is_json:
+        click.echo(msgspec.json.encode({"file": str(file), "targets": found}))
+    else:
+        session.print([check_table(found), ""] if found else [])
+        hooks, rules = count(len(settings.hooks), "hook"), count(len(settings.rules), "rule")
+        click.echo(f"{file}: {rules}, {hooks}; the file is in order")
+    if problems:
+        raise RefusedError(
+            f"{count(problems, 'problem')} with what the file names", code="bad_targets"
+        )
+
+
+@agent.command()
+@click.option("--all", "all_", is_flag=True, help="Also the events that are over.")
+@_agent_option
+@json_option
+def status(address: str, *, all_: bool) -> None:
+    """Show how the agent is, and what it does about each event."""
+    from forewarned.cli.agent.pages import status_page
+    from forewarned.cli.agent.status import ask
+
+    told = ask(address)
+    session = _session()
+    if session.is_json:
+        click.echo(msgspec.json.format(told.body, indent=-1))
+        return
+    events = [
+        each
+        for each in told.status.events
+        if all_ or each.stage != "finished" or each.not_put_back or each.reappeared
+    ]
+    session.print(status_page(told.status, events))
+
+
+@agent.command()
+@click.argument("event", metavar="[EVENT]", default="")
+@_agent_option
+@json_option
+def explain(event: str, *, address: str) -> None:
+    """Tell by which rule EVENT is met, and what the agent waits for.
+
+    EVENT is the beginning of an id. It may be left out where only one event is open.
+    """
+    from forewarned.cli.agent.pages import explanation_page
+    from forewarned.cli.agent.status import ask, find
+
+    told = ask(address).status
+    found = find(told, event)
+    session = _session()
+    if session.is_json:
+        click.echo(msgspec.json.encode(found))
+    else:
+        session.print(explanation_page(found, told))
+
+
+@agent.command()
+@click.argument("type_", metavar="TYPE", type=EventTypeName())
+@click.option("--live", is_flag=True, help="Run the hooks, and undo them; nothing is approved.")
+@_config_option
+@json_option
+def rehearse(type_: str, *, live: bool, config: Path) -> None:
+    """Play an event of TYPE, and tell for which types time is too short.
+
+    Without --live nothing is run: each step is described, and taken to last as long as the file
+    says. With it, hooks run for real, are timed, and are undone again.
+    """
+    settings = _load(config, UsageError)
+    import asyncio
+
+    from forewarned.cli.agent.pages import rehearsal_page
+    from forewarned.cli.agent.rehearsal import as_json, refuse_while_at_work, rehearse_here
+
+    if live:
+        refuse_while_at_work(settings)
+    resource, found = asyncio.run(rehearse_here(settings, type_, live=live))
+    session = _session()
+    if session.is_json:
+        click.echo(as_json(found, resource=resource))
+    else:
+        session.print(rehearsal_page(found, resource=resource))
+    if not found.is_ready:
+        raise RefusedError(f"this VM would not be ready for a {type_} in time", code="not_ready")
+
+
+def _session() -> Session:
+    return Session("", is_json=wants_json(click.get_current_context()))
+
+
+def _load(file: Path, kind: type[CommandError]) -> "AgentSettings":
+    from forewarned.agent.config.settings import SettingsError, load
+
+    try:
+        return load(file)
+    except SettingsError as error:
+        fault = {"code": "bad_agent_file", "message": str(error), "field": "file"}
+        raise kind(
+            f"{count(len(error.problems), 'mistake')} in {file}; nothing has changed",
+            code="bad_agent_file",
+            advice=error.problems,
+            body=msgspec.json.encode({"error": fault}),
+        ) from error

@@ -1,0 +1,167 @@
+"""A rehearsal on this VM, by the agent's file, and what is told of it as JSON."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import msgspec
+
+from forewarned.agent.config.settings import AgentSettings
+from forewarned.agent.journal import Journal, JournalError
+from forewarned.agent.lock import StateInUseError, UnusableStateError, sole_agent
+from forewarned.agent.rehearsal import Rehearsed, rehearse
+from forewarned.agent.status.wire import Stage
+from forewarned.cli.agent.naming import own_name
+from forewarned.cli.agent.status import ask
+from forewarned.cli.failures import RefusedError, UnreachableError
+from forewarned.client import ScheduledEventsError
+from forewarned.clock import wall_clock
+from forewarned.config.durations import format_duration
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+class StepWire(msgspec.Struct, frozen=True, kw_only=True):
+    phase: str
+    step: str
+    what: str
+    verdict: str | None
+    """None where it was not run."""
+    detail: str
+    takes: str
+
+
+class FitWire(msgspec.Struct, frozen=True, kw_only=True):
+    type: str
+    rule: str
+    notice: str
+    takes: str
+    left_out: tuple[str, ...]
+    missed: bool
+
+
+class RehearsalWire(msgspec.Struct, frozen=True, kw_only=True):
+    resource: str
+    type: str
+    live: bool
+    rule: str
+    not_approved_because: str | None
+    steps: tuple[StepWire, ...]
+    fits: tuple[FitWire, ...]
+
+
+def refuse_while_at_work(settings: AgentSettings) -> None:
+    """A live rehearsal must not undo what was prepared for a real event. Raises RefusedError."""
+    for event_id in _open_events(settings):
+        raise RefusedError(
+            f"the agent of this VM is at work on event {event_id}",
+            code="at_work",
+            advice=["Rehearse when that is over, or without --live."],
+        )
+
+
+def _open_events(settings: AgentSettings) -> list[str]:
+    listen = settings.agent.listen
+    if not listen.is_off and listen.port:
+        with suppress(UnreachableError):
+            told = ask(str(listen)).status.events
+            return [event.event_id for event in told if event.stage is not Stage.FINISHED]
+    # No agent answers, but one may have been cut short, or run without a listener.
+    try:
+        if not settings.journal.exists():
+            return []
+        with sole_agent(settings.agent.state), Journal(settings.journal) as journal:
+            return [each.event_id for each in journal.events.values() if not each.is_finished]
+    except (OSError, StateInUseError, UnusableStateError, JournalError) as error:
+        raise RefusedError(
+            f"can't tell whether the agent of this VM is at work: {error}", code="at_work"
+        ) from error
+
+
+async def rehearse_here(
+    settings: AgentSettings, type_: str, *, live: bool
+) -> tuple[str, Rehearsed]:
+    """The VM's name, and the rehearsal."""
+    me = settings.resource or await _known_name(settings)
+    hooks = {name: hook.make(name) for name, hook in settings.hooks.items()}
+    with _ended_gently():
+        return me, await rehearse(settings, hooks, type_, me=me, now=wall_clock(), live=live)
+
+
+@contextmanager
+def _ended_gently() -> Iterator[None]:
+    """A terminal that is closed ends the rehearsal as Ctrl-C does: what was prepared is put back.
+
+    Raises RefusedError once that is done.
+    """
+    loop, rehearsing = asyncio.get_running_loop(), asyncio.current_task()
+    assert rehearsing is not None  # noqa: S101 - for the type checker
+    told: list[signal.Signals] = []
+
+    def end(number: signal.Signals) -> None:
+        # Once: a second one must not end what puts things back.
+        if not told:
+            rehearsing.cancel()
+        told.append(number)
+
+    for number in _ENDING:
+        loop.add_signal_handler(number, end, number)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not told:
+            raise
+        raise RefusedError(
+            f"the rehearsal was ended by {told[0].name}; what it had prepared was undone",
+            code="ended",
+        ) from None
+    finally:
+        for number in _ENDING:
+            loop.remove_signal_handler(number)
+
+
+async def _known_name(settings: AgentSettings) -> str:
+    try:
+        return await own_name(settings)
+    except ScheduledEventsError as error:
+        raise UnreachableError(
+            f"this VM's name is not known: {error}",
+            code="unreachable",
+            advice=["Say it as 'resource' in [agent], or where to ask as 'endpoint'."],
+        ) from error
+
+
+def as_json(found: Rehearsed, *, resource: str) -> bytes:
+    return msgspec.json.encode(
+        RehearsalWire(
+            resource=resource,
+            type=found.type,
+            live=found.live,
+            rule=found.rule,
+            not_approved_because=found.not_approved_because,
+            steps=tuple(
+                StepWire(
+                    phase=step.turn.phase,
+                    step=step.turn.step,
+                    what=step.what,
+                    verdict=None if step.outcome is None else step.outcome.verdict,
+                    detail="" if step.outcome is None else step.outcome.detail,
+                    takes=format_duration(step.takes),
+                )
+                for step in found.steps
+            ),
+            fits=tuple(
+                FitWire(
+                    type=fit.type,
+                    rule=fit.rule,
+                    notice=format_duration(fit.notice),
+                    takes=format_duration(fit.takes),
+                    left_out=fit.left_out,
+                    missed=fit.is_missed,
+                )
+                for fit in found.fits
+            ),
+        )
+    )

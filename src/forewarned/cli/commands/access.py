@@ -1,0 +1,195 @@
+"""Who may steer the server from outside its VMs: tokens and service principals.
+
+These commands write a file beside the store, and need no server: whoever may write there may admit
+others.
+"""
+
+import hashlib
+import secrets
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from forewarned.cli import wire
+from forewarned.cli.commands.serve import data_folder, folder_options
+from forewarned.cli.failures import RefusedError, UsageError
+from forewarned.cli.parameters import Expiry
+from forewarned.cli.session import Session, json_option, wants_json
+from forewarned.cli.tables import principal_table
+from forewarned.clock import wall_clock
+from forewarned.security import principals
+from forewarned.security.identities import TENANT_ID, Principal, Role
+
+
+@click.group()
+def token() -> None:
+    """Admit people and programs, or shut them out again.
+
+    A server in service mode wants a token of everybody but its VMs; an emulator wants none, unless
+    its setting 'control_access' says so.
+    """
+
+
+@token.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in Role]),
+    required=True,
+    help="What they may do; each role may do what those before it may.",
+)
+@click.option(
+    "--service-principal",
+    is_flag=True,
+    help="Make a client id and a secret to sign in with, instead of a bearer token.",
+)
+@click.option(
+    "--expires",
+    type=Expiry(),
+    metavar="SPAN|DATE",
+    help="When it ends, by real time: 30d from now, or 2027-01-31, at its first moment in UTC.",
+)
+@folder_options
+@json_option
+def create(
+    *,
+    name: str,
+    role: str,
+    service_principal: bool,
+    expires: datetime | None,
+    config: Path | None,
+    data: str | None,
+) -> None:
+    """Make a token for NAME, and print it. It is shown this once.
+
+    The server keeps its digest alone, and notices without a restart.
+    """
+    if not principals.NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} can't be a name: take up to 64 letters, digits and . _ @ -",
+            code="bad_name",
+            field="name",
+        )
+    secret = f"nb_{secrets.token_urlsafe(32)}"
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    if service_principal:
+        client_id = str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
+        made = Principal(
+            name=name,
+            role=Role(role),
+            client_id=client_id,
+            secret_sha256=digest,
+            expires_at=expires,
+        )
+    else:
+        made = Principal(name=name, role=Role(role), token_sha256=digest, expires_at=expires)
+    with _edited(data_folder(config, data)) as known:
+        if any(principals.same_name(each, name) for each in known):
+            raise RefusedError(
+                f"{name!r} has a token already",
+                code="name_taken",
+                field="name",
+                advice=[f"Take it back with 'forewarned token revoke {name}' first."],
+            )
+        known.append(made)
+    _print_secret(made, secret)
+
+
+def _print_secret(made: Principal, secret: str) -> None:
+    if wants_json(click.get_current_context()):
+        click.echo(msgspec.json.encode(_shown(made, secret)))
+    elif not made.client_id:
+        # Alone on its line, so that it can be put into a variable.
+        click.echo(secret)
+    else:
+        click.echo(f"tenant id      {TENANT_ID}")
+        click.echo(f"client id      {made.client_id}")
+        click.echo(f"client secret  {secret}")
+
+
+def _shown(made: Principal, secret: str) -> wire.NewToken | wire.NewServicePrincipal:
+    if not made.client_id:
+        return wire.NewToken(
+            name=made.name, role=made.role, token=secret, expires_at=made.expires_at
+        )
+    return wire.NewServicePrincipal(
+        name=made.name,
+        role=made.role,
+        tenant_id=TENANT_ID,
+        client_id=made.client_id,
+        client_secret=secret,
+        expires_at=made.expires_at,
+    )
+
+
+@token.command("list")
+@folder_options
+@json_option
+def list_(*, config: Path | None, data: str | None) -> None:
+    """List who has a token, what they may do, and until when. No secret is shown."""
+    context = click.get_current_context()
+    session = Session("", is_json=wants_json(context))
+    with _faults():
+        known = principals.load(data_folder(config, data) / principals.FILE)
+    shown = [_known(each) for each in known]
+    if session.is_json:
+        click.echo(msgspec.json.encode(shown))
+    elif shown:
+        session.print([principal_table(shown)])
+    else:
+        click.echo("nobody has a token")
+
+
+@token.command()
+@click.argument("name")
+@folder_options
+@json_option
+def revoke(*, name: str, config: Path | None, data: str | None) -> None:
+    """Take NAME's token back. It is refused from now on."""
+    with _edited(data_folder(config, data)) as known:
+        found = [each for each in known if principals.same_name(each, name)]
+        if not found:
+            raise RefusedError(
+                f"nobody named {name!r} has a token",
+                code="unknown_principal",
+                field="name",
+                advice=["'forewarned token list' lists who has."],
+            )
+        known.remove(found[0])
+    if wants_json(click.get_current_context()):
+        click.echo(msgspec.json.encode(_known(found[0])))
+    else:
+        click.echo(f"the token of {found[0].name} is revoked")
+
+
+def _known(principal: Principal) -> wire.Known:
+    return wire.Known(
+        name=principal.name,
+        role=principal.role,
+        client_id=principal.client_id,
+        expires_at=principal.expires_at,
+        is_expired=principal.is_expired(wall_clock()),
+    )
+
+
+@contextmanager
+def _edited(folder: Path) -> Iterator[list[Principal]]:
+    with _faults(), principals.edited(folder) as known:
+        yield known
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except principals.PrincipalsError as error:
+        raise RefusedError(
+            str(error),
+            code="bad_principals",
+            advice=["Nothing was changed. Put the file right, or remove it to shut everybody out."],
+        ) from error

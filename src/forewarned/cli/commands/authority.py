@@ -1,0 +1,70 @@
+"""The certificate that clients have to trust where the server speaks HTTPS.
+
+It is read from beside the store, and needs no server: only one that was started before.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from forewarned.cli import wire
+from forewarned.cli.commands.serve import folder_options, local_settings
+from forewarned.cli.failures import RefusedError
+from forewarned.cli.session import json_option, wants_json
+
+# As the server names it, whose own module needs packages that are not everywhere.
+FILE: Final = "arm-ca.pem"
+
+_BEGINNING: Final = "-----BEGIN CERTIFICATE-----"
+
+
+@click.command()
+@click.option("--path", "only_path", is_flag=True, help="Print where it lies instead.")
+@folder_options
+@json_option
+def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
+    """Print the certificate that HTTPS clients have to trust.
+
+    az and the Azure SDKs talk HTTPS alone, and must be told to trust it: give its path to az and
+    Python in REQUESTS_CA_BUNDLE, to Node in NODE_EXTRA_CA_CERTS, to curl with --cacert.
+    'forewarned env' does that. This CLI takes it with --ca, or in FOREWARNED_CA. The server makes
+    it on its first start, and keeps it.
+    """
+    settings = local_settings(config, data)
+    if settings.tls_certificate is not None:
+        raise RefusedError(
+            f"the server has a certificate of yours, {settings.tls_certificate}, and makes none"
+            " itself",
+            code="no_authority",
+            advice=["Have clients trust whoever issued that certificate."],
+        )
+    path = settings.data.absolute() / FILE
+    pem = _read(path)
+    if wants_json(click.get_current_context()):
+        click.echo(msgspec.json.encode(wire.Authority(path=str(path), pem=pem)))
+    elif only_path:
+        click.echo(str(path))
+    else:
+        click.echo(pem, nl=False)
+
+
+def _read(path: Path) -> str:
+    try:
+        pem = path.read_text(encoding="ascii")
+    except FileNotFoundError:
+        raise RefusedError(
+            f"there is no {path}: no server with HTTPS was ever started there",
+            code="no_authority",
+            advice=["Start one with 'forewarned serve', or name its directory with --data."],
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RefusedError(f"{path} can't be read ({error})", code="no_authority") from error
+    if not pem.startswith(_BEGINNING):
+        raise RefusedError(
+            f"{path} holds no certificate",
+            code="no_authority",
+            advice=["The server says at its next start what to do about it."],
+        )
+    return pem

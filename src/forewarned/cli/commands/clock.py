@@ -1,0 +1,94 @@
+"""The server's clock, as people move it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+from rich.console import RenderableType
+
+from forewarned.cli import pages, wire
+from forewarned.cli.connection import ENDLESS, Answer
+from forewarned.cli.parameters import AN_INSTANT, Instant, Span, Speed
+from forewarned.cli.session import Session, with_session
+from forewarned.cli.tables import history_table
+
+_MOST_SHOWN = 100
+
+
+@click.group(invoke_without_command=True)
+@with_session
+def clock(session: Session) -> None:
+    """Show the server's clock, or move it."""
+    if click.get_current_context().invoked_subcommand is None:
+        _show(session, session.control.get("/v1/clock"))
+
+
+@clock.command()
+@with_session
+def show(session: Session) -> None:
+    """Show the time and how fast it goes. The same as 'forewarned clock'."""
+    _show(session, session.control.get("/v1/clock"))
+
+
+@clock.command()
+@with_session
+def pause(session: Session) -> None:
+    """Let time stand still."""
+    _show(session, session.control.post("/v1/clock/pause"))
+
+
+@clock.command()
+@with_session
+def resume(session: Session) -> None:
+    """Let time go on as fast as before the pause."""
+    _show(session, session.control.post("/v1/clock/resume"))
+
+
+@clock.command()
+@click.argument("speed", type=Speed(), metavar="SPEED")
+@with_session
+def speed(session: Session, speed: float) -> None:
+    """Let time go at SPEED times its real pace, like 60x."""
+    _show(session, session.control.post("/v1/clock/speed", {"speed": speed}))
+
+
+@clock.command()
+@click.argument("span", type=Span(), metavar="[SPAN]", required=False)
+@click.option(
+    "--to",
+    type=Instant(),
+    metavar="INSTANT",
+    help=f"Instead of SPAN: the instant to go to, like {AN_INSTANT}.",
+)
+@with_session
+def step(session: Session, span: str | None, to: datetime | None) -> None:
+    """Move the clock forward by SPAN, like 15m.
+
+    All that falls due on the way happens, in order and at its own time, before this returns.
+    """
+    if (span is None) == (to is None):
+        raise click.UsageError("say how far: SPAN or --to INSTANT, one of them")
+    body = {"by": span} if to is None else {"to": to.isoformat()}
+    if session.is_json:
+        click.echo(session.control.post("/v1/clock/step", body, timeout=ENDLESS).as_json())
+        return
+    last = session.control.get("/v1/history", {"limit": 1}).read(wire.History).history
+    answer = session.control.post("/v1/clock/step", body, timeout=ENDLESS)
+    _show(session, answer)
+    session.print(_on_the_way(session, after=last[0].id if last else 0))
+
+
+def _on_the_way(session: Session, *, after: int) -> Iterator[RenderableType]:
+    found = session.control.get("/v1/history", {"limit": _MOST_SHOWN}).read(wire.History)
+    rows = [row for row in reversed(found.history) if row.id > after]
+    if not rows:
+        yield "nothing happened on the way"
+        return
+    yield ""
+    if len(rows) == _MOST_SHOWN:
+        yield f"the last {_MOST_SHOWN} of what happened on the way:"
+    yield history_table(rows)
+
+
+def _show(session: Session, answer: Answer) -> None:
+    session.show(answer, lambda: [pages.clock_line(answer.read(wire.Clock))])

@@ -1,0 +1,163 @@
+"""Looking: events, why one is where it is, and what happened before."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+from forewarned.cli import lookup, pages, wire
+from forewarned.cli.parameters import (
+    AN_INSTANT,
+    Instant,
+    complete_event,
+    complete_vm,
+    event_argument,
+    scope_option,
+    type_option,
+)
+from forewarned.cli.session import Session, with_session
+from forewarned.cli.tables import history_table
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _vm_option(help: str) -> Callable[[F], F]:
+    return click.option("--vm", metavar="NAME", help=help, shell_complete=complete_vm)
+
+
+@click.command()
+@click.option("--all", "all_", is_flag=True, help="Those that are over, too.")
+@_vm_option("Only those of this VM.")
+@scope_option("Only those of this scope.")
+@type_option("Only those of this type.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, the newest."
+)
+@click.option("--watch", is_flag=True, help="Go on showing changes as they happen; Ctrl-C ends.")
+@with_session
+def events(
+    session: Session,
+    *,
+    all_: bool,
+    vm: str | None,
+    scope: str | None,
+    type_: str | None,
+    limit: int | None,
+    watch: bool,
+) -> None:
+    """List the open events, oldest first.
+
+    With --watch, a terminal shows a table that keeps itself up to date; anything else gets a line
+    for each change, or with --json one JSON object a line.
+    """
+    if watch:
+        from forewarned.cli.watch import Wanted, watch_changes
+
+        if all_ or limit is not None:
+            raise click.UsageError("--watch shows what is open: leave out --all and --limit")
+        watch_changes(session, Wanted(vm=vm, scope=scope, type=type_))
+        return
+    query = {
+        "status": "all" if all_ else "open",
+        "vm": vm,
+        "scope": scope,
+        "type": type_,
+        "limit": limit,
+    }
+    answer = session.control.get("/v1/events", query)
+    if session.is_json:
+        click.echo(answer.as_json())
+        return
+    found = answer.read(wire.Events).events
+    none = "no events" if all_ else "no open events"
+    session.print(pages.event_page(found, now=session.now(), none=none))
+    if not found:
+        _doubt(session, vm=vm, scope=scope)
+
+
+@click.command()
+@event_argument
+@with_session
+def explain(session: Session, event: str) -> None:
+    """Say what EVENT waits for, and what comes next.
+
+    Who has approved it, why it is where it is, and its history.
+
+    EVENT is an id, or the first characters of one; none is needed if one event is open.
+    """
+    answer = session.control.get(f"{lookup.event_path(session.control, event)}/explain")
+    session.show(answer, lambda: pages.explanation_page(answer.read(wire.Explanation)))
+
+
+@click.command()
+@_vm_option("Only what concerns this VM.")
+@click.option(
+    "--event",
+    metavar="EVENT",
+    help="Only what happened to this event.",
+    shell_complete=complete_event,
+)
+@scope_option("Only what happened in this scope.")
+@type_option("Only what happened to events of this type.")
+@click.option("--action", metavar="ACTION", help="Only this, like started or canceled.")
+@click.option("--actor", metavar="NAME", help="Only what this one did, like cli:ada.")
+@click.option(
+    "--since", type=Instant(), metavar="INSTANT", help=f"Only from then on, like {AN_INSTANT}."
+)
+@click.option("--until", type=Instant(), metavar="INSTANT", help="Only what was before then.")
+@click.option("--before", type=int, metavar="N", help="Only what is older than line N.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most so many lines [default: 100].",
+)
+@with_session
+def history(
+    session: Session,
+    *,
+    vm: str | None,
+    event: str | None,
+    scope: str | None,
+    type_: str | None,
+    action: str | None,
+    actor: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    before: int | None,
+    limit: int | None,
+) -> None:
+    """List what happened, newest first.
+
+    When, what, to which VMs, by whom, why.
+    """
+    query = {
+        "vm": vm,
+        "event": None if event is None else lookup.event_id(session.control, event),
+        "scope": scope,
+        "type": type_,
+        "action": action,
+        "actor": actor,
+        "since": None if since is None else since.isoformat(),
+        "until": None if until is None else until.isoformat(),
+        "before": before,
+        "limit": limit,
+    }
+    answer = session.control.get("/v1/history", query)
+    if session.is_json:
+        click.echo(answer.as_json())
+        return
+    found = answer.read(wire.History)
+    session.print([history_table(found.history) if found.history else "no history"])
+    if found.next is not None:
+        session.print([f"There is more: --before {found.next}"])
+    if not found.history:
+        _doubt(session, vm=vm, scope=scope)
+
+
+def _doubt(session: Session, *, vm: str | None, scope: str | None) -> None:
+    # Not an error: events of VMs that are gone can be asked for, too.
+    if vm is not None or scope is not None:
+        for line in lookup.doubts(session.control, vm=vm, scope=scope):
+            click.echo(line, err=True)

@@ -1,0 +1,115 @@
+"""Faults: what is to go wrong between VMs and an emulator."""
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+import click
+from rich.console import RenderableType
+
+from forewarned.cli import wire
+from forewarned.cli.lookup import suggesting_vms
+from forewarned.cli.parameters import Span, complete_fault, complete_vm, given
+from forewarned.cli.session import Session, with_session
+from forewarned.cli.tables import fault_table
+from forewarned.cli.wording import count
+
+_KINDS = ("status", "delay", "empty", "reset", "truncated", "stale")
+
+
+@click.group(invoke_without_command=True)
+@with_session
+def faults(session: Session) -> None:
+    """Show the emulator's faults, add some, or clear them.
+
+    A fault is something that goes wrong between VMs and the server because you want it to, for
+    handlers to be tried against. Faults are kept in memory: a restart ends them.
+    """
+    if click.get_current_context().invoked_subcommand is None:
+        _list(session)
+
+
+@faults.command()
+@click.argument("kind", metavar="KIND", type=click.Choice(_KINDS, case_sensitive=False))
+@click.option(
+    "--status", type=click.IntRange(400, 599), metavar="CODE", help="Of kind status, like 500."
+)
+@click.option(
+    "--retry-after", type=Span(), metavar="SPAN", help="Of kind status: what Retry-After says."
+)
+@click.option("--delay", type=Span(), metavar="SPAN", help="Answer later, with any kind.")
+@click.option(
+    "--times",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How often [default: until it is removed].",
+)
+@click.option(
+    "--vm", metavar="NAME", shell_complete=complete_vm, help="For whom [default: every VM]."
+)
+@click.option(
+    "--method",
+    type=click.Choice(("get", "post"), case_sensitive=False),
+    help="Reads (get) or approvals (post) [default: both].",
+)
+@with_session
+def add(
+    session: Session,
+    kind: str,
+    *,
+    status: int | None,
+    retry_after: str | None,
+    delay: str | None,
+    times: int | None,
+    vm: str | None,
+    method: str | None,
+) -> None:
+    """Make something of KIND go wrong from now on.
+
+    KIND is status (an error is answered), delay, empty (no body), reset (no answer at all),
+    truncated (half an answer) or stale (documents as they are now).
+    """
+    body = given(
+        kind=kind,
+        status=status,
+        retry_after=retry_after,
+        delay=delay,
+        times=times,
+        vm=vm,
+        method=None if method is None else method.upper(),
+    )
+    with suggesting_vms(session.control, [] if vm is None else [vm]):
+        answer = session.control.post("/v1/faults", body)
+    session.show(answer, lambda: [fault_table([answer.read(wire.MadeFault)])])
+
+
+@faults.command("list")
+@with_session
+def list_(session: Session) -> None:
+    """Show every fault and how often it has happened. The same as 'forewarned faults'."""
+    _list(session)
+
+
+@faults.command()
+@click.argument("fault", metavar="[FAULT]", default="", shell_complete=complete_fault)
+@with_session
+def clear(session: Session, fault: str) -> None:
+    """Remove FAULT, by its id; or every fault, if none is named."""
+    if fault:
+        answer = session.control.delete(f"/v1/faults/{quote(fault, safe='')}")
+        session.show(answer, lambda: _removed([answer.read(wire.MadeFault)]))
+    else:
+        answer = session.control.delete("/v1/faults")
+        session.show(answer, lambda: _removed(answer.read(wire.MadeFaults).faults))
+
+
+def _list(session: Session) -> None:
+    answer = session.control.get("/v1/faults")
+    session.show(answer, lambda: _page(answer.read(wire.MadeFaults).faults))
+
+
+def _page(found: Sequence[wire.MadeFault]) -> Iterator[RenderableType]:
+    yield fault_table(found) if found else "no faults: every VM gets what it asks for"
+
+
+def _removed(gone: Sequence[wire.MadeFault]) -> Iterator[RenderableType]:
+    yield f"removed {count(len(gone), 'fault')}"

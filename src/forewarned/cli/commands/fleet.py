@@ -1,0 +1,119 @@
+"""The fleet: what it is, and bringing it to what a file says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from forewarned.cli import fleet_apply, pages, wire
+from forewarned.cli.failures import RefusedError
+from forewarned.cli.fleet_generation import generate
+from forewarned.cli.session import Session, json_option, wants_json, with_session
+from forewarned.cli.tables import PlannedRow, plan_table
+from forewarned.cli.wording import count
+from forewarned.control.fleet import wire as fleet_wire
+from forewarned.control.fleet.file import FleetFileError, load_fleet
+from forewarned.core.errors import RefusalError
+from forewarned.service.fleet.plan import Expansion, FleetPlan, PlannedScope
+
+_file_argument = click.argument(
+    "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False)
+)
+
+
+@click.group()
+def fleet() -> None:
+    """Show the fleet, or bring it to what a fleet file says."""
+
+
+fleet.add_command(generate)
+
+
+@fleet.command()
+@with_session
+def show(session: Session) -> None:
+    """List every VM, by the scopes that share a document."""
+    answer = session.control.get("/v1/fleet")
+    session.show(answer, lambda: pages.fleet_page(answer.read(wire.Fleet), now=session.now()))
+
+
+@fleet.command()
+@_file_argument
+@click.option("--prune", is_flag=True, help="Remove VMs that the file does not name.")
+@with_session
+def apply(session: Session, *, file: Path, prune: bool) -> None:
+    """Bring the server's fleet to what FILE says: all of it, or nothing.
+
+    More than 10,000 VMs are checked as a whole, then written in parts.
+    """
+    plan = _load(file)
+    query = {"prune": "true"} if prune else None
+    # On stderr, and on a terminal only: what stdout gets is the same wherever it goes.
+    console = Console(stderr=True, quiet=session.is_json)
+    answer = fleet_apply.apply(session.control, plan, query, console=console)
+    session.show(answer, lambda: pages.applied_page(answer.read(wire.Applied)))
+
+
+@fleet.command()
+@_file_argument
+@json_option
+def check(file: Path) -> None:
+    """Say what FILE would make of the fleet, or what is wrong with it. Needs no server."""
+    plan = _load(file)
+    rows: list[PlannedRow] = []
+    hosts: set[str] = set()
+    for each in _expand(plan, file):
+        rows.append(_row(each))
+        hosts.update(vm.host for vm in each.scope.resources.values())
+    session = Session("", is_json=wants_json(click.get_current_context()))
+    if session.is_json:
+        click.echo(msgspec.json.encode(fleet_wire.to_wire(plan)))
+        return
+    vms = sum(row.vms for row in rows)
+    session.print([plan_table(rows), ""] if rows else [])
+    session.print(
+        [f"{count(vms, 'VM')} in {count(len(rows), 'scope')} on {count(len(hosts), 'host')}"]
+    )
+
+
+def _load(file: Path) -> FleetPlan:
+    try:
+        return load_fleet(file)
+    except FleetFileError as error:
+        raise _refusal(file, error.problems) from error
+
+
+def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:
+    """One after another: a large fleet need not be in memory whole."""
+    from forewarned.cli.commands.serve import load_settings
+
+    # Where a server is, is no business of this command, so its form is of no interest either.
+    settings = load_settings(None, {"control": "127.0.0.1:0"}).settings
+    try:
+        # The server knows the addresses in use and may give others; how many fit is the same.
+        yield from Expansion(plan, address_range=settings.address_range, kept={}).scopes()
+    except RefusalError as error:
+        raise _refusal(file, (f"{file}: {error}",)) from error
+
+
+def _refusal(file: Path, problems: tuple[str, ...]) -> RefusedError:
+    fault = {"code": "invalid_fleet", "message": "\n".join(problems), "field": "fleet"}
+    return RefusedError(
+        f"{count(len(problems), 'mistake')} in {file}; nothing has changed",
+        code="invalid_fleet",
+        advice=problems,
+        body=msgspec.json.encode({"error": fault}),
+    )
+
+
+def _row(planned: PlannedScope) -> PlannedRow:
+    vms = planned.scope.resources
+    return PlannedRow(
+        scope=planned.scope.id,
+        kind=planned.scope.kind,
+        vms=len(vms),
+        update_domains=len({vm.update_domain for vm in vms.values()}),
+        names=tuple(vms),
+    )

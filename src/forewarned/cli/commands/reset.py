@@ -1,0 +1,32 @@
+"""Putting an emulator back to how it started."""
+
+from collections.abc import Iterator
+
+import click
+from rich.console import RenderableType
+
+from forewarned.cli import wire
+from forewarned.cli.connection import ENDLESS
+from forewarned.cli.session import Session, with_session
+from forewarned.cli.wording import count, listing
+
+
+@click.command()
+@with_session
+def reset(session: Session) -> None:
+    """Put an emulator back to how it started: between two tests.
+
+    The fleet is as it was declared, no event is open, there are no faults, no VM counts as reading,
+    and the clock runs as fast as at the start. Time does not go back, documents go on counting, and
+    history stays.
+    """
+    answer = session.control.post("/v1/reset", timeout=ENDLESS)
+    session.show(answer, lambda: _page(answer.read(wire.ResetDone)))
+
+
+def _page(done: wire.ResetDone) -> Iterator[RenderableType]:
+    yield f"ended {count(done.events, 'event')}, removed {count(done.faults, 'fault')}"
+    if done.added:
+        yield f"VMs restored: {listing(done.added)}"
+    if done.removed:
+        yield f"VMs removed: {listing(done.removed)}"

@@ -1,0 +1,192 @@
+"""Serving, and the settings it is done with. Their flags are made from the table of settings."""
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from forewarned.cli import wire
+from forewarned.cli.credentials import credential_options
+from forewarned.cli.failures import RefusedError, UsageError
+from forewarned.cli.session import Session, control_address, json_option, wants_json
+from forewarned.cli.tables import setting_table
+from forewarned.config.values import Address, show
+from forewarned.runtime.settings import (
+    SETTINGS,
+    Resolved,
+    Setting,
+    Settings,
+    SettingsError,
+    load_here,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SERVER_PACKAGES: Final = (
+    "cryptography",
+    "httptools",
+    "jinja2",
+    "jwt",
+    "prometheus_client",
+    "starlette",
+    "uvicorn",
+    *(() if sys.platform == "win32" else ("uvloop",)),
+)
+"""What the extra `server` installs, by the names that are imported."""
+
+
+_config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Settings file [env: FOREWARNED_CONFIG; default: forewarned.toml, if there is one].",
+)
+
+
+def setting_options(function: F) -> F:
+    """A flag for each setting, and --config for the file that holds them."""
+    for setting in reversed(SETTINGS):
+        function = click.option(
+            setting.flag,
+            setting.name,
+            metavar=_form(setting),
+            help=f"{setting.help} [env: {setting.variable}; default: {_default(setting)}].",
+        )(function)
+    return _config_option(function)
+
+
+def folder_options(function: F) -> F:
+    """Where a server keeps its state, for commands that look there themselves."""
+    data = click.option(
+        "--data",
+        metavar="PATH",
+        help="Directory of the server's store [env: FOREWARNED_DATA; default: .forewarned].",
+    )
+    return data(_config_option(function))
+
+
+def data_folder(config: Path | None, data: str | None) -> Path:
+    """What `folder_options` come to."""
+    return local_settings(config, data).data
+
+
+def local_settings(config: Path | None, data: str | None) -> Settings:
+    """Those of the server whose state is there, as far as this command can tell."""
+    # FOREWARNED_CONTROL also tells clients of servers far away, which is no matter here.
+    return load_settings(config, {"data": data, "control": "127.0.0.1:0"}).settings
+
+
+def _form(setting: Setting) -> str:
+    """What the flag takes, as far as the default's type tells."""
+    match setting.default:
+        case StrEnum():
+            return "|".join(type(setting.default))
+        case bool():
+            return "on|off"
+        case int() | float():
+            return "N"
+        case timedelta():
+            return "SPAN"
+        case Path():
+            return "PATH"
+        case Address():
+            return "HOST:PORT"
+        case _:
+            return "VALUE"
+
+
+def _default(setting: Setting) -> str:
+    usual, in_service = show(setting.default) or "(empty)", show(setting.service_default)
+    if setting.service_default == setting.default:
+        return usual
+    return f"{usual}; {in_service} in service mode"
+
+
+@click.command()
+@setting_options
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the addresses that were chosen, as JSON, once all of them serve.",
+)
+def serve(config: Path | None, ready_file: Path | None, **flags: str | None) -> None:
+    """Serve scheduled events until interrupted.
+
+    Each setting may stand in the settings file, in the environment or here; what stands here wins.
+    Port 0, as in --control 127.0.0.1:0, takes any free port: it is printed, and in --ready-file.
+    """
+    resolved = load_settings(config, flags)
+    refuse_missing_packages()
+    from forewarned.runtime import serve as bootstrap
+
+    try:
+        bootstrap.run(resolved, ready_file=ready_file)
+    except bootstrap.StartError as error:
+        raise RefusedError(str(error), code="cannot_start") from error
+
+
+def refuse_missing_packages() -> None:
+    """Raises RefusedError."""
+    # Looked for, not imported: other processes need them, which could only end with a traceback.
+    missing = [name for name in SERVER_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise RefusedError(
+            f"serving needs packages that are not installed ({', '.join(missing)})",
+            code="not_installed",
+            advice=["In a clone of the repository: pip install '.[server]'"],
+        )
+
+
+@click.command()
+@setting_options
+@json_option
+@credential_options
+@click.option("--running", is_flag=True, help="Ask the server that runs for those it has.")
+@click.pass_context
+def settings(
+    context: click.Context, /, *, config: Path | None, running: bool, **flags: str | None
+) -> None:
+    """Print each setting, and where its value came from.
+
+    It takes the flags of 'forewarned serve', and shows what that would serve with.
+    """
+    address = flags["control"] or control_address(context)
+    session = Session(address, is_json=wants_json(context), transport=context.obj)
+    if running:
+        answer = session.control.get("/v1/settings")
+        session.show(answer, lambda: [setting_table(answer.read(list[wire.SettingValue]))])
+        return
+    values = _listed(load_settings(config, flags))
+    if session.is_json:
+        click.echo(msgspec.json.encode(values))
+    else:
+        session.print([setting_table(values)])
+
+
+def load_settings(config: Path | None, flags: Mapping[str, str | None]) -> Resolved:
+    try:
+        return load_here(flags=flags, path=config)
+    except SettingsError as error:
+        raise UsageError(
+            str(error),
+            code="bad_settings",
+            advice=["'forewarned serve --help' says what each setting may be."],
+        ) from error
+
+
+def _listed(resolved: Resolved) -> list[wire.SettingValue]:
+    return [
+        wire.SettingValue(
+            setting.name,
+            show(getattr(resolved.settings, setting.name)),
+            resolved.origin[setting.name],
+        )
+        for setting in SETTINGS
+    ]

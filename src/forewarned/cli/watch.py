@@ -1,0 +1,193 @@
+"""Changes as they happen: a table that keeps itself up to date, or a line for each."""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+import click
+import msgspec
+from rich.console import Group, RenderableType
+from rich.live import Live
+
+from forewarned.cli import wire
+from forewarned.cli.failures import GET_ADMITTED, CommandError, RefusedError, UnreachableError
+from forewarned.cli.session import Session
+from forewarned.cli.tables import event_table
+from forewarned.cli.wording import instant, listing, plain
+
+_RECENT: Final = 8
+_SHORT_ID: Final = 8
+_LOOK_AGAIN: Final = timedelta(seconds=5)
+_ENDS: Final = frozenset({"completed", "canceled"})
+
+Message = wire.Hello | wire.Change | wire.Farewell | wire.SignedOut
+
+# What else there is by name is a change, or the last message.
+_NAMED: Final[Mapping[str, tuple[type[Message], ...]]] = {
+    "hello": (wire.Hello,),
+    "signed_out": (wire.SignedOut,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which events to show. What is None does not narrow."""
+
+    vm: str | None = None
+    scope: str | None = None
+    type: str | None = None
+
+    def event(self, event: wire.Event) -> bool:
+        return (
+            self._names(event.resources)
+            and self.scope in {None, event.scope}
+            and self.type in {None, event.type}
+        )
+
+    def change(self, change: wire.Change) -> bool:
+        if change.event is not None:
+            return self.event(change.event)
+        return (
+            self._names(change.resources) and self.scope in {None, change.scope} and not self.type
+        )
+
+    def _names(self, resources: tuple[str, ...]) -> bool:
+        if self.vm is None:
+            return True
+        return self.vm.casefold() in {name.casefold() for name in resources}
+
+
+@dataclass(slots=True)
+class Watched:
+    """What a watcher knows: the open events, and the last few changes."""
+
+    wanted: Wanted
+    events: dict[str, wire.Event] = field(default_factory=dict)
+    recent: deque[wire.Change] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    farewell: str = "it has ended the stream of changes"
+
+    def take(self, message: Message) -> bool:
+        """Whether it is of interest here. Raises RefusedError for who may not watch any more."""
+        match message:
+            case wire.Hello(events=events):
+                self.events = {e.event_id: e for e in events if self.wanted.event(e)}
+                return True
+            case wire.Change(event=event):
+                if not self.wanted.change(message):
+                    return False
+                self.recent.append(message)
+                if event is not None and message.action in _ENDS:
+                    self.events.pop(event.event_id, None)
+                elif event is not None:
+                    self.events[event.event_id] = event
+                return True
+            case wire.Farewell(message=reason):
+                self.farewell = reason
+                return False
+            case wire.SignedOut(message=reason):
+                raise RefusedError(plain(reason), code="signed_out", advice=[GET_ADMITTED])
+
+    def page(self, now: datetime) -> RenderableType:
+        lines: list[RenderableType] = [f"{instant(now)} UTC"]
+        # Copies: the thread that draws runs beside the one that takes messages.
+        events, recent = list(self.events.values()), list(self.recent)
+        lines.append(event_table(events, now=now) if events else "no open events")
+        if recent:
+            lines += ["", *(change_line(one, id_length=_SHORT_ID) for one in recent)]
+        return Group(*lines)
+
+
+def read_message(name: str, text: str) -> Message | None:
+    """None for kinds of message this version does not know."""
+    for kind in _NAMED.get(name, (wire.Change, wire.Farewell)):
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(text, type=kind)
+    return None
+
+
+def change_line(change: wire.Change, *, id_length: int | None = None) -> str:
+    words = [instant(change.at), plain(change.action.replace("_", " "))]
+    if change.event is None:
+        words.append(f"scope {plain(change.scope)}")
+    else:
+        words += [change.event.type, change.event.event_id[:id_length]]
+    if change.resources:
+        words.append(listing(change.resources))
+    if change.cause:
+        words.append(f"({plain(change.cause)})")
+    return " ".join(words)
+
+
+def open_line(event: wire.Event) -> str:
+    began = event.created_at if event.started_at is None else event.started_at
+    names = listing(event.resources)
+    return f"{instant(began)} {event.status.lower()} {event.type} {event.event_id} {names}"
+
+
+def watch_changes(session: Session, wanted: Wanted) -> None:
+    """Until Ctrl-C, which is how watching is meant to end."""
+    watched = Watched(wanted)
+    try:
+        if session.out.is_terminal and not session.is_json:
+            _watch_live(session, watched)
+        else:
+            _watch_lines(session, watched)
+    except KeyboardInterrupt:
+        return
+    raise UnreachableError(
+        f"the server at {session.control.address} says no more: {plain(watched.farewell)}",
+        code="stream_ended",
+        advice=["Start watching again when it is back."],
+    )
+
+
+def _messages(session: Session, watched: Watched) -> Iterator[tuple[Message, str]]:
+    for sent in session.control.changes():
+        message = read_message(sent.event, sent.data)
+        if message is not None and watched.take(message):
+            yield message, sent.data
+
+
+def _watch_lines(session: Session, watched: Watched) -> None:
+    for message, text in _messages(session, watched):
+        if session.is_json:
+            click.echo(msgspec.json.format(text, indent=-1))
+        elif isinstance(message, wire.Change):
+            click.echo(change_line(message))
+        else:
+            for event in watched.events.values():
+                click.echo(open_line(event))
+
+
+def _watch_live(session: Session, watched: Watched) -> None:
+    clock = _Reckoning(session)
+    with Live(get_renderable=lambda: watched.page(clock.now()), console=session.out) as live:
+        for _ in _messages(session, watched):
+            clock.look()
+            live.refresh()
+
+
+class _Reckoning:
+    """The server's clock between two looks at it, so that time left counts down by itself."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.look()
+
+    def look(self) -> None:
+        self._seen = self._session.control.get("/v1/clock").read(wire.Clock)
+        self._since = time.monotonic()
+
+    def now(self) -> datetime:
+        if self._elapsed() > _LOOK_AGAIN:
+            # Somebody may have moved the clock, which is no change of any event.
+            with suppress(CommandError):
+                self.look()
+        return self._seen.now + self._elapsed() * self._seen.speed
+
+    def _elapsed(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self._since)

@@ -1,0 +1,217 @@
+"""Scheduled events for programs on asyncio. All that is decided is in `_protocol`."""
+
+import random
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from forewarned.client import _timing
+from forewarned.client._changes import Change
+from forewarned.client._client import found_again, log_failure
+from forewarned.client._endpoint.discovery import Discovery, endpoint_url
+from forewarned.client._errors import ClosedError
+from forewarned.client._models import Contact, Document, Event, Instance
+from forewarned.client._protocol import EventsProtocol
+from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
+from forewarned.client._watching import Wishes, watch
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from forewarned.client._http import AsyncConnection
+
+T = TypeVar("T")
+
+
+class AsyncScheduledEvents:
+    """`ScheduledEvents` on asyncio: the same names and arguments, to be awaited.
+
+    One object belongs to one event loop. A watch ends when its task is cancelled, when whoever
+    iterates stops, or when the object is closed.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        api_version: str = "2020-07-01",
+        timeout: float | timedelta = 15.0,
+        first_timeout: float | timedelta = 150.0,
+        resource: str | None = None,
+    ) -> None:
+        self._given = None if endpoint is None else endpoint_url(endpoint)
+        self._protocol = EventsProtocol(
+            api_version=api_version,
+            timeout=_timing.seconds(timeout),
+            first_timeout=_timing.seconds(first_timeout),
+            resource=resource,
+            jitter=random.random,
+        )
+        self._discovery = Discovery()
+        self._found: str | None = None
+        self._connection: AsyncConnection | None = None
+        self._is_closed = False
+        self._in_use = 0
+        """Requests under way that are not a watch's."""
+        self._limits: set[asyncio.Timeout] = set()
+        """Of whatever ends at once when this is closed."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """As `ScheduledEvents.close`."""
+        self._is_closed = True
+        for limit in self._limits:
+            limit.reschedule(0)
+        await self._forget()
+
+    async def document(self) -> Document:
+        """All events of this moment, with the number that says whether they have changed."""
+        return await self._run(self._protocol.read())
+
+    async def events(self) -> tuple[Event, ...]:
+        """The events of this moment."""
+        return (await self.document()).events
+
+    async def approve(self, *events: Event | str) -> None:
+        """Let these events, or the events of these ids, start before their NotBefore.
+
+        All are approved, or none. An event that was approved before, or has started, is fine.
+        """
+        await self._run(self._protocol.approve(*events))
+
+    async def me(self) -> Instance:
+        """What the service says this VM is; asked for once."""
+        return await self._run(self._protocol.me())
+
+    def contact(self) -> Contact:
+        """How the service was doing when it was asked last; asks nothing."""
+        connection = self._connection
+        endpoint = self._given if connection is None else connection.endpoint
+        return self._protocol.contact(endpoint=endpoint, now=_timing.monotonic())
+
+    def watch(
+        self,
+        *,
+        poll: float | timedelta = 1.0,
+        timeout: float | timedelta | None = None,
+        patience: float | timedelta | None = None,
+        only_mine: bool = False,
+        since: Document | None = None,
+    ) -> AsyncGenerator[Change, None]:
+        """Every change of the events: see `ScheduledEvents.watch`."""
+        wishes = Wishes(
+            poll=_timing.seconds(poll),
+            timeout=None if timeout is None else _timing.seconds(timeout),
+            patience=None if patience is None else _timing.seconds(patience),
+            only_mine=only_mine,
+            since=since,
+        )
+        return self._watching(watch(self._protocol, wishes))
+
+    async def _watching(self, flow: Flow[None]) -> AsyncGenerator[Change, None]:
+        step = next(flow)
+        while not self._is_closed:
+            if isinstance(step, Tell):
+                yield step.change
+            try:
+                step = flow.send(await self._take_while_open(step))
+            except (StopIteration, ClosedError):
+                return
+
+    async def _run(self, flow: Flow[T]) -> T:
+        try:
+            step = next(flow)
+            while True:
+                is_request = isinstance(step, Request)
+                take = self._take_to_the_end if is_request else self._take_while_open
+                step = flow.send(await take(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _take_to_the_end(self, step: Step) -> Passed:
+        self._in_use += 1
+        try:
+            outcome = await self._take(step)
+        finally:
+            self._in_use -= 1
+            if self._is_closed:
+                await self._forget()
+        if isinstance(outcome, Lost) and self._is_closed:
+            raise ClosedError
+        return outcome
+
+    async def _take_while_open(self, step: Step) -> Passed:
+        import asyncio  # noqa: PLC0415 - it is there by now, or this would not run
+
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._limits.add(limit)
+                try:
+                    outcome = await self._take(step)
+                finally:
+                    self._limits.discard(limit)
+        except TimeoutError:
+            # Nothing but closing ends this time.
+            raise ClosedError from None
+        if isinstance(outcome, Lost) and self._is_closed:
+            raise ClosedError
+        return outcome
+
+    async def _take(self, step: Step) -> Passed:
+        import asyncio  # noqa: PLC0415 - as above
+
+        match step:
+            case Request():
+                return await (await self._connect()).exchange(step)
+            case Pause():
+                await self._note(step)
+                await asyncio.sleep(step.seconds)
+            case Tell():
+                pass
+        return _timing.passed()
+
+    async def _note(self, pause: Pause) -> None:
+        if pause.because is None:
+            return
+        log_failure(pause)
+        if not self._protocol.has_read:
+            # What was found has never worked: look again, another address may answer by then.
+            await self._forget()
+
+    async def _connect(self) -> "AsyncConnection":
+        import asyncio  # noqa: PLC0415 - as above
+
+        if self._is_closed:
+            raise ClosedError
+        from forewarned.client._http import AsyncConnection  # noqa: PLC0415 - takes its time
+
+        endpoint = self._given
+        if endpoint is None and self._connection is None:
+            # Looking reads files and may wait for answers.
+            endpoint = await asyncio.to_thread(found_again, self._discovery, self._found)
+            self._found = endpoint
+        # Somebody else may have been quicker, while we looked.
+        if self._connection is None and endpoint is not None:
+            self._connection = AsyncConnection(endpoint)
+        assert self._connection is not None  # noqa: S101 - for the type checker
+        return self._connection
+
+    async def _forget(self) -> None:
+        if self._in_use:
+            # Not under the hands of another task, which does the same when it is done.
+            return
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()

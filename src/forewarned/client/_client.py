@@ -1,0 +1,238 @@
+"""Scheduled events for programs without an event loop. All that is decided is in `_protocol`."""
+
+import logging
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from forewarned.client import _timing
+from forewarned.client._changes import Change
+from forewarned.client._endpoint.discovery import Discovery, endpoint_url
+from forewarned.client._errors import ClosedError, EndpointNotFoundError
+from forewarned.client._models import Contact, Document, Event, Instance
+from forewarned.client._protocol import EventsProtocol
+from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
+from forewarned.client._watching import Wishes, watch
+
+if TYPE_CHECKING:
+    from forewarned.client._http import Connection
+
+T = TypeVar("T")
+
+_log = logging.getLogger("forewarned.client")
+
+
+class ScheduledEvents:
+    """A VM's scheduled events: read them, watch them, approve them.
+
+    Without an `endpoint`, the first call looks for it: FOREWARNED_ENDPOINT, Azure's address, and
+    what DHCP says. `timeout` is for one request. The first read may switch the service on, which
+    takes up to two minutes, so that it has `first_timeout`. `resource` is the name of this VM, if
+    you know it; otherwise the service is asked. Spans are seconds or timedeltas.
+
+    One object may be used from several threads, and any of them may close it.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        api_version: str = "2020-07-01",
+        timeout: float | timedelta = 15.0,
+        first_timeout: float | timedelta = 150.0,
+        resource: str | None = None,
+    ) -> None:
+        self._given = None if endpoint is None else endpoint_url(endpoint)
+        self._protocol = EventsProtocol(
+            api_version=api_version,
+            timeout=_timing.seconds(timeout),
+            first_timeout=_timing.seconds(first_timeout),
+            resource=resource,
+            jitter=random.random,
+        )
+        self._discovery = Discovery()
+        self._found: str | None = None
+        self._connection: Connection | None = None
+        self._in_use = 0
+        self._connecting = threading.Lock()
+        self._closed = threading.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every watch of this object at once, and refuse every later call with ClosedError.
+
+        Another call that is under way, an approval perhaps, gets its answer but no second try.
+        """
+        self._closed.set()
+        if self._connection is not None:
+            self._connection.interrupt()
+        self._forget()
+
+    def document(self) -> Document:
+        """All events of this moment, with the number that says whether they have changed."""
+        return self._run(self._protocol.read())
+
+    def events(self) -> tuple[Event, ...]:
+        """The events of this moment."""
+        return self.document().events
+
+    def approve(self, *events: Event | str) -> None:
+        """Let these events, or the events of these ids, start before their NotBefore.
+
+        All are approved, or none. An event that was approved before, or has started, is fine.
+        """
+        self._run(self._protocol.approve(*events))
+
+    def me(self) -> Instance:
+        """What the service says this VM is; asked for once."""
+        return self._run(self._protocol.me())
+
+    def contact(self) -> Contact:
+        """How the service was doing when it was asked last; asks nothing."""
+        connection = self._connection
+        endpoint = self._given if connection is None else connection.endpoint
+        return self._protocol.contact(endpoint=endpoint, now=_timing.monotonic())
+
+    def watch(
+        self,
+        *,
+        poll: float | timedelta = 1.0,
+        timeout: float | timedelta | None = None,
+        patience: float | timedelta | None = None,
+        only_mine: bool = False,
+        since: Document | None = None,
+    ) -> Iterator[Change]:
+        """Every change of the events, from those that are there now on (or since `since`).
+
+        Looks every `poll`, or as soon as something changes where the service offers that. Ends
+        after `timeout`, if there is one. Goes on through every failure that may pass; with
+        `patience`, one that has lasted so long is raised as UnavailableError. `only_mine` leaves
+        out what does not interrupt this VM.
+        """
+        wishes = Wishes(
+            poll=_timing.seconds(poll),
+            timeout=None if timeout is None else _timing.seconds(timeout),
+            patience=None if patience is None else _timing.seconds(patience),
+            only_mine=only_mine,
+            since=since,
+        )
+        return self._watching(watch(self._protocol, wishes))
+
+    def _watching(self, flow: Flow[None]) -> Iterator[Change]:
+        step = next(flow)
+        while not self._closed.is_set():
+            if isinstance(step, Tell):
+                yield step.change
+            try:
+                step = flow.send(self._take(step, is_watch=True))
+            except (StopIteration, ClosedError):
+                return
+
+    def _run(self, flow: Flow[T]) -> T:
+        try:
+            step = next(flow)
+            while True:
+                step = flow.send(self._take(step, is_watch=False))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _take(self, step: Step, *, is_watch: bool) -> Passed:
+        match step:
+            case Request():
+                return self._exchange(step, is_watch=is_watch)
+            case Pause():
+                self._note(step)
+                self._closed.wait(step.seconds)
+            case Tell():
+                pass
+        return _timing.passed()
+
+    def _note(self, pause: Pause) -> None:
+        if pause.because is None:
+            return
+        log_failure(pause)
+        if not self._protocol.has_read:
+            # What was found has never worked: look again, another address may answer by then.
+            self._forget()
+
+    def _exchange(self, request: Request, *, is_watch: bool) -> Passed:
+        try:
+            with self._using() as connection:
+                exchange = connection.exchange_for_watch if is_watch else connection.exchange
+                outcome = exchange(request)
+        finally:
+            if self._closed.is_set():
+                self._forget()
+        if isinstance(outcome, Lost) and self._closed.is_set():
+            raise ClosedError
+        return outcome
+
+    @contextmanager
+    def _using(self) -> "Iterator[Connection]":
+        with self._connecting:
+            connection = self._connect()
+            self._in_use += 1
+        try:
+            # Closed while it was made, when there was nothing to interrupt yet.
+            if self._closed.is_set():
+                connection.interrupt()
+            yield connection
+        finally:
+            with self._connecting:
+                self._in_use -= 1
+
+    def _connect(self) -> "Connection":
+        if self._closed.is_set():
+            raise ClosedError
+        if self._connection is None:
+            from forewarned.client._http import Connection  # noqa: PLC0415 - takes its time
+
+            endpoint = self._given or found_again(self._discovery, self._found)
+            self._found = endpoint
+            self._connection = Connection(endpoint)
+        return self._connection
+
+    def _forget(self) -> None:
+        # Whoever has the lock may be looking for the endpoint, which takes its time. It forgets
+        # by itself if this is closed by then.
+        if not self._connecting.acquire(blocking=False):
+            return
+        try:
+            # Not under the hands of another thread, which does the same when it is done.
+            if self._in_use or self._connection is None:
+                return
+            connection, self._connection = self._connection, None
+        finally:
+            self._connecting.release()
+        connection.close()
+
+
+def found_again(discovery: Discovery, before: str | None) -> str:
+    """Where the endpoint is, or where it was found before if it can't be found at the moment."""
+    try:
+        return discovery.find()
+    except EndpointNotFoundError:
+        if before is None:
+            raise
+        return before
+
+
+def log_failure(pause: Pause) -> None:
+    """Once for each time that things go wrong; what follows is for whoever looks closely."""
+    level = logging.WARNING if pause.is_first else logging.DEBUG
+    _log.log(level, "scheduled events can't be read, trying again: %s", pause.because)

@@ -1,0 +1,1 @@
+"""Where the scheduled events of this machine are."""

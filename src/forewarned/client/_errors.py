@@ -1,0 +1,62 @@
+"""Everything that `forewarned.client` raises on its own account.
+
+ScheduledEventsError
+├── EndpointNotFoundError   nothing on this machine says where scheduled events are
+├── RefusedError            the service answered, and the answer is no
+│   └── UnsupportedVersionError   it does not know the api-version
+├── ProtocolError           what answered does not speak scheduled events
+├── UnavailableError        no usable answer came in time, although it was asked for repeatedly
+└── ClosedError             the object that was asked has been closed
+
+Arguments that can never be right are a ValueError or a TypeError, as everywhere.
+"""
+
+
+class ScheduledEventsError(Exception):
+    """What went wrong between a VM and its scheduled events."""
+
+
+class EndpointNotFoundError(ScheduledEventsError):
+    """Nothing on this machine says where scheduled events are; `tried` says what was looked at."""
+
+    def __init__(self, tried: tuple[str, ...]) -> None:
+        looked = "; ".join(tried)
+        super().__init__(f"no endpoint of scheduled events found: {looked}")
+        self.tried = tried
+
+
+class RefusedError(ScheduledEventsError):
+    """The service answered `status` to what `url` asks for, and said `message`."""
+
+    def __init__(self, status: int, message: str, *, url: str = "") -> None:
+        answered = f"{url or 'the service'} answered {status}"
+        super().__init__(f"{answered}: {message}" if message else answered)
+        self.status = status
+        self.message = message
+        self.url = url
+
+
+class UnsupportedVersionError(RefusedError):
+    """The service does not know the api-version; `newest` are those that it names instead."""
+
+    def __init__(
+        self, status: int, message: str, *, newest: tuple[str, ...], url: str = ""
+    ) -> None:
+        super().__init__(status, message, url=url)
+        self.newest = newest
+        self.add_note(f"api-versions it names: {', '.join(newest)}")
+
+
+class ProtocolError(ScheduledEventsError):
+    """What answered does not speak scheduled events: a proxy, a portal, or a broken answer."""
+
+
+class UnavailableError(ScheduledEventsError):
+    """No usable answer came in time; waiting longer may help."""
+
+
+class ClosedError(ScheduledEventsError):
+    """The object has been closed: nothing more is asked. A watch just ends then."""
+
+    def __init__(self) -> None:
+        super().__init__("these scheduled events have been closed")

@@ -1,0 +1,1 @@
+"""What every part reads configuration with: values, durations, and TOML with line numbers."""

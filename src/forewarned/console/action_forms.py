@@ -1,0 +1,217 @@
+"""Every form that causes something, in one table: what it says beforehand, asks for, and calls."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from forewarned.console.actions import Actions, Caused, SetAction
+from forewarned.console.forms import FieldError, Form
+from forewarned.core.ids import HostName, ResourceName, ScopeId
+from forewarned.core.model import Actor, EventSource, EventType
+from forewarned.security.identities import Role
+from forewarned.service.azure.actions import Action
+from forewarned.service.azure.resource_ids import InvalidResourceIdError, ResourceId
+from forewarned.service.azure.set_changes import SetWish
+from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.ports import EventRecord
+
+MOST_INSTANCES: Final = 1000
+
+Perform = Callable[[Actions, Form, Actor], Awaitable[Caused]]
+
+# What people do to their own VMs; the rest only ever happens to them.
+_BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionForm:
+    key: str
+    """Its last part of the address."""
+    title: str
+    lead: str
+    """What will happen and when, before anything is filled in."""
+    verb: str
+    """What its button says."""
+    fields: tuple[str, ...]
+    perform: Perform
+    needs: Role = Role.MAINTAINER
+    """As the same thing needs at the ARM listener."""
+    is_grave: bool = False
+    """Whether it is sent only by somebody who was shown what will happen: there is no way back."""
+
+
+async def _schedule(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    type_ = form.choice("type", EventType)
+    usual = EventSource.USER if type_ in _BY_USERS else EventSource.PLATFORM
+    request = Request(
+        type=type_,
+        resources=tuple(map(ResourceName, form.names())),
+        source=form.optional_choice("source", EventSource) or usual,
+        notice=form.span("notice"),
+        short_notice="short_notice" in form,
+        duration=form.span("duration"),
+        description=form.text("description") or None,
+    )
+    return await deeds.schedule(request, by=by)
+
+
+def _operate(action: Action) -> Perform:
+    async def perform(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+        return await deeds.operate(form.names(), action, by=by)
+
+    return perform
+
+
+async def _delete(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await deeds.delete(form.names(), by=by)
+
+
+async def _maintain_set(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    scope_id = ScopeId(form.required("scope", "a set"))
+    return await deeds.maintain_set(scope_id, _work(form), by=by)
+
+
+async def _maintain_host(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await deeds.maintain_host(_host(form), _work(form), by=by)
+
+
+async def _fail_host(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await deeds.fail_host(_host(form), by=by)
+
+
+async def _predict_failure(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await deeds.predict_failure(_host(form), by=by)
+
+
+async def _scale(deeds: Actions, form: Form, by: Actor) -> SetAction:
+    wish = SetWish(capacity=form.whole("capacity", least=0, most=MOST_INSTANCES))
+    return await deeds.change_set(read_set_id(form, "set"), wish, by=by)
+
+
+def read_set_id(form: Form, name: str) -> ResourceId:
+    try:
+        return ResourceId.parse(form.required(name, "a scale set"))
+    except InvalidResourceIdError as error:
+        raise FieldError(str(error), field=name) from None
+
+
+def _host(form: Form) -> HostName:
+    return HostName(form.required("host", "a host"))
+
+
+def _work(form: Form) -> WorkRequest:
+    return WorkRequest(
+        type=form.choice("type", EventType),
+        notice=form.span("notice"),
+        short_notice="short_notice" in form,
+        duration=form.span("duration"),
+        description=form.text("description") or None,
+    )
+
+
+_WORK: Final = ("work_type", "notice", "duration", "description", "short_notice")
+
+DEED_FORMS: Final[tuple[ActionForm, ...]] = (
+    ActionForm(
+        key="schedule",
+        title="Schedule an event",
+        lead="One event for each scope the VMs are in; a Terminate for each VM. VMs are told at"
+        " once. It starts when one of them approves it, or at its NotBefore: after 15 minutes for"
+        " Freeze and Reboot, 10 for Redeploy, 5 for Terminate, 30 seconds for Preempt, or the"
+        " notice you give.",
+        verb="Schedule",
+        fields=("type", "vms", "notice", "duration", "description", "source", "short_notice"),
+        perform=_schedule,
+    ),
+    ActionForm(
+        key="restart",
+        title="Restart VMs",
+        lead="A Reboot by the user for each VM. It starts after 15 minutes, or as soon as a VM of"
+        " its scope approves it.",
+        verb="Restart",
+        fields=("vms",),
+        perform=_operate(Action.RESTART),
+    ),
+    ActionForm(
+        key="redeploy",
+        title="Redeploy VMs",
+        lead="A Redeploy by the user for each VM: it moves to another host after 10 minutes, or as"
+        " soon as a VM of its scope approves it.",
+        verb="Redeploy",
+        fields=("vms",),
+        perform=_operate(Action.REDEPLOY),
+    ),
+    ActionForm(
+        key="evict",
+        title="Evict Spot VMs",
+        lead="A Preempt for each Spot VM. After 30 seconds it is deallocated or deleted, as its"
+        " eviction policy says.",
+        verb="Evict",
+        fields=("vms",),
+        perform=_operate(Action.EVICT),
+    ),
+    ActionForm(
+        key="delete",
+        title="Delete VMs",
+        lead="VMs whose model has the termination notification on get a Terminate event and go"
+        " after their termination delay, or when it is approved. The others go at once.",
+        verb="Delete",
+        fields=("vms",),
+        perform=_delete,
+        needs=Role.ADMIN,
+        is_grave=True,
+    ),
+    ActionForm(
+        key="scale",
+        title="Scale a set",
+        lead="More instances are made at once, from the set's latest model. Fewer means that the"
+        " newest are deleted: with a Terminate event where their model has the notification on.",
+        verb="Scale",
+        fields=("set", "capacity"),
+        perform=_scale,
+        needs=Role.ADMIN,
+    ),
+    ActionForm(
+        key="maintain-set",
+        title="Maintain a set",
+        lead="Every VM of the set is worked on, one update domain after the other. The first one's"
+        " event is shown now; each of the others when the one before it is done.",
+        verb="Maintain",
+        fields=("scope", *_WORK),
+        perform=_maintain_set,
+    ),
+    ActionForm(
+        key="maintain-host",
+        title="Maintain a host",
+        lead="One event for each scope with VMs on the host. They start together: when all are"
+        " approved, or at their NotBefore.",
+        verb="Maintain",
+        fields=("host", *_WORK),
+        perform=_maintain_host,
+    ),
+    ActionForm(
+        key="predict-failure",
+        title="Predict a host's failure",
+        lead="A Redeploy for each VM on the host, days ahead of its NotBefore: time to leave.",
+        verb="Predict",
+        fields=("host",),
+        perform=_predict_failure,
+    ),
+    ActionForm(
+        key="fail-host",
+        title="Fail a host",
+        lead="The host is gone now. Its VMs' events have started when anybody hears of them, and"
+        " the VMs come back on another host.",
+        verb="Fail the host",
+        fields=("host",),
+        perform=_fail_host,
+        is_grave=True,
+    ),
+)
+BY_KEY: Final = {each.key: each for each in DEED_FORMS}
+
+
+def role_for(path: Mapping[str, str]) -> Role:
+    """What the form at an address needs; what is no form shows nothing to anybody."""
+    deed = BY_KEY.get(path["deed"])
+    return Role.MAINTAINER if deed is None else deed.needs

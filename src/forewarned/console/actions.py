@@ -1,0 +1,209 @@
+"""What people can cause from the console, each by the use case that the control API calls.
+
+Made over a rehearsal, the same deeds tell what would happen.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from forewarned.core.errors import UnknownResourceError
+from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
+from forewarned.core.model import Actor
+from forewarned.service.azure import actions, group_index, groups, inventory, scale_sets
+from forewarned.service.azure.actions import Action
+from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
+from forewarned.service.azure.scale_sets import SetNameTakenError, SetOutcome, Upgrade, WantedSet
+from forewarned.service.azure.set_changes import BadWishError, SetWish, WishReader
+from forewarned.service.engine import Engine
+from forewarned.service.events.schedule import Request, Scheduler, WorkRequest
+from forewarned.service.fleet.declaration import Model
+from forewarned.service.ports import EventRecord, Profile, Transaction
+
+_USUAL_LOCATION: Final = "local"
+
+
+class SetAction(NamedTuple):
+    """What was done to a scale set."""
+
+    before: ScaleSetView | None
+    """None where it has been made."""
+    after: ScaleSetView
+    made_group: str
+    """The resource group that was made for it; empty where none was."""
+    terminate_notice: timedelta | None
+    """Of the set's latest model; None where instances are deleted without notice."""
+    events: list[EventRecord]
+
+
+Caused = list[EventRecord] | SetAction
+"""The events that came of a deed, and what else did."""
+
+
+class Actions:
+    def __init__(self, engine: Engine, means: AzureContext, wishes: WishReader) -> None:
+        self._engine = engine
+        self._means = means
+        self._wishes = wishes
+        self._scheduler = Scheduler(engine, means.rules, means.new_event_id)
+
+    async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
+        return await self._scheduler.schedule(request, by=by)
+
+    async def cancel(self, event_id: EventId, *, reason: str, by: Actor) -> list[EventRecord]:
+        return await self._scheduler.cancel(event_id, reason=reason, by=by)
+
+    async def maintain_host(
+        self, host: HostName, request: WorkRequest, *, by: Actor
+    ) -> list[EventRecord]:
+        return await self._scheduler.maintain_host(host, request, by=by)
+
+    async def maintain_set(
+        self, scope_id: ScopeId, request: WorkRequest, *, by: Actor
+    ) -> list[EventRecord]:
+        return await self._scheduler.maintain_set(scope_id, request, by=by)
+
+    async def fail_host(self, host: HostName, *, by: Actor) -> list[EventRecord]:
+        return await self._scheduler.fail_host(host, by=by)
+
+    async def predict_failure(self, host: HostName, *, by: Actor) -> list[EventRecord]:
+        return await self._scheduler.predict_failure(host, by=by)
+
+    async def operate(
+        self, names: Sequence[str], action: Action, *, by: Actor
+    ) -> list[EventRecord]:
+        """Restart, redeploy, evict."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            machines = [_machine(tx, name) for name in names]
+            return _records(tx, actions.operate(tx, machines, action, means=self._means, by=by))
+
+        return await self._engine.decide(work)
+
+    async def delete(self, names: Sequence[str], *, by: Actor) -> list[EventRecord]:
+        """Delete VMs; of those in scale sets, their numbers are not used again."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            machines = [_machine(tx, name) for name in names]
+            alone = [machine for machine in machines if not machine.profile.scale_set]
+            event_ids = actions.remove(tx, alone, force=False, means=self._means, by=by)
+            for id_, members in _by_set(machines).items():
+                outcome = scale_sets.delete_instances(
+                    tx, id_, members, force=False, means=self._means, by=by
+                )
+                event_ids += outcome.event_ids
+            return _records(tx, event_ids)
+
+        return await self._engine.decide(work)
+
+    async def create_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
+        """Raises BadWishError, and SetNameTakenError for one that exists."""
+
+        def work(tx: Transaction) -> SetAction:
+            found = inventory.scale_set(tx, id_)
+            if found is not None:
+                raise SetNameTakenError(id_.name, found.id.path)
+            return self._put_set(tx, id_, wish, by=by)
+
+        return await self._engine.decide(work)
+
+    async def create_set_and_group(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
+        """As `create_set`, in a resource group that is made for it. Raises BadWishError."""
+
+        def work(tx: Transaction) -> SetAction:
+            known = group_index.find(tx, id_.subscription, id_.group)
+            if known is not None:
+                message = f"there is a resource group {known.name!r} already: choose that one"
+                raise BadWishError(message, field="new_group")
+            document = self._wishes.new_group(id_.group, _location(tx, id_))
+            groups.put(tx, id_.subscription, id_.group, document, by=by)
+            deed = self._put_set(tx, id_, wish, by=by)
+            return deed._replace(made_group=id_.group)
+
+        return await self._engine.decide(work)
+
+    async def change_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
+        """Raises BadWishError, and UnknownSetError for one that does not exist."""
+
+        def work(tx: Transaction) -> SetAction:
+            scale_sets.find(tx, id_)
+            return self._put_set(tx, id_, wish, by=by)
+
+        return await self._engine.decide(work)
+
+    def _put_set(self, tx: Transaction, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
+        def revise(view: ScaleSetView | None) -> WantedSet:
+            return self._wishes.wanted(view, wish, name=id_.name, location=_location(tx, id_))
+
+        before = inventory.scale_set(tx, id_)
+        outcome = scale_sets.put(tx, id_, revise, means=self._means, by=by)
+        return self._set_deed(tx, before, outcome)
+
+    def _set_deed(
+        self, tx: Transaction, before: ScaleSetView | None, outcome: SetOutcome
+    ) -> SetAction:
+        notice = self.model(outcome.view).terminate_notice
+        records = _records(tx, outcome.event_ids)
+        return SetAction(before, outcome.view, "", notice, records)
+
+    def model(self, view: ScaleSetView) -> Model:
+        """What new instances of a set are made from."""
+        return self._wishes.model(view)
+
+    def is_flexible(self, view: ScaleSetView) -> bool:
+        return self._wishes.is_flexible(view)
+
+    async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetAction:
+        """Bring all instances to the latest model."""
+
+        def work(tx: Transaction) -> SetAction:
+            def plan(view: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
+                return self._wishes.upgrade(tx, view, chosen)
+
+            before = scale_sets.find(tx, id_)
+            outcome = scale_sets.upgrade(tx, id_, None, plan, means=self._means, by=by)
+            return self._set_deed(tx, before, outcome)
+
+        return await self._engine.decide(work)
+
+
+def set_id(profile: Profile) -> ResourceId:
+    """Of the scale set that a VM belongs to."""
+    return ResourceId(
+        subscription=profile.subscription_id,
+        group=profile.resource_group,
+        type=SCALE_SETS,
+        name=profile.scale_set,
+    )
+
+
+def _machine(tx: Transaction, name: str) -> Machine:
+    found = inventory.machine(tx, name)
+    if found is None:
+        raise UnknownResourceError(ResourceName(name))
+    return found
+
+
+def _by_set(machines: Iterable[Machine]) -> dict[ResourceId, list[str]]:
+    found: dict[ResourceId, list[str]] = {}
+    for machine in machines:
+        if machine.profile.scale_set:
+            found.setdefault(set_id(machine.profile), []).append(machine.name)
+    return found
+
+
+def _records(tx: Transaction, event_ids: Iterable[EventId]) -> list[EventRecord]:
+    records = (tx.event(event_id) for event_id in event_ids)
+    return [record for record in records if record is not None]
+
+
+def _location(tx: Transaction, id_: ResourceId) -> str:
+    """Where the group's VMs are."""
+    places = (
+        place.location
+        for place in tx.resource_groups()
+        if place.name.casefold() == id_.group.casefold()
+    )
+    return next(places, _USUAL_LOCATION)

@@ -1,0 +1,165 @@
+"""The console as one app: its addresses, its files, and the headers that every answer has.
+
+The rule that must stay true: no page runs a script or takes a style that is not a file of ours.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from forewarned.console import errors
+from forewarned.console.action_forms import role_for
+from forewarned.console.desk import Answer, Desk
+from forewarned.console.pages import (
+    actions,
+    cancel,
+    clock,
+    event_list,
+    events,
+    fleet,
+    history,
+    home,
+    hosts,
+    sets,
+    sign_in,
+    suggestions,
+    unread,
+)
+from forewarned.console.rendering import HEADERS, Pages
+from forewarned.console.services import ConsoleServices
+from forewarned.console.sessions import Sessions
+from forewarned.console.timeline.lanes import Sketches
+from forewarned.security.identities import Role
+
+STATIC: Final = Path(__file__).parent / "static"
+
+Needs = Role | Callable[[Mapping[str, str]], Role]
+"""The role that an address needs, which may depend on the names in it."""
+
+# In the order of the bar at the top, where they are in it.
+PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
+    ("GET", "/", Role.READER, home.show_home),
+    ("GET", "/events", Role.READER, event_list.list_events),
+    ("POST", "/events/approve", Role.APPROVER, event_list.approve),
+    ("POST", "/events/cancel", Role.MAINTAINER, event_list.cancel),
+    ("GET", "/unread", Role.READER, unread.list_unread),
+    ("GET", "/fleet", Role.READER, fleet.show_fleet),
+    ("GET", "/hosts", Role.READER, hosts.show_hosts),
+    ("GET", "/hosts/{host:path}", Role.READER, hosts.show_host),
+    ("GET", "/scopes/{scope:path}", Role.READER, fleet.show_scope),
+    ("GET", "/vms/{name}", Role.READER, fleet.show_vm),
+    ("POST", "/vms/{name}/read", Role.MAINTAINER, fleet.read_as_vm),
+    ("GET", "/events/{event_id}", Role.READER, events.show_event),
+    ("POST", "/events/{event_id}/approve", Role.APPROVER, events.approve),
+    ("GET", "/events/{event_id}/cancel", Role.MAINTAINER, cancel.show_cancel),
+    ("POST", "/events/{event_id}/cancel", Role.MAINTAINER, cancel.send_cancel),
+    ("POST", "/events/{event_id}/complete", Role.MAINTAINER, events.complete),
+    ("GET", "/do", Role.MAINTAINER, actions.list_deeds),
+    ("GET", "/do/{deed}", role_for, actions.show_deed),
+    ("POST", "/do/{deed}", role_for, actions.send_deed),
+    ("GET", "/sets", Role.READER, sets.list_sets),
+    ("GET", "/sets/new", Role.ADMIN, sets.show_new),
+    ("POST", "/sets/new", Role.ADMIN, sets.send_new),
+    ("GET", "/sets/edit", Role.READER, sets.show_edit),
+    ("POST", "/sets/edit", Role.ADMIN, sets.send_edit),
+    ("POST", "/sets/upgrade", Role.ADMIN, sets.upgrade),
+    ("GET", "/history", Role.READER, history.show_history),
+    ("GET", "/history.csv", Role.READER, history.export_csv),
+    ("GET", "/history.json", Role.READER, history.export_json),
+    ("GET", "/suggest/{what}", Role.READER, suggestions.suggest),
+    ("POST", "/clock/{how}", Role.ADMIN, clock.move_clock),
+)
+
+SIGN_IN_PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
+    ("GET", sign_in.SIGN_IN, sign_in.show_sign_in),
+    ("POST", sign_in.SIGN_IN, sign_in.sign_in),
+    ("POST", sign_in.SIGN_OUT, sign_in.sign_out),
+)
+
+
+def create_console(services: ConsoleServices) -> ASGIApp:
+    pages = Pages(services)
+    desk = Desk(services, pages, Sketches())
+    routes = [_route(method, path, needs, answer, desk) for method, path, needs, answer in PAGES]
+    middleware = []
+    if services.sessions is not None:
+        routes += [
+            _open_route(method, path, answer, desk) for method, path, answer in SIGN_IN_PAGES
+        ]
+        middleware.append(Middleware(_Door, sessions=services.sessions))
+    app = Starlette(
+        routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
+        middleware=middleware,
+        exception_handlers=errors.answers(pages),
+    )
+    app.router.redirect_slashes = False
+    # Around all of it: what an app answers when it fails passes none of its own middleware.
+    return _Headers(app)
+
+
+def role_needed(needs: Needs, path: Mapping[str, str]) -> Role:
+    return needs if isinstance(needs, Role) else needs(path)
+
+
+def _route(method: str, path: str, needs: Needs, answer: Answer, desk: Desk) -> BaseRoute:
+    async def endpoint(request: Request) -> Response:
+        await desk.admit(request, role_needed(needs, request.path_params))
+        return await answer(desk, request)
+
+    return Route(path, endpoint, methods=[method])
+
+
+def _open_route(method: str, path: str, answer: Answer, desk: Desk) -> BaseRoute:
+    """For everybody, strangers too."""
+
+    async def endpoint(request: Request) -> Response:
+        return await answer(desk, request)
+
+    return Route(path, endpoint, methods=[method])
+
+
+class _Door:
+    """Lets nobody past the sign-in page who is not signed in, whatever the address."""
+
+    def __init__(self, app: ASGIApp, *, sessions: Sessions) -> None:
+        self._app = app
+        self._sessions = sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        request.state.visitor = visitor = self._sessions.holder(request)
+        path = scope["path"]
+        is_for_all = path == sign_in.SIGN_IN or path.startswith("/static/")
+        if visitor is None and not is_for_all:
+            await sign_in.lead_to_sign_in(request)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class _Headers:
+    """Gives every answer the headers that keep foreign script, style and frames out."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["path"].startswith("/static/"):
+                    # Kept, but asked for again: an upgrade must not leave old script behind.
+                    headers["Cache-Control"] = "no-cache"
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)

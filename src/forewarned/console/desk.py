@@ -1,0 +1,72 @@
+"""What every page is made with, and the one shape of its functions."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from forewarned.console.forms import FieldError
+from forewarned.console.rendering import Pages, address, visitor
+from forewarned.console.services import ConsoleServices
+from forewarned.console.timeline.lanes import Sketches
+from forewarned.core.errors import RefusalError
+from forewarned.security.identities import Role
+from forewarned.service.azure.set_changes import BadWishError
+
+
+class Desk(NamedTuple):
+    services: ConsoleServices
+    pages: Pages
+    sketches: Sketches
+
+    async def admit(self, request: Request, needs: Role) -> None:
+        """Before anything of a page is done. Raises AccessError."""
+        if self.services.sessions is not None:
+            await self.services.sessions.require(
+                visitor(request), address=address(request), needs=needs
+            )
+
+    def page(
+        self,
+        request: Request,
+        template: str,
+        *,
+        status: HTTPStatus = HTTPStatus.OK,
+        **shown: Any,  # whatever the template names
+    ) -> Response:
+        return self.pages.page(request, template, status=status, **shown)
+
+
+Answer = Callable[[Desk, Request], Awaitable[Response]]
+
+REFUSED = (FieldError, RefusalError, BadWishError)
+"""What is shown beside a field."""
+
+# The rules' names for what is at fault, where a form has another.
+_FIELDS = {"resources": "vms", "instanceIds": "vms", "resourceGroup": "group", "event_id": ""}
+
+
+def see(path: str) -> Response:
+    """After a form: the page to look at next, which a reload does not send again."""
+    return RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
+
+
+def page_number(request: Request) -> int:
+    """Of a list in pages, counted from 1: what is no number is the first."""
+    text = request.query_params.get("page", "1")
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
+
+
+def own_path(text: str) -> str:
+    """A page of ours to lead to: what might be anybody else's is the first page instead."""
+    is_ours = text.startswith("/") and not text.startswith("//") and "\\" not in text
+    return text if is_ours and text.isprintable() else "/"
+
+
+def mistakes(error: Exception, known: frozenset[str]) -> dict[str, str]:
+    """By field of the form; that of the whole form is the empty one."""
+    field = getattr(error, "field", "") or ""
+    field = _FIELDS.get(field, field)
+    return {field if field in known else "": str(error)}

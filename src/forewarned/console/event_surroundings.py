@@ -1,0 +1,89 @@
+"""What an event is a part of: its update domain, its hosts, and the others of its maintenance."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from forewarned.core.ids import HostName, ScopeId
+from forewarned.core.model import Event, EventStatus, Resource, Scope
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import EventRecord, Snapshot
+
+_SIBLINGS: Final = 50
+_MOST_LOOKED_AT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sibling:
+    """Another event of the same maintenance."""
+
+    record: EventRecord
+    update_domains: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    scope: Scope
+    update_domains: tuple[int, ...]
+    """Empty where its VMs are gone."""
+    hosts: tuple[HostName, ...]
+    """Where its VMs are now."""
+    siblings: tuple[Sibling, ...]
+    """Those that hold the others back first, then in order of scope and update domain."""
+    has_more: bool
+    """Whether there are more of them than these."""
+    unapproved: int
+    """How many of all of them hold the others back."""
+    turns: tuple[int, ...]
+    """Update domains whose turn in the maintenance of the set has not come yet."""
+
+
+def look_around(snapshot: Snapshot, record: EventRecord) -> Surroundings:
+    event = record.event
+    scope = snapshot.load(record.scope_id)
+    vms = _vms(event, scope)
+    others = _others(snapshot, event)
+    # Before they are cut: one that holds all others back must not be among those left out.
+    others.sort(key=lambda other: not _is_unapproved(other.event))
+    scopes: dict[ScopeId, Scope] = {scope.id: scope}
+    siblings = []
+    for other in others[:_SIBLINGS]:
+        there = scopes.get(other.scope_id) or snapshot.load(other.scope_id)
+        scopes[there.id] = there
+        siblings.append(Sibling(record=other, update_domains=_domains(_vms(other.event, there))))
+    rounds = scope.rounds
+    is_of_set = rounds is not None and rounds.id == event.maintenance
+    return Surroundings(
+        scope=scope,
+        update_domains=_domains(vms),
+        hosts=tuple(sorted({vm.host for vm in vms})),
+        siblings=tuple(sorted(siblings, key=_by_urgency)),
+        has_more=len(others) > _SIBLINGS,
+        unapproved=sum(_is_unapproved(other.event) for other in others),
+        turns=tuple(t.update_domain for t in rounds.remaining) if rounds and is_of_set else (),
+    )
+
+
+def _others(snapshot: Snapshot, event: Event) -> list[EventRecord]:
+    if event.maintenance is None:
+        return []
+    found = snapshot.events(EventFilter(maintenance=event.maintenance, limit=_MOST_LOOKED_AT))
+    return [each for each in found if each.event.id != event.id]
+
+
+def _by_urgency(sibling: Sibling) -> tuple[object, ...]:
+    record = sibling.record
+    return not _is_unapproved(record.event), record.scope_id, sibling.update_domains
+
+
+def _is_unapproved(event: Event) -> bool:
+    is_waiting = event.status is EventStatus.SCHEDULED and event.approval is None
+    # Where no VM reads, there is nobody to approve.
+    return is_waiting and event.announced
+
+
+def _vms(event: Event, scope: Scope) -> list[Resource]:
+    return [vm for name in event.resources if (vm := scope.resources.get(name)) is not None]
+
+
+def _domains(vms: list[Resource]) -> tuple[int, ...]:
+    return tuple(sorted({vm.update_domain for vm in vms}))

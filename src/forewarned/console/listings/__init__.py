@@ -1,0 +1,1 @@
+"""Lists of the console, a page at a time."""

@@ -1,0 +1,90 @@
+"""The clock bar: an emulator's time, moved by people."""
+
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from forewarned.console.desk import REFUSED, Desk, own_path, see
+from forewarned.console.forms import FieldError, Form, read_form
+from forewarned.core.model import EventStatus
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import HistoryFilter, Snapshot
+
+_MOST_TIMERS: Final = 1000
+"""Calls on the way to the next change that change nothing, such as writing down who has read."""
+_MANY: Final = 100_000
+
+
+async def move_clock(desk: Desk, request: Request) -> Response:
+    form = await read_form(request)
+    try:
+        await _move(desk, request.path_params["how"], form)
+    except REFUSED as refusal:
+        return desk.page(
+            request,
+            "clock_refused.html",
+            status=HTTPStatus.BAD_REQUEST,
+            message=str(refusal),
+            leads_to=_back(form),
+        )
+    return see(_back(form))
+
+
+async def _move(desk: Desk, how: str, form: Form) -> None:
+    time = desk.services.clock_control
+    match how:
+        case "pause":
+            await time.pause()
+        case "resume":
+            await time.resume()
+        case "speed":
+            await time.run(form.number("speed"))
+        case "step":
+            by = form.span("by")
+            await time.step(timedelta(minutes=1) if by is None else by)
+        case "next-not-before":
+            await _step_to(desk, await desk.services.engine.ask(_next_not_before))
+        case "next-change":
+            await _step_to_change(desk)
+        case _:
+            raise FieldError(f"the clock can't {how[:50]!r}")
+
+
+async def _step_to(desk: Desk, instant: datetime | None) -> None:
+    if instant is None:
+        raise FieldError("no event waits for its NotBefore, so there is none to go to")
+    await desk.services.clock_control.step(instant - desk.services.clock_control.show().now)
+
+
+async def _step_to_change(desk: Desk) -> None:
+    """To the first instant at which history grows."""
+    before = await desk.services.engine.ask(_last_row)
+    for _ in range(_MOST_TIMERS):
+        instant = desk.services.next_timer()
+        if instant is None:
+            break
+        left = instant - desk.services.clock_control.show().now
+        # Time stands on whole seconds, and what is due in this one may not have been called yet.
+        await desk.services.clock_control.step(max(left, timedelta(seconds=1)))
+        if await desk.services.engine.ask(_last_row) != before:
+            return
+    raise FieldError("nothing is due: no change comes by time alone")
+
+
+def _next_not_before(snapshot: Snapshot) -> datetime | None:
+    waiting = snapshot.events(EventFilter(statuses=frozenset({EventStatus.SCHEDULED}), limit=_MANY))
+    instants = (record.event.not_before for record in waiting)
+    ahead = (instant for instant in instants if instant is not None and instant > snapshot.now)
+    return min(ahead, default=None)
+
+
+def _last_row(snapshot: Snapshot) -> int:
+    return next((row.id for row in snapshot.history(HistoryFilter(limit=1))), 0)
+
+
+def _back(form: Form) -> str:
+    """The page the bar was on."""
+    return own_path(form.text("back"))

@@ -1,0 +1,112 @@
+"""The list of events: filters, and what can be done to several of them at once."""
+
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from forewarned.console import bulk
+from forewarned.console.actions import Actions
+from forewarned.console.bulk import Outcome
+from forewarned.console.desk import REFUSED, Desk, mistakes
+from forewarned.console.forms import Form, read_form
+from forewarned.console.listings.events import FILTERS, WORDS, EventPage, Shown, address, listed
+from forewarned.console.rendering import actor
+from forewarned.core.ids import EventId
+from forewarned.core.model import EventSource, EventType
+
+_FIELDS: Final = frozenset(FILTERS) | {"page"}
+_MORE: Final = (
+    "Nothing was canceled: more would be canceled than you were shown. Look again, then confirm"
+)
+
+
+class Told(NamedTuple):
+    """What is said of a deed, above the list."""
+
+    outcome: Outcome
+    verb: str
+    is_foretold: bool = False
+    """Whether it is still to be done."""
+
+
+async def list_events(desk: Desk, request: Request) -> Response:
+    return await _show(desk, request, Form(request.query_params.multi_items()))
+
+
+async def approve(desk: Desk, request: Request) -> Response:
+    form = await read_form(request)
+    try:
+        outcome = await bulk.approve_all(
+            bulk.chosen(form.texts("event")),
+            approvals=desk.services.approvals,
+            engine=desk.services.engine,
+            by=actor(request),
+        )
+    except REFUSED as refusal:
+        return await _show(desk, request, form, errors=mistakes(refusal, _FIELDS))
+    return await _show(desk, request, form, told=Told(outcome, "approved"))
+
+
+async def cancel(desk: Desk, request: Request) -> Response:
+    """Only what was shown beforehand: an event may take others with it."""
+    form = await read_form(request)
+    try:
+        chosen = bulk.chosen(form.texts("event"))
+        outlook = await _cancel(desk, request, desk.services.rehearsed, chosen, form)
+        shown = set(form.texts("shown"))
+        unseen = [line for line in outlook.done if line.event_id not in shown]
+        if unseen or not outlook.done:
+            errors = {"": _MORE} if unseen and shown else {}
+            told = Told(outlook, "canceled", is_foretold=True)
+            return await _show(desk, request, form, errors=errors, told=told)
+        outcome = await _cancel(desk, request, desk.services.deeds, chosen, form)
+    except REFUSED as refusal:
+        return await _show(desk, request, form, errors=mistakes(refusal, _FIELDS))
+    return await _show(desk, request, form, told=Told(outcome, "canceled"))
+
+
+async def _cancel(
+    desk: Desk, request: Request, deeds: Actions, chosen: tuple[EventId, ...], form: Form
+) -> Outcome:
+    return await bulk.cancel_all(
+        chosen,
+        deeds=deeds,
+        engine=desk.services.engine,
+        reason=form.text("reason"),
+        by=actor(request),
+    )
+
+
+async def _show(
+    desk: Desk,
+    request: Request,
+    form: Form,
+    *,
+    errors: dict[str, str] | None = None,
+    told: Told | None = None,
+) -> Response:
+    errors = errors or {}
+    found = EventPage(records=(), number=1, has_more=False)
+    try:
+        found = await desk.services.engine.ask(lambda snapshot: listed(snapshot, form))
+    except REFUSED as refusal:
+        errors |= mistakes(refusal, _FIELDS)
+    is_refused = bool(errors) or (told is not None and not told.outcome.done)
+    return desk.page(
+        request,
+        "events.html",
+        status=HTTPStatus.BAD_REQUEST if is_refused else HTTPStatus.OK,
+        form=form,
+        errors=errors,
+        events=found.records,
+        filters=[(name, form.text(name)) for name in FILTERS if form.text(name)],
+        own_address=address(form, page=found.number),
+        previous=address(form, page=found.number - 1) if found.number > 1 else None,
+        following=address(form, page=found.number + 1) if found.has_more else None,
+        shown=[(each, WORDS[each]) for each in Shown],
+        types=tuple(EventType),
+        sources=tuple(EventSource),
+        told=told,
+    )

@@ -1,0 +1,94 @@
+"""The first page: what wants attention, what is going to happen, and how to begin."""
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from forewarned.console.desk import Desk
+from forewarned.console.forms import Form
+from forewarned.console.summary_strip import tiles
+from forewarned.console.timeline.picture import View, build
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import EventStatus
+from forewarned.service.event_filter import EventFilter, Order
+from forewarned.service.ports import Census, EventRecord, Snapshot
+from forewarned.service.summary import Summary
+
+OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+OVER: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELED})
+_LISTED: Final = 20
+_DRAWN: Final = 1_000
+_DRAWN_OVER: Final = 500
+_REMEMBERED: Final = timedelta(hours=24)
+_REMINDED_OF: Final = 10
+
+
+class _Seen(NamedTuple):
+    census: Census
+    summary: Summary
+    open: list[EventRecord]
+    """The most urgent first."""
+    over: list[EventRecord]
+    now: datetime
+    first_vm: ResourceName | None
+    """To begin with; None where there is none, or where events are to be seen anyway."""
+
+
+async def show_home(desk: Desk, request: Request) -> Response:
+    view = View.read(Form(request.query_params.multi_items()))
+    seen = await desk.services.engine.ask(lambda snapshot: _look(snapshot, view.scope))
+    return desk.page(
+        request,
+        "home.html",
+        census=seen.census,
+        tiles=tiles(seen.summary),
+        next_event=_next(seen.open),
+        timeline=build(
+            [*seen.over, *seen.open],
+            now=seen.now,
+            view=view,
+            sketches=desk.sketches,
+        ),
+        now=seen.now,
+        events=seen.open[:_LISTED],
+        open_count=sum(seen.census.events.values()) if view.scope is None else len(seen.open),
+        drawn=len(seen.open),
+        over=_lately(seen),
+        first_vm=seen.first_vm,
+    )
+
+
+def _look(snapshot: Snapshot, scope_id: ScopeId | None) -> _Seen:
+    """Of one scope, if one is given."""
+    opened = snapshot.events(
+        EventFilter(statuses=OPEN, scope_id=scope_id, order=Order.URGENT, limit=_DRAWN)
+    )
+    return _Seen(
+        census=snapshot.census(),
+        summary=snapshot.summary(),
+        open=opened,
+        over=snapshot.events(EventFilter(statuses=OVER, scope_id=scope_id, limit=_DRAWN_OVER)),
+        now=snapshot.now,
+        first_vm=None if opened else _first_vm(snapshot),
+    )
+
+
+def _first_vm(snapshot: Snapshot) -> ResourceName | None:
+    """Scope by scope: one may have lost its VMs."""
+    scopes = map(snapshot.load, snapshot.scope_ids(""))
+    return next((name for scope in scopes for name in scope.resources), None)
+
+
+def _lately(seen: _Seen) -> list[EventRecord]:
+    """The last to end first, as far as anybody still wonders about them."""
+    since = seen.now - _REMEMBERED
+    over = [record for record in seen.over if record.ended_at and record.ended_at >= since]
+    return sorted(over, key=lambda record: record.ended_at or since, reverse=True)[:_REMINDED_OF]
+
+
+def _next(opened: list[EventRecord]) -> EventRecord | None:
+    """The next to start; None where nothing waits."""
+    waiting = opened and opened[0].event.status is EventStatus.SCHEDULED
+    return opened[0] if waiting else None

@@ -1,0 +1,209 @@
+"""Scale sets with the portal's own steps: instance termination, its notification, its delay."""
+
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from forewarned.console.action_forms import MOST_INSTANCES, read_set_id
+from forewarned.console.actions import SetAction
+from forewarned.console.desk import REFUSED, Desk, mistakes, see
+from forewarned.console.forms import Form, read_form
+from forewarned.console.listings.sets import SetPage, address_of, behind, listed
+from forewarned.console.preview import Outlook, foretell
+from forewarned.console.rendering import actor
+from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
+from forewarned.service.azure import group_index, scale_sets
+from forewarned.service.azure.inventory import ScaleSetView
+from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
+from forewarned.service.azure.set_changes import SetWish
+from forewarned.service.ports import Snapshot
+
+_FIELDS: Final = frozenset(
+    {"name", "group", "new_group", "capacity", "size", "mode", "spot", "notified", "delay"}
+)
+_MINUTE: Final = timedelta(minutes=1)
+_DELAYS: Final = {"least": DEFAULT_TERMINATE // _MINUTE, "most": LONGEST_TERMINATE // _MINUTE}
+
+
+async def list_sets(desk: Desk, request: Request) -> Response:
+    services = desk.services
+    find = request.query_params.get("find", "").strip()
+    after = request.query_params.get("after", "")
+
+    def question(snapshot: Snapshot) -> SetPage:
+        return listed(snapshot, services.subscription_id, services.deeds, find=find, after=after)
+
+    page = await services.engine.ask(question)
+    return desk.page(request, "sets.html", page=page, find=find, after=after)
+
+
+# --- creating ------------------------------------------------------------------------------------
+
+
+async def show_new(desk: Desk, request: Request) -> Response:
+    usual = [("capacity", "2"), ("mode", "Uniform"), ("notified", "on"), ("delay", "5")]
+    return await _new(desk, request, Form(usual))
+
+
+async def send_new(desk: Desk, request: Request) -> Response:
+    form = Form()
+    try:
+        form = await read_form(request)
+        id_ = ResourceId(
+            subscription=desk.services.subscription_id,
+            group=form.text("new_group") or form.required("group", "a resource group"),
+            type=SCALE_SETS,
+            name=form.required("name", "a name"),
+        )
+        wish = SetWish(
+            capacity=form.whole("capacity", least=0, most=MOST_INSTANCES),
+            size=form.text("size") or None,
+            is_flexible=form.text("mode") == "Flexible",
+            is_spot="spot" in form,
+            is_notified=_is_notified(form),
+            terminate_notice=_delay(form),
+        )
+        is_trial = form.text("step") == "preview"
+        deeds = desk.services.rehearsed if is_trial else desk.services.deeds
+        create = deeds.create_set_and_group if form.text("new_group") else deeds.create_set
+        deed = await create(id_, wish, by=actor(request))
+        if is_trial:
+            return await _new(desk, request, form, outlook=_outlook(desk, deed))
+    except REFUSED as refusal:
+        return await _new(desk, request, form, errors=mistakes(refusal, _FIELDS))
+    return see(address_of(id_, done="saved"))
+
+
+async def _new(
+    desk: Desk,
+    request: Request,
+    form: Form,
+    *,
+    errors: dict[str, str] | None = None,
+    outlook: Outlook | None = None,
+) -> Response:
+    subscription = desk.services.subscription_id
+    groups = await desk.services.engine.ask(
+        lambda snapshot: group_index.every(snapshot, subscription)
+    )
+    return desk.page(
+        request,
+        "set_new.html",
+        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
+        form=form,
+        errors=errors or {},
+        outlook=outlook,
+        groups=[group.name for group in groups],
+        delays=_DELAYS,
+    )
+
+
+# --- editing -------------------------------------------------------------------------------------
+
+
+async def show_edit(desk: Desk, request: Request) -> Response:
+    view = await _find(desk, Form(request.query_params.multi_items()))
+    return _edit(desk, request, view, _as_it_is(desk, view))
+
+
+async def send_edit(desk: Desk, request: Request) -> Response:
+    view = await _find(desk, Form(request.query_params.multi_items()))
+    form = await read_form(request)
+    by = actor(request)
+    if form.text("step") == "preview-upgrade":
+        deed = await desk.services.rehearsed.upgrade_set(view.id, by=by)
+        return _edit(desk, request, view, _as_it_is(desk, view), upgrade=_outlook(desk, deed))
+    try:
+        wish = _edited(form)
+        if form.text("step") == "preview":
+            deed = await desk.services.rehearsed.change_set(view.id, wish, by=by)
+            return _edit(desk, request, view, form, outlook=_outlook(desk, deed))
+        await desk.services.deeds.change_set(view.id, wish, by=by)
+    except REFUSED as refusal:
+        return _edit(desk, request, view, form, errors=mistakes(refusal, _FIELDS))
+    return see(address_of(view.id, done="saved"))
+
+
+async def upgrade(desk: Desk, request: Request) -> Response:
+    """Bring instances to the latest model."""
+    view = await _find(desk, await read_form(request))
+    await desk.services.deeds.upgrade_set(view.id, by=actor(request))
+    return see(address_of(view.id, done="upgraded"))
+
+
+def _edit(
+    desk: Desk,
+    request: Request,
+    view: ScaleSetView,
+    form: Form,
+    *,
+    errors: dict[str, str] | None = None,
+    outlook: Outlook | None = None,
+    upgrade: Outlook | None = None,
+) -> Response:
+    return desk.page(
+        request,
+        "set_edit.html",
+        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
+        view=view,
+        behind=behind(view),
+        is_flexible=desk.services.deeds.is_flexible(view),
+        form=form,
+        errors=errors or {},
+        outlook=outlook,
+        upgrade=upgrade,
+        delays=_DELAYS,
+    )
+
+
+async def _find(desk: Desk, form: Form) -> ScaleSetView:
+    """Raises UnknownSetError."""
+    id_ = read_set_id(form, "id")
+
+    def question(snapshot: Snapshot) -> ScaleSetView:
+        return scale_sets.find(snapshot, id_)
+
+    return await desk.services.engine.ask(question)
+
+
+def _as_it_is(desk: Desk, view: ScaleSetView) -> Form:
+    notice = desk.services.deeds.model(view).terminate_notice
+    shown = {
+        "capacity": str(len(view.staying)),
+        "notified": "off" if notice is None else "on",
+        "delay": str((notice or DEFAULT_TERMINATE) // _MINUTE),
+    }
+    return Form([*shown.items(), *((f"was_{name}", value) for name, value in shown.items())])
+
+
+def _edited(form: Form) -> SetWish:
+    """What was changed since the form was shown: the rest may be another's work by now."""
+    capacity = form.whole("capacity", least=0, most=MOST_INSTANCES)
+    notice = _delay(form)
+    is_termination_edited = _is_edited(form, "notified") or _is_edited(form, "delay")
+    return SetWish(
+        capacity=capacity if _is_edited(form, "capacity") else None,
+        is_notified=_is_notified(form) if is_termination_edited else None,
+        terminate_notice=notice if is_termination_edited else None,
+    )
+
+
+def _is_edited(form: Form, name: str) -> bool:
+    return form.text(name) != form.text(f"was_{name}")
+
+
+def _outlook(desk: Desk, deed: SetAction) -> Outlook:
+    return foretell(deed, now=desk.services.clock_control.show().now)
+
+
+def _is_notified(form: Form) -> bool:
+    return form.text("notified") == "on"
+
+
+def _delay(form: Form) -> timedelta | None:
+    if not _is_notified(form):
+        return None
+    return form.minutes("delay", least=DEFAULT_TERMINATE, most=LONGEST_TERMINATE)

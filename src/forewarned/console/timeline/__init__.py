@@ -1,0 +1,1 @@
+"""The timeline of the home page as a picture."""

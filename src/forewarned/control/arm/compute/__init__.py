@@ -1,0 +1,1 @@
+"""Microsoft.Compute: VMs, scale sets, availability sets, images, sizes."""

@@ -1,0 +1,20 @@
+"""Lists of what is at one location: which it is, and what is there."""
+
+from typing import Final
+
+from forewarned.control.arm.requests import Asked
+
+AT_LOCATION: Final = (
+    "/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}"
+)
+
+
+def is_at(location: str, asked: Asked) -> bool:
+    """Whether it is in the list that is asked for; of a list of all locations everything is."""
+    wanted = asked.path.get("location")
+    return wanted is None or _plain(location) == _plain(wanted)
+
+
+def _plain(location: str) -> str:
+    """`West Europe` and `westeurope` are the same."""
+    return location.replace(" ", "").casefold()

@@ -1,0 +1,297 @@
+"""Scale sets: made, changed, scaled, brought to their model, operated on, deleted."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
+from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
+from forewarned.control.arm.errors import bad_request, resource_not_found
+from forewarned.control.arm.fields import Fields
+from forewarned.control.arm.models.scale_set_views import Models, show_set, show_set_statuses
+from forewarned.control.arm.models.scale_set_wire import (
+    document_of,
+    image_of,
+    read_model,
+    refuse_name,
+    refuse_version,
+    wanted_set,
+)
+from forewarned.control.arm.paging import page
+from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.resources import groups
+from forewarned.control.arm.routes import Answer, Operation, delete, patch, post, put, read
+from forewarned.control.arm.services import ArmServices
+from forewarned.control.http.access import Role
+from forewarned.core.model import Actor
+from forewarned.service.azure import inventory, operations, scale_sets
+from forewarned.service.azure.actions import Action
+from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
+from forewarned.service.azure.scale_sets import SetOutcome, Upgrade, WantedSet
+from forewarned.service.ports import OperationRecord, Snapshot, Transaction
+
+
+def set_id(asked: Asked) -> ResourceId:
+    return asked.id_of(SCALE_SETS, asked.path["set"])
+
+
+def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
+    """Raises ArmError, and UnknownGroupError where not even the group is there."""
+    view = inventory.scale_set(snapshot, id_)
+    if view is None:
+        groups.find(snapshot, id_.subscription, id_.group)
+        raise resource_not_found(id_.path)
+    return view
+
+
+# --- declaring -----------------------------------------------------------------------------------
+
+
+def put_in(
+    tx: Transaction,
+    services: ArmServices,
+    id_: ResourceId,
+    body: Mapping[str, Any],
+    *,
+    api_version: str,
+    by: Actor,
+) -> tuple[Json, SetOutcome]:
+    """Declare a set: how it is shown now, and what came of it. Also for deployments."""
+    refuse_version(body, api_version)
+
+    def revise(view: ScaleSetView | None) -> WantedSet:
+        if view is not None:
+            return wanted_set(view, body, name=id_.name, location=services.location)
+        group = groups.find(tx, id_.subscription, id_.group)
+        refuse_name(id_.name)
+        location = groups.location_of(group) or services.location
+        return wanted_set(None, body, name=id_.name, location=location)
+
+    outcome = scale_sets.put(tx, id_, revise, means=services.means, by=by)
+    return show_set(outcome.view, state="Creating" if outcome.created else "Updating"), outcome
+
+
+async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def work(tx: Transaction) -> _Declared:
+        return _declare(tx, services, asked)
+
+    return (await services.engine.decide(work)).answer(asked)
+
+
+async def patch_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def work(tx: Transaction) -> _Declared:
+        find(tx, set_id(asked))
+        return _declare(tx, services, asked)
+
+    return (await services.engine.decide(work)).answer(asked)
+
+
+class _Declared(NamedTuple):
+    shown: Json
+    is_new: bool
+    record: OperationRecord
+
+    def answer(self, asked: Asked) -> ArmAnswer:
+        answer = created if self.is_new else updated
+        return answer(self.shown, self.record, asked)
+
+
+def _declare(tx: Transaction, services: ArmServices, asked: Asked) -> _Declared:
+    shown, outcome = put_in(
+        tx,
+        services,
+        set_id(asked),
+        asked.body or {},
+        api_version=asked.api_version,
+        by=asked.by,
+    )
+    return _Declared(shown, outcome.created, _open(tx, services, outcome, "write"))
+
+
+async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    id_ = set_id(asked)
+
+    def work(tx: Transaction) -> OperationRecord | None:
+        outcome = scale_sets.drop(
+            tx, id_, force=is_forced(asked), means=services.means, by=asked.by
+        )
+        return None if outcome is None else _open(tx, services, outcome, "delete")
+
+    record = await services.engine.decide(work)
+    return no_content() if record is None else accepted(record, asked)
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return ok(show_set(await _asked_for(services, asked)))
+
+
+async def show_statuses(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return ok(show_set_statuses(await _asked_for(services, asked)))
+
+
+async def _asked_for(services: ArmServices, asked: Asked) -> ScaleSetView:
+    return await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
+
+
+async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    subscription, group = asked.path["subscription"], asked.path["group"]
+
+    def question(snapshot: Snapshot) -> list[ScaleSetView]:
+        groups.find(snapshot, subscription, group)
+        return list(inventory.scale_sets(snapshot, subscription, group))
+
+    return ok(_page(await services.engine.ask(question), asked))
+
+
+async def list_all(services: ArmServices, asked: Asked) -> ArmAnswer:
+    subscription = asked.path["subscription"]
+
+    def question(snapshot: Snapshot) -> list[ScaleSetView]:
+        return list(inventory.scale_sets(snapshot, subscription))
+
+    return ok(_page(await services.engine.ask(question), asked))
+
+
+async def list_at_location(services: ArmServices, asked: Asked) -> ArmAnswer:
+    subscription = asked.path["subscription"]
+
+    def question(snapshot: Snapshot) -> list[ScaleSetView]:
+        found = inventory.scale_sets(snapshot, subscription)
+        return [view for view in found if is_at(view.location, asked)]
+
+    return ok(_page(await services.engine.ask(question), asked))
+
+
+def _page(views: list[ScaleSetView], asked: Asked) -> Json:
+    return page(views, asked, lambda view: view.id.path.casefold(), show=show_set)
+
+
+# --- operating -----------------------------------------------------------------------------------
+
+
+async def upgrade(services: ArmServices, asked: Asked) -> ArmAnswer:
+    id_, instance_ids = set_id(asked), _named_ids(asked)
+
+    def work(tx: Transaction) -> OperationRecord:
+        def plan(view: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
+            models = Models(tx, view)
+            image = image_of(models.latest)
+            return Upgrade(
+                model=read_model(document_of(view)),
+                reimaged=frozenset(m.name for m in chosen if image_of(models.of(m)) != image),
+            )
+
+        find(tx, id_)
+        outcome = scale_sets.upgrade(tx, id_, instance_ids, plan, means=services.means, by=asked.by)
+        return _open(tx, services, outcome, "manualupgrade")
+
+    return accepted(await services.engine.decide(work), asked)
+
+
+async def delete_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
+    id_, instance_ids = set_id(asked), _named_ids(asked)
+
+    def work(tx: Transaction) -> OperationRecord:
+        find(tx, id_)
+        outcome = scale_sets.delete_instances(
+            tx,
+            id_,
+            instance_ids,
+            force=is_forced(asked),
+            means=services.means,
+            by=asked.by,
+        )
+        return _open(tx, services, outcome, "delete")
+
+    return accepted(await services.engine.decide(work), asked)
+
+
+def _operate(action: Action) -> Answer:
+    async def answer(services: ArmServices, asked: Asked) -> ArmAnswer:
+        id_, instance_ids = set_id(asked), _ids(asked)
+
+        def work(tx: Transaction) -> OperationRecord:
+            find(tx, id_)
+            outcome = scale_sets.operate(
+                tx, id_, instance_ids, action, means=services.means, by=asked.by
+            )
+            return _open(tx, services, outcome, action)
+
+        return accepted(await services.engine.decide(work), asked)
+
+    return answer
+
+
+def is_forced(asked: Asked) -> bool:
+    return bool(Fields(asked.query).flag("forcedeletion"))
+
+
+def _ids(asked: Asked) -> tuple[str, ...] | None:
+    """None for all."""
+    fields = Fields(asked.body or {})
+    given = fields.texts("instanceIds")
+    if given is not None and not given:
+        raise fields.wrong("instanceIds", "expected at least one instance id, or '*' for all")
+    return given
+
+
+def _named_ids(asked: Asked) -> tuple[str, ...]:
+    given = _ids(asked)
+    if given is None:
+        raise bad_request(
+            "InvalidParameter",
+            "The value of parameter 'instanceIds' is invalid: expected a list of instance ids,"
+            " or '*' for all.",
+            target="instanceIds",
+        )
+    return given
+
+
+def _open(
+    tx: Transaction, services: ArmServices, outcome: SetOutcome, action: str
+) -> OperationRecord:
+    path = outcome.view.id.path
+    return operations.open_(tx, path, action, outcome.event_ids, means=services.means)
+
+
+_ALL: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute/virtualMachineScaleSets"
+_SETS: Final = (
+    "/subscriptions/{subscription}/resourceGroups/{group}"
+    "/providers/Microsoft.Compute/virtualMachineScaleSets"
+)
+SET: Final = f"{_SETS}/{{set}}"
+
+CAUSING_EVENTS: Final = {
+    "restart": Action.RESTART,
+    "redeploy": Action.REDEPLOY,
+    "performMaintenance": Action.MAINTAIN,
+}
+# Not for a maintainer: these take a VM's power or its disk away.
+SWITCHING: Final = {
+    "reimage": Action.REIMAGE,
+    "reimageall": Action.REIMAGE,
+    "start": Action.START,
+    "powerOff": Action.POWER_OFF,
+    "deallocate": Action.DEALLOCATE,
+}
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    read(_ALL, list_all),
+    read(f"{AT_LOCATION}/virtualMachineScaleSets", list_at_location),
+    read(_SETS, list_in_group),
+    put(SET, put_set),
+    patch(SET, patch_set),
+    read(SET, show),
+    delete(SET, delete_set),
+    read(f"{SET}/instanceView", show_statuses),
+    post(f"{SET}/manualupgrade", upgrade),
+    post(f"{SET}/delete", delete_instances),
+    *(
+        post(f"{SET}/{word}", _operate(action), needs=Role.MAINTAINER)
+        for word, action in CAUSING_EVENTS.items()
+    ),
+    *(post(f"{SET}/{word}", _operate(action)) for word, action in SWITCHING.items()),
+)

@@ -1,0 +1,152 @@
+"""The sizes that VMs are offered in. Any other is taken too: nothing here depends on a size."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from forewarned.control.arm.answers import ArmAnswer, ok
+from forewarned.control.arm.compute.scale_sets import SET, find, set_id
+from forewarned.control.arm.errors import bad_request
+from forewarned.control.arm.models.scale_set_wire import LARGEST_SET
+from forewarned.control.arm.paging import page
+from forewarned.control.arm.requests import Asked
+from forewarned.control.arm.resources import groups
+from forewarned.control.arm.routes import Operation, read
+from forewarned.control.arm.services import ArmServices
+from forewarned.service.azure import vms
+from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
+from forewarned.service.ports import Snapshot
+
+_ZONES: Final = ("1", "2", "3")
+_AT_LOCATION: Final = re.compile(r"\s*location\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    name: str
+    family: str
+    cores: int
+    memory_gib: float
+    disks: int
+    temporary_gib: int = 0
+
+
+SIZES: Final = (
+    Size(name="Standard_B1s", family="standardBSFamily", cores=1, memory_gib=1, disks=2),
+    Size(name="Standard_B2s", family="standardBSFamily", cores=2, memory_gib=4, disks=4),
+    Size(
+        name="Standard_DS1_v2",
+        family="standardDSv2Family",
+        cores=1,
+        memory_gib=3.5,
+        disks=4,
+        temporary_gib=7,
+    ),
+    Size(name="Standard_D2s_v3", family="standardDSv3Family", cores=2, memory_gib=8, disks=4),
+    Size(name="Standard_D2s_v5", family="standardDSv5Family", cores=2, memory_gib=8, disks=4),
+    Size(name="Standard_D4s_v5", family="standardDSv5Family", cores=4, memory_gib=16, disks=8),
+    Size(name="Standard_D8s_v5", family="standardDSv5Family", cores=8, memory_gib=32, disks=16),
+    Size(name="Standard_E4s_v5", family="standardESv5Family", cores=4, memory_gib=32, disks=8),
+    Size(name="Standard_F4s_v2", family="standardFSv2Family", cores=4, memory_gib=8, disks=8),
+)
+
+
+async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Of one location, or of all: `az` looks in it for the zones of the place a group is in."""
+    wanted = _location(asked)
+    subscription = asked.path["subscription"]
+
+    def question(snapshot: Snapshot) -> list[str]:
+        return [wanted] if wanted else groups.locations(snapshot, services, subscription)
+
+    where = await services.engine.ask(question)
+    return ok(page(SIZES, asked, lambda size: size.name, show=lambda size: _sku(size, where)))
+
+
+async def list_sizes(_: ArmServices, __: Asked) -> ArmAnswer:
+    return ok({"value": [_size(each) for each in SIZES]})
+
+
+async def list_sizes_of_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """What the VM can be resized to, which is any."""
+    id_ = asked.id_of(MACHINES, asked.path["name"])
+    await services.engine.ask(lambda snapshot: vms.find(snapshot, id_))
+    return await list_sizes(services, asked)
+
+
+async def list_skus_of_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
+    return ok(page(SIZES, asked, lambda size: size.name, show=_sku_of_set))
+
+
+def _location(asked: Asked) -> str | None:
+    text = asked.option("$filter")
+    if text is None:
+        return None
+    found = _AT_LOCATION.fullmatch(text)
+    if found is None:
+        raise bad_request(
+            "InvalidFilter", "Only \"location eq '…'\" can be asked of sizes.", target="$filter"
+        )
+    return found[1]
+
+
+def _sku(size: Size, locations: list[str]) -> dict[str, object]:
+    features = {
+        "vCPUs": str(size.cores),
+        "MemoryGB": f"{size.memory_gib:g}",
+        "MaxDataDiskCount": str(size.disks),
+        "MaxResourceVolumeMB": str(size.temporary_gib * 1024),
+        "HyperVGenerations": "V1,V2",
+        "CpuArchitectureType": "x64",
+        "LowPriorityCapable": "True",
+        "PremiumIO": "True",
+    }
+    return {
+        "resourceType": "virtualMachines",
+        "name": size.name,
+        "tier": "Standard",
+        "size": size.name.removeprefix("Standard_"),
+        "family": size.family,
+        "locations": locations,
+        "locationInfo": [
+            {"location": each, "zones": _ZONES, "zoneDetails": []} for each in locations
+        ],
+        "capabilities": [{"name": name, "value": value} for name, value in features.items()],
+        "restrictions": [],
+    }
+
+
+def _sku_of_set(size: Size) -> dict[str, object]:
+    return {
+        "resourceType": SCALE_SETS,
+        "sku": {"name": size.name, "tier": "Standard"},
+        "capacity": {
+            "minimum": 0,
+            "maximum": LARGEST_SET,
+            "defaultCapacity": 1,
+            "scaleType": "Automatic",
+        },
+    }
+
+
+def _size(size: Size) -> dict[str, object]:
+    return {
+        "name": size.name,
+        "numberOfCores": size.cores,
+        "memoryInMB": int(size.memory_gib * 1024),
+        "maxDataDiskCount": size.disks,
+        "osDiskSizeInMB": 1_047_552,
+        "resourceDiskSizeInMB": size.temporary_gib * 1024,
+    }
+
+
+_GROUP: Final = "/subscriptions/{subscription}/resourceGroups/{group}"
+_COMPUTE: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    read(f"{_COMPUTE}/skus", list_skus),
+    read(f"{_COMPUTE}/locations/{{location}}/vmSizes", list_sizes),
+    read(f"{_GROUP}/providers/{MACHINES}/{{name}}/vmSizes", list_sizes_of_machine),
+    read(f"{SET}/skus", list_skus_of_set),
+)

@@ -1,0 +1,69 @@
+"""How a VM is, in the words of its instance view: `PowerState/running` and the like."""
+
+from datetime import datetime
+from typing import Final
+
+from forewarned.control.arm.requests import Json
+from forewarned.core.model import EventSource, EventStatus, EventType, ResourceState
+from forewarned.service.azure.inventory import Machine
+
+_PROVISIONING: Final = {
+    "succeeded": "Provisioning succeeded",
+    "updating": "Updating",
+    "deleting": "Deleting",
+}
+_POWER: Final = {
+    ResourceState.RUNNING: ("running", "VM running"),
+    # It comes back by itself: nobody has to start it.
+    ResourceState.INTERRUPTED: ("running", "VM running"),
+    ResourceState.STOPPED: ("stopped", "VM stopped"),
+    ResourceState.DEALLOCATED: ("deallocated", "VM deallocated"),
+}
+
+
+def provisioning_state(machine: Machine) -> str:
+    return "Deleting" if machine.is_leaving else "Succeeded"
+
+
+def statuses(machine: Machine) -> list[Json]:
+    code, shown = _POWER[machine.resource.state]
+    return [
+        provisioning_status(provisioning_state(machine)),
+        {"code": f"PowerState/{code}", "level": "Info", "displayStatus": shown},
+    ]
+
+
+def provisioning_status(state: str) -> Json:
+    """`state` is a `provisioningState`."""
+    word = state.lower()
+    return {
+        "code": f"ProvisioningState/{word}",
+        "level": "Info",
+        "displayStatus": _PROVISIONING[word],
+    }
+
+
+def maintenance_status(machine: Machine) -> Json | None:
+    """What the platform is about to do to a VM; None for nothing."""
+    for event in machine.events:
+        if event.source is not EventSource.PLATFORM or event.type is EventType.PREEMPT:
+            continue
+        shown: Json = {
+            # Its owner may let the platform begin early, by performMaintenance.
+            "isCustomerInitiatedMaintenanceAllowed": event.status is EventStatus.SCHEDULED,
+            "preMaintenanceWindowStartTime": show_instant(event.created_at),
+            "lastOperationResultCode": "None",
+        }
+        begins_at = event.not_before or event.started_at
+        if begins_at is not None:
+            shown["preMaintenanceWindowEndTime"] = show_instant(begins_at)
+            shown["maintenanceWindowStartTime"] = show_instant(begins_at)
+        if event.description:
+            shown["lastOperationMessage"] = event.description
+        return shown
+    return None
+
+
+def show_instant(instant: datetime) -> str:
+    """`2026-01-05T12:00:00+00:00`, as Azure writes the instants of compute resources."""
+    return instant.isoformat()

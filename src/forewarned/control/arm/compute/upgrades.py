@@ -1,0 +1,33 @@
+"""Upgrades that Azure makes by itself, and this server does not: asked for by clients all the same.
+
+VMs are brought to a model here by `manualupgrade`, or at once where the set's policy is Automatic.
+"""
+
+from typing import Final
+
+from forewarned.control.arm.answers import ArmAnswer, ok
+from forewarned.control.arm.compute.scale_sets import SET, find, set_id
+from forewarned.control.arm.errors import not_found
+from forewarned.control.arm.requests import Asked
+from forewarned.control.arm.routes import Operation, read
+from forewarned.control.arm.services import ArmServices
+
+
+async def list_os_upgrades(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
+    return ok({"value": []})
+
+
+async def show_rolling_upgrade(services: ArmServices, asked: Asked) -> ArmAnswer:
+    view = await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
+    raise not_found(
+        "NotFound",
+        f"The scale set '{view.id.name}' has had no rolling upgrade: this server brings instances"
+        " to a new model when they are updated, or at once where the upgrade policy is Automatic.",
+    )
+
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    read(f"{SET}/osUpgradeHistory", list_os_upgrades),
+    read(f"{SET}/rollingUpgrades/latest", show_rolling_upgrade),
+)

@@ -1,0 +1,211 @@
+"""Clients' JSON as it comes and as it is kept: looked into with care, and merged.
+
+A `PUT` of what there is merges as a `PATCH` does. It is what Azure does for scale sets, and what
+`az` counts on: it scales a set by a `PUT` without `properties`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from forewarned.control.arm.errors import ArmError, invalid_parameter
+from forewarned.control.arm.requests import Json
+from forewarned.service.azure.resource_ids import same
+
+_LONGEST_SHOWN: Final = 60
+_FLAGS: Final = {"true": True, "false": False}
+
+
+class Fields:
+    """A JSON object and where it is in the document. What is null is as good as left out."""
+
+    def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
+        self._values = values
+        self._path = path
+
+    def __contains__(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._values if name in self)
+
+    def where(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+    def object(self, name: str) -> "Fields":
+        """Empty where there is none."""
+        value = self._values.get(name)
+        if value is None:
+            return Fields({}, self.where(name))
+        if not isinstance(value, dict):
+            raise self.wrong(name, "expected an object")
+        return Fields(value, self.where(name))
+
+    def objects(self, name: str) -> list["Fields"]:
+        """Those of a list; none where there is no list."""
+        value = self._values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise self.wrong(name, "expected a list of objects")
+        return [Fields(each, f"{self.where(name)}[{at}]") for at, each in enumerate(value)]
+
+    def raw(self, name: str) -> Any:  # JSON
+        """Of whatever shape it is; None where there is none."""
+        return self._values.get(name)
+
+    def text(self, name: str, *, longest: int = 256) -> str | None:
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self.wrong(name, "expected a text")
+        if not value.isprintable() or len(value) > longest:
+            raise self.wrong(name, f"expected at most {longest} printable characters")
+        return value
+
+    def word(self, name: str) -> str | None:
+        """Of a document that is kept: a text of any kind."""
+        value = self._values.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self.wrong(name, "expected a text")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self.wrong(name, "expected a list of texts")
+        return tuple(value)
+
+    def flag(self, name: str) -> bool | None:
+        """Templates have it as a text at times."""
+        value = self._values.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        known = _FLAGS.get(value.lower()) if isinstance(value, str) else None
+        if known is None:
+            raise self.wrong(name, "expected true or false")
+        return known
+
+    def number(self, name: str) -> int | None:
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.wrong(name, "expected a whole number")
+        return value
+
+    def one_of(self, name: str, known: Mapping[str, str]) -> str | None:
+        """A word in any letter case, as it is spelled here. `known` is by word in lower case."""
+        text = self.text(name)
+        if text is None:
+            return None
+        found = known.get(text.lower())
+        if found is None:
+            words = ", ".join(dict.fromkeys(known.values()))
+            raise self.wrong(name, f"expected one of {words}")
+        return found
+
+    def wrong(self, name: str, expected: str) -> ArmError:
+        where = self.where(name)
+        shown = repr(self._values.get(name))
+        if len(shown) > _LONGEST_SHOWN:
+            shown = f"{shown[:_LONGEST_SHOWN]}…"
+        return invalid_parameter(
+            where, f"The value {shown} of parameter '{where}' is invalid: {expected}."
+        )
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
+    """What is in a document and was not there before, or not so."""
+    found: Json = {}
+    for name, value in new.items():
+        before = old.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            if inner := changes(before, value):
+                found[name] = inner
+        elif name not in old or value != before:
+            found[name] = value
+    return found
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
+    """Objects merge, all else replaces, an explicit null removes."""
+    result = dict(old)
+    for name, value in new.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            before = old.get(name)
+            result[name] = merged(before if isinstance(before, dict) else {}, value)
+        else:
+            result[name] = value
+    return result
+
+
+def merged_resource(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
+    """A whole resource. Its tags are replaced together: that is how one of them is taken away."""
+    result = merged({**old, "tags": {}} if "tags" in new else old, new)
+    if new.get("tags", {}) is None:
+        result["tags"] = {}
+    return result
+
+
+def without(document: Mapping[str, Any], *paths: str) -> Json:
+    """The document without what these paths (`properties.vmId`) name; the original stays.
+
+    In any letter case, and in each item of a list on the way: ARM reads names so, and a secret that
+    a client spelled in its own way is as much of one.
+    """
+    result = dict(document)
+    for path in paths:
+        first, _, rest = path.partition(".")
+        for name in [known for known in result if same(known, first)]:
+            if not rest:
+                del result[name]
+            else:
+                result[name] = _inside(result[name], rest)
+    return result
+
+
+def _inside(value: Any, path: str) -> Any:  # JSON
+    if isinstance(value, dict):
+        return without(value, path)
+    if isinstance(value, list):
+        return [_inside(each, path) for each in value]
+    return value
+
+
+def at(document: Mapping[str, Any], path: str) -> Any:  # JSON
+    """What a path (`properties.vmId`) names; None where nothing is there."""
+    here: Any = document
+    for name in path.split("."):
+        here = here.get(name) if isinstance(here, dict) else None
+    return here
+
+
+def object_in(of: Mapping[str, Any], name: str) -> Json:
+    """In any letter case: models are kept as clients send them. Empty where there is none."""
+    found = _value_in(of, name)
+    return found if isinstance(found, dict) else {}
+
+
+def objects_in(of: Mapping[str, Any], name: str) -> list[Json]:
+    """The same, of a list."""
+    found = _value_in(of, name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _value_in(of: Mapping[str, Any], name: str) -> Any:  # JSON
+    return next((value for key, value in of.items() if same(key, name)), None)
+
+
+def put_at(document: Json, path: str, value: object) -> None:
+    """Set what a path names, making the objects on the way."""
+    *outer, last = path.split(".")
+    for name in outer:
+        inner = document.get(name)
+        # A copy: what is shared with the document before must not change with it.
+        document[name] = document = dict(inner) if isinstance(inner, dict) else {}
+    document[last] = value

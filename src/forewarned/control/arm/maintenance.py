@@ -1,0 +1,114 @@
+"""Approval of events from outside their VMs, as Microsoft.Maintenance has it.
+
+What is approved there is what VMs approve in their own documents; either counts the same.
+"""
+
+from typing import Final
+
+from forewarned.control.arm.answers import ArmAnswer, multi_status, ok
+from forewarned.control.arm.errors import bad_request, code_of, error_body, not_found
+from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.routes import Operation, post
+from forewarned.control.arm.services import ArmServices
+from forewarned.control.http.access import Role
+from forewarned.core.errors import InvalidIdError, RefusalError, UnknownEventError
+from forewarned.core.ids import EventId, parse_event_id
+from forewarned.service.azure.resource_ids import COMPUTE
+from forewarned.service.events import acknowledgement
+from forewarned.service.ports import Transaction
+
+MOST_IDS: Final = 100
+"""Of one request, as for VMs."""
+
+_APPROVED: Final = "Successfully Approved"
+_UNKNOWN: Final = "Scheduled event not found"
+
+# None: what was given can't be the id of any event.
+_Given = dict[str, EventId | None]
+
+
+async def acknowledge(services: ArmServices, asked: Asked) -> ArmAnswer:
+    text = asked.path["event"]
+    refusal = (await _acknowledged(services, asked, _event_ids([text])))[text]
+    if isinstance(refusal, UnknownEventError):
+        raise not_found("NotFound", _UNKNOWN)
+    if refusal is not None:
+        raise refusal
+    return ok({"value": _APPROVED})
+
+
+async def acknowledge_list(services: ArmServices, asked: Asked) -> ArmAnswer:
+    results = await _acknowledged(services, asked, _event_ids(_listed(asked.body)))
+    if not any(results.values()):
+        return ok({"value": _APPROVED})
+    refused = sum(refusal is not None for refusal in results.values())
+    summary = (
+        f"{refused} of {len(results)} scheduled events were not approved: see details."
+        " All others were."
+    )
+    error = error_body("MultiStatusResponse", summary)
+    error["details"] = [_detail(text, refusal) for text, refusal in results.items()]
+    return multi_status({"error": error})
+
+
+async def _acknowledged(
+    services: ArmServices, asked: Asked, given: _Given
+) -> dict[str, RefusalError | None]:
+    """What is in the way of each approval, by the id as it was given; None if nothing."""
+    id_ = asked.id_of(f"{COMPUTE}/{asked.path['type']}", asked.path["name"])
+    wanted = [event_id for event_id in given.values() if event_id is not None]
+
+    def work(tx: Transaction) -> dict[EventId, RefusalError | None]:
+        return dict(acknowledgement.acknowledge(tx, id_, wanted, rules=services.rules, by=asked.by))
+
+    results = await services.engine.decide(work)
+    return {
+        text: UnknownEventError(EventId(text)) if event_id is None else results[event_id]
+        for text, event_id in given.items()
+    }
+
+
+def _event_ids(texts: list[str]) -> _Given:
+    return {text: _event_id(text) for text in texts}
+
+
+def _event_id(text: str) -> EventId | None:
+    try:
+        return parse_event_id(text)
+    except InvalidIdError:
+        return None
+
+
+def _listed(body: Json | None) -> list[str]:
+    ids = (body or {}).get("value")
+    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+        raise _bad_list("value must be a list of the ids of scheduled events")
+    if not ids or len(ids) > MOST_IDS:
+        raise _bad_list(f"value must have from 1 to {MOST_IDS} ids, and has {len(ids)}")
+    return ids
+
+
+def _bad_list(why: str) -> Exception:
+    return bad_request(
+        "InvalidRequestContent", f"The request content was invalid: {why}.", target="value"
+    )
+
+
+def _detail(text: str, refusal: RefusalError | None) -> dict[str, object]:
+    target = text[:100]
+    if refusal is None:
+        return error_body("OK", _APPROVED, target)
+    if isinstance(refusal, UnknownEventError):
+        return error_body("NotFound", _UNKNOWN, target)
+    return error_body(code_of(refusal), str(refusal), target)
+
+
+_EVENTS: Final = (
+    "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute"
+    "/{type}/{name}/providers/Microsoft.Maintenance/scheduledevents"
+)
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    post(f"{_EVENTS}/{{event}}/acknowledge", acknowledge, needs=Role.APPROVER),
+    post(_EVENTS, acknowledge_list, needs=Role.APPROVER),
+)

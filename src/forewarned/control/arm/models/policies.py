@@ -1,0 +1,60 @@
+"""`scheduledEventsPolicy`, which VMs, availability sets and scale sets have alike."""
+
+from typing import Final
+
+from forewarned.control.arm.fields import Fields, put_at
+from forewarned.control.arm.requests import Json
+from forewarned.core.model import Policy
+
+POLICY: Final = "scheduledEventsPolicy"
+"""Its name, in `properties`."""
+
+_REBOOT: Final = "userInitiatedReboot"
+_REDEPLOY: Final = "userInitiatedRedeploy"
+_ALL_DOWN: Final = "allInstancesDown"
+_APPROVE: Final = "automaticallyApprove"
+_TARGETS: Final = "scheduledEventsAdditionalPublishingTargets"
+_GRID: Final = "eventGridAndResourceGraph"
+
+
+def read_policy(properties: Fields) -> Policy:
+    """The policy that a resource's `properties` declare: the usual one where they declare none."""
+    given = properties.object(POLICY)
+    usual = Policy()
+    return Policy(
+        approves_user_reboot=_approves(given, _REBOOT, usual=usual.approves_user_reboot),
+        approves_user_redeploy=_approves(given, _REDEPLOY, usual=usual.approves_user_redeploy),
+        approves_when_all_down=_approves(given, _ALL_DOWN, usual=usual.approves_when_all_down),
+    )
+
+
+def settle_policy(document: Json) -> None:
+    """Give the flags of a resource's policy the type they are shown in."""
+    policy = Fields(document).object("properties").object(POLICY)
+    for name in (_REBOOT, _REDEPLOY, _ALL_DOWN):
+        _settle_flag(document, policy.object(name), _APPROVE)
+    targets = policy.object(_TARGETS).object(_GRID)
+    _settle_flag(document, targets, "enable")
+    targets.text("scheduledEventsApiVersion")
+
+
+def show_policy(policy: Policy) -> Json | None:
+    """Of a resource that declared none here, but has one from the fleet; None for the usual."""
+    if policy == Policy():
+        return None
+    return {
+        _REBOOT: {_APPROVE: policy.approves_user_reboot},
+        _REDEPLOY: {_APPROVE: policy.approves_user_redeploy},
+        _ALL_DOWN: {_APPROVE: policy.approves_when_all_down},
+    }
+
+
+def _approves(given: Fields, name: str, *, usual: bool) -> bool:
+    declared = given.object(name).flag(_APPROVE)
+    return usual if declared is None else declared
+
+
+def _settle_flag(document: Json, holder: Fields, name: str) -> None:
+    flag = holder.flag(name)
+    if flag is not None:
+        put_at(document, holder.where(name), flag)

@@ -1,0 +1,221 @@
+"""What VMs and scale sets declare alike: `scheduledEventsProfile`, priority, tags, zones, OS.
+
+`read_…` takes what is kept, which may come from a fleet file and be more than Azure has: locations,
+sizes and zones of any name. `refuse_…` is for what a client changes, so that nobody is refused for
+sending back what they were shown.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from forewarned.config.durations import InvalidDurationError, parse_duration
+from forewarned.control.arm.errors import bad_request, invalid_parameter
+from forewarned.control.arm.fields import Fields, put_at
+from forewarned.control.arm.requests import Json
+from forewarned.core.model import EvictionPolicy, Priority
+from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
+
+EVENTS_PROFILE: Final = "scheduledEventsProfile"
+USUAL_SIZE: Final = "Standard_D2s_v5"
+
+_TERMINATE: Final = "terminateNotificationProfile"
+_IMAGE: Final = "osImageNotificationProfile"
+_ENABLE: Final = "enable"
+_TIMEOUT: Final = "notBeforeTimeout"
+_IMAGE_NOTICE: Final = timedelta(minutes=15)
+"""The one that Azure takes."""
+_FIRST_VERSION: Final = "2019-03-01"
+_MOST_TAGS: Final = 50
+_LONGEST_TAG_NAME: Final = 512
+_LONGEST_TAG: Final = 256
+_PRIORITIES: Final = {"regular": "Regular", "spot": "Spot", "low": "Spot"}
+"""Low is what Spot was called until 2019."""
+_EVICTION_POLICIES: Final = {"deallocate": "Deallocate", "delete": "Delete"}
+_OS_TYPES: Final = {"linux": "Linux", "windows": "Windows"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notices:
+    """None where nobody is told."""
+
+    terminate: timedelta | None = None
+    image: timedelta | None = None
+
+
+# --- scheduledEventsProfile ----------------------------------------------------------------------
+
+
+def read_notices(holder: Fields, *, priority: Priority) -> Notices:
+    """Of a VM's `properties`, or a set's `virtualMachineProfile`."""
+    profile = holder.object(EVENTS_PROFILE)
+    terminate, image = profile.object(_TERMINATE), profile.object(_IMAGE)
+    timeout, image_timeout = _timeout(terminate), _image_timeout(image)
+    is_told = bool(terminate.flag(_ENABLE))
+    if is_told and priority is Priority.SPOT:
+        raise invalid_parameter(
+            terminate.where(_ENABLE), "Terminate notifications are not supported for Spot VMs."
+        )
+    return Notices(
+        terminate=timeout if is_told else None,
+        image=image_timeout if image.flag(_ENABLE) else None,
+    )
+
+
+def settle_notices(document: Json, holder: Fields) -> None:
+    """Give what the profile declares the type it is shown in, and say what is left out.
+
+    `holder` is that part of the document which the profile is in.
+    """
+    profile = holder.object(EVENTS_PROFILE)
+    for part, usual in ((_TERMINATE, DEFAULT_TERMINATE), (_IMAGE, _IMAGE_NOTICE)):
+        here = profile.object(part)
+        is_told = here.flag(_ENABLE)
+        if is_told is None:
+            continue
+        put_at(document, here.where(_ENABLE), is_told)
+        if is_told and _TIMEOUT not in here:
+            put_at(document, here.where(_TIMEOUT), show_duration(usual))
+
+
+def show_notices(notices: Notices) -> Json | None:
+    """Of what declared none here, but has them from the fleet; None for none."""
+    shown: Json = {}
+    for part, notice in ((_TERMINATE, notices.terminate), (_IMAGE, notices.image)):
+        if notice is not None:
+            shown[part] = {_ENABLE: True, _TIMEOUT: show_duration(notice)}
+    return shown or None
+
+
+def refuse_old_version(holder: Fields, api_version: str, type_name: str) -> None:
+    """In Azure's words, for whoever looks them up. `type_name` is the holder's."""
+    if EVENTS_PROFILE in holder and api_version < _FIRST_VERSION:
+        raise bad_request(
+            "BadRequest",
+            f"Could not find member '{EVENTS_PROFILE}' on object of type '{type_name}'.",
+            target=holder.where(EVENTS_PROFILE),
+        )
+
+
+def show_duration(span: timedelta) -> str:
+    """`PT5M`, as Azure writes the ones it has here: minutes, and seconds where there are any."""
+    minutes, rest = divmod(span, timedelta(minutes=1))
+    seconds = f"{rest.seconds}.{rest.microseconds:06}".rstrip("0").rstrip(".")
+    return "PT" + (f"{minutes}M" if minutes else "") + (f"{seconds}S" if rest else "")
+
+
+def refuse_notices(news: Fields) -> None:
+    """`news` is of a VM's `properties`, or a set's `virtualMachineProfile`."""
+    profile = news.object(EVENTS_PROFILE)
+    for part in (profile.object(_TERMINATE), profile.object(_IMAGE)):
+        given = _duration(part)
+        if given is not None and given % timedelta(seconds=1):
+            raise part.wrong(_TIMEOUT, "expected whole seconds")
+
+
+def _timeout(terminate: Fields) -> timedelta:
+    given = _duration(terminate)
+    if given is None:
+        return DEFAULT_TERMINATE
+    if not DEFAULT_TERMINATE <= given <= LONGEST_TERMINATE:
+        raise terminate.wrong(_TIMEOUT, "expected a duration from PT5M to PT15M")
+    return given
+
+
+def _image_timeout(image: Fields) -> timedelta:
+    given = _duration(image)
+    if given is not None and given != _IMAGE_NOTICE:
+        raise image.wrong(_TIMEOUT, "expected PT15M")
+    return _IMAGE_NOTICE
+
+
+def _duration(holder: Fields) -> timedelta | None:
+    text = holder.text(_TIMEOUT)
+    if text is None:
+        return None
+    # People's own way to write durations is not Azure's.
+    if text.startswith("P"):
+        with suppress(InvalidDurationError):
+            return parse_duration(text)
+    raise holder.wrong(_TIMEOUT, "expected an ISO 8601 duration such as PT5M")
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+def read_priority(holder: Fields) -> Priority:
+    return Priority(holder.one_of("priority", _PRIORITIES) or Priority.REGULAR)
+
+
+def read_eviction_policy(holder: Fields) -> EvictionPolicy:
+    given = holder.one_of("evictionPolicy", _EVICTION_POLICIES)
+    return EvictionPolicy(given or EvictionPolicy.DEALLOCATE)
+
+
+def read_os_type(holder: Fields) -> str:
+    """By what says it: the disk, else the settings of one system or the other. Usually Linux."""
+    given = _os_disk(holder).word("osType")
+    if given is not None:
+        return _OS_TYPES.get(given.lower(), given)
+    return "Windows" if "windowsConfiguration" in holder.object("osProfile") else "Linux"
+
+
+def refuse_os_type(news: Fields) -> None:
+    """`news` is of a VM's `properties`, or a set's `virtualMachineProfile`."""
+    _os_disk(news).one_of("osType", _OS_TYPES)
+
+
+def _os_disk(holder: Fields) -> Fields:
+    return holder.object("storageProfile").object("osDisk")
+
+
+def read_tags(resource: Fields) -> dict[str, str]:
+    tags = resource.object("tags")
+    return {name: tags.word(name) or "" for name in tags}
+
+
+def refuse_tags(news: Fields, resource: Fields) -> None:
+    """`resource` is the whole of which `news` are a part: there is a limit to the tags of both."""
+    tags = news.object("tags")
+    if list(tags) and len(list(resource.object("tags"))) > _MOST_TAGS:
+        raise invalid_parameter("tags", f"A resource can have {_MOST_TAGS} tags, not more.")
+    for name in tags:
+        if not name.isprintable() or not 0 < len(name) <= _LONGEST_TAG_NAME:
+            raise invalid_parameter("tags", f"The tag name '{name[:60]}' is invalid.")
+        tags.text(name, longest=_LONGEST_TAG)
+
+
+def new_tags(resource: Fields) -> dict[str, str]:
+    """Of a resource that is all a client's own words."""
+    refuse_tags(resource, resource)
+    return read_tags(resource)
+
+
+def read_zones(resource: Fields) -> tuple[str, ...]:
+    return resource.texts("zones") or ()
+
+
+def refuse_zones(news: Fields) -> None:
+    zones = read_zones(news)
+    if len(set(zones)) < len(zones) or not all(
+        zone.isascii() and zone.isdecimal() and len(zone) == 1 for zone in zones
+    ):
+        raise news.wrong("zones", "expected different zones such as '1', '2' and '3'")
+
+
+def read_location(resource: Fields, *, here: str | None = None) -> str | None:
+    """Lower case, without blanks: `West US` is `westus`. None where none is given.
+
+    `here` is where the resource is already: its own spelling stays, however clients write it.
+    """
+    given = resource.word("location")
+    if given is None:
+        return None
+    location = given.replace(" ", "").lower()
+    if here is not None and here.replace(" ", "").lower() == location:
+        return here
+    resource.text("location", longest=64)
+    if not location.isascii() or not location.replace("-", "").isalnum():
+        raise resource.wrong("location", "expected the name of a location such as westeurope")
+    return location

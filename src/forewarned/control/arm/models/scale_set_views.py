@@ -1,0 +1,230 @@
+"""Scale sets and their instances as clients read them: what was declared, and what came of it."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from forewarned.control.arm.compute.statuses import (
+    maintenance_status,
+    provisioning_state,
+    provisioning_status,
+    show_instant,
+    statuses,
+)
+from forewarned.control.arm.models.defaults import exact_version, hide_unknown_os
+from forewarned.control.arm.models.origins import came_with_fleet
+from forewarned.control.arm.models.scale_set_wire import (
+    VM_PROFILE,
+    completed,
+    decoded,
+    document_of,
+    model_part,
+)
+from forewarned.control.arm.requests import Json
+from forewarned.core.model import Priority
+from forewarned.service.azure import inventory
+from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
+from forewarned.service.azure.scale_sets import model_path
+from forewarned.service.fleet.plan import guid
+from forewarned.service.ports import Snapshot
+
+_INSTANCES: Final = f"{SCALE_SETS}/virtualMachines"
+_TIER: Final = "Standard"
+
+
+# --- sets ----------------------------------------------------------------------------------------
+
+
+def show_set(view: ScaleSetView, *, state: str | None = None) -> Json:
+    """`state` is the provisioning state, where it is not what follows from the set."""
+    document = document_of(view)
+    properties = {
+        **document.get("properties", {}),
+        "provisioningState": state or set_state(view),
+        "uniqueId": _unique_id(view),
+    }
+    if VM_PROFILE in properties:
+        properties[VM_PROFILE] = dict(properties[VM_PROFILE])
+        hide_unknown_os(properties[VM_PROFILE])
+    if view.declaration is not None and not came_with_fleet(view.declaration):
+        properties["timeCreated"] = show_instant(view.declaration.created_at)
+    return {
+        "location": view.location,
+        **document,
+        "id": view.id.path,
+        "name": view.id.name,
+        "type": SCALE_SETS,
+        "tags": document.get("tags", {}),
+        "sku": {"tier": _TIER, **document.get("sku", {}), "capacity": len(view.staying)},
+        "properties": properties,
+    }
+
+
+def set_state(view: ScaleSetView) -> str:
+    if view.is_going:
+        return "Deleting"
+    return "Updating" if len(view.staying) < len(view.machines) else "Succeeded"
+
+
+def show_set_statuses(view: ScaleSetView) -> Json:
+    counts = Counter(each["code"] for machine in view.machines for each in statuses(machine))
+    status = provisioning_status(set_state(view))
+    if view.declaration is not None:
+        status["time"] = show_instant(view.declaration.created_at)
+    return {
+        "virtualMachine": {
+            "statusesSummary": [
+                {"code": code, "count": count} for code, count in sorted(counts.items())
+            ]
+        },
+        "extensions": [],
+        "statuses": [status],
+        "orchestrationServices": [],
+    }
+
+
+def _unique_id(view: ScaleSetView) -> str:
+    """Another one for a set that takes the place of one which is gone."""
+    declaration = view.declaration
+    is_new = declaration is not None and not came_with_fleet(declaration)
+    made = declaration.created_at.isoformat() if declaration is not None and is_new else ""
+    return guid(f"{view.id.path.casefold()}/{made}")
+
+
+# --- instances -----------------------------------------------------------------------------------
+
+
+class Models:
+    """The models that a set's VMs are on, each read once."""
+
+    def __init__(self, snapshot: Snapshot, view: ScaleSetView) -> None:
+        self._snapshot = snapshot
+        self._view = view
+        self._known: dict[int, Json] = {view.revision: model_part(document_of(view))}
+
+    @property
+    def latest(self) -> Json:
+        return self._known[self._view.revision]
+
+    def of(self, machine: Machine) -> Json:
+        revision = machine.profile.model_revision
+        if revision not in self._known:
+            self._known[revision] = self._read(machine)
+        return self._known[revision]
+
+    def _read(self, machine: Machine) -> Json:
+        """Of a VM that came with the fleet, nothing is known but what it tells itself."""
+        path = model_path(self._view.id.path, machine.profile.model_revision)
+        kept = self._snapshot.declaration(path)
+        disk = {"storageProfile": {"osDisk": {"osType": machine.profile.os_type}}}
+        model = {VM_PROFILE: disk} if kept is None else decoded(kept.document)
+        profile = completed(
+            model.get(VM_PROFILE, {}),
+            self._view.id.name,
+            is_flexible=machine.profile.is_flexible,
+        )
+        return {**model, VM_PROFILE: profile}
+
+
+def instance_path(view: ScaleSetView, machine: Machine) -> str:
+    """VMs of a Flexible set are resources of their own."""
+    if machine.is_instance:
+        return f"{view.id.path}/virtualMachines/{machine.instance_id}"
+    return inventory.resource_id(machine).path
+
+
+def show_instance(
+    view: ScaleSetView, machine: Machine, model: Mapping[str, Any], *, with_statuses: bool = False
+) -> Json:
+    profile = machine.profile
+    path = instance_path(view, machine)
+    properties: Json = {
+        "latestModelApplied": view.is_latest(machine),
+        "modelDefinitionApplied": "VirtualMachineScaleSet",
+        "vmId": profile.vm_id,
+        "provisioningState": provisioning_state(machine),
+        "hardwareProfile": {"vmSize": profile.size},
+        **_parts(machine, model.get(VM_PROFILE, {}), path),
+    }
+    if with_statuses:
+        properties["instanceView"] = show_instance_statuses(machine)
+    shown: Json = {
+        "id": path,
+        "name": machine.name,
+        "instanceId": machine.instance_id,
+        "type": _INSTANCES if machine.is_instance else MACHINES,
+        "location": profile.location,
+        "tags": dict(profile.tags),
+        "sku": {"name": profile.size, "tier": _TIER},
+        "properties": properties,
+    }
+    if profile.zone:
+        shown["zones"] = [profile.zone]
+    return shown
+
+
+def show_instance_statuses(machine: Machine) -> Json:
+    profile = machine.profile
+    shown: Json = {
+        "platformUpdateDomain": machine.resource.update_domain,
+        "platformFaultDomain": machine.resource.fault_domain,
+        "computerName": profile.computer_name,
+        "osName": profile.os_type,
+        "statuses": statuses(machine),
+    }
+    if machine.is_instance:
+        shown["placementGroupId"] = profile.placement_group_id
+    maintenance = maintenance_status(machine)
+    if maintenance is not None:
+        shown["maintenanceRedeployStatus"] = maintenance
+    return shown
+
+
+def _parts(machine: Machine, vm_profile: Mapping[str, Any], path: str) -> Json:
+    """The VM's part of what its model says, with the names that are its own."""
+    storage = vm_profile.get("storageProfile", {})
+    disk = storage.get("osDisk", {})
+    os_profile = {
+        name: value
+        for name, value in vm_profile.get("osProfile", {}).items()
+        if name != "computerNamePrefix"
+    }
+    network = vm_profile.get("networkProfile", {})
+    own_disk = {
+        **disk,
+        "osType": machine.profile.os_type,
+        "name": f"{machine.name}_OsDisk_1",
+    }
+    parts: Json = {
+        "storageProfile": {**storage, **_image(storage), "osDisk": own_disk},
+        "osProfile": {**os_profile, "computerName": machine.profile.computer_name},
+        "networkProfile": {"networkInterfaces": _interfaces(network, path)},
+        "networkProfileConfiguration": network,
+    }
+    hide_unknown_os(parts)
+    if "securityProfile" in vm_profile:
+        parts["securityProfile"] = vm_profile["securityProfile"]
+    if machine.resource.priority is Priority.SPOT:
+        parts["priority"] = machine.resource.priority
+        parts["evictionPolicy"] = machine.resource.eviction_policy
+    return parts
+
+
+def _image(storage: Mapping[str, Any]) -> Json:
+    image = storage.get("imageReference")
+    version = exact_version(image) if isinstance(image, dict) else ""
+    return {"imageReference": {**(image or {}), "exactVersion": version}} if version else {}
+
+
+def _interfaces(network: Mapping[str, Any], path: str) -> list[Json]:
+    declared = network.get("networkInterfaceConfigurations")
+    names = [
+        each["name"]
+        for each in (declared if isinstance(declared, list) else [])
+        if isinstance(each, dict) and isinstance(each.get("name"), str)
+    ]
+    return [
+        {"id": f"{path}/networkInterfaces/{name}", "properties": {"primary": at == 0}}
+        for at, name in enumerate(names)
+    ]

@@ -1,0 +1,1 @@
+"""Microsoft.Network, as far as clients need it."""

@@ -1,0 +1,267 @@
+"""The network interfaces of VMs: those that a VM was declared with, or the one that every VM has.
+
+No packet depends on them. The first interface of a VM has the VM's own address; all others have
+addresses that follow from their names, so that they stay the same.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from forewarned.control.arm.fields import at, object_in, objects_in
+from forewarned.control.arm.models.defaults import (
+    complete_profile,
+    default_interface,
+    exact_version,
+)
+from forewarned.control.arm.models.vm_views import declared, profile_of, settings
+from forewarned.control.arm.requests import Json
+from forewarned.control.arm.resources.declared import find
+from forewarned.service.azure import inventory
+from forewarned.service.azure.equipment import Equipment, Image, Interface, mac_address
+from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.resource_ids import (
+    MACHINES,
+    PUBLIC_ADDRESSES,
+    SCALE_SETS,
+    InvalidResourceIdError,
+    ResourceId,
+    same,
+)
+from forewarned.service.lifecycle.activation import bare
+from forewarned.service.ports import Declaration, Snapshot
+
+_DEFAULT_SUFFIX: Final = "VMNic"
+_OF_MACHINES: Final = f"/providers/{MACHINES}/".casefold()
+
+
+class Attachment(NamedTuple):
+    """An interface as part of a VM: the primary one is number 0."""
+
+    machine: Machine
+    number: int
+    path: str
+    """The interface's own."""
+
+
+# --- what VMs have -------------------------------------------------------------------------------
+
+
+def equipment_of(snapshot: Snapshot, machine: Machine) -> Equipment:
+    """What a VM is told of itself: the same that clients read of its image and its interfaces."""
+    if machine.is_role:
+        return bare(snapshot, machine)
+    if machine.is_instance:
+        set_name, os_type = machine.profile.scale_set, machine.profile.os_type
+        parts: Json = dict(profile_of(snapshot, machine))
+        complete_profile(parts, set_name, os_type=os_type, is_flexible=False)
+        return Equipment(image=_image(parts), interfaces=_instance_interfaces(machine, parts))
+    document = settings(machine, declared(snapshot, machine))
+    paths = interface_paths(document)
+    return Equipment(
+        image=_image(document["properties"]),
+        interfaces=tuple(
+            interface(snapshot, Attachment(machine, number, path), _configurations(snapshot, path))
+            for number, path in enumerate(paths)
+        ),
+    )
+
+
+def interface(snapshot: Snapshot, attached: Attachment, configurations: list[Json]) -> Interface:
+    """`configurations` are the interface's IP configurations, as they are declared."""
+    binding, number = attached.machine.binding, attached.number
+    first = configurations[0] if configurations else {}
+    further = _word(at(first, "properties.privateIPAddress")) or private_address(attached.path)
+    return Interface(
+        mac_address=mac_address(binding.address, binding.profile.vm_id, number),
+        private_address=further if number else binding.address,
+        public_address=_public_address_of(snapshot, first),
+    )
+
+
+def instance_public_path(interface: str, configuration: Json) -> str | None:
+    """Of an IP configuration in a set's model; None where it gives instances no public address.
+
+    `interface` is the path of the instance's interface.
+    """
+    properties = object_in(configuration, "properties")
+    public = object_in(properties, "publicIPAddressConfiguration")
+    path = f"{interface}/ipConfigurations/{configuration.get('name')}"
+    return f"{path}/publicIPAddresses/{public.get('name')}" if public else None
+
+
+def _instance_interfaces(machine: Machine, parts: Json) -> tuple[Interface, ...]:
+    """One for each that the set's model has; `parts` is the model's profile."""
+    binding = machine.binding
+    profile = binding.profile
+    vm_set = replace(inventory.resource_id(machine), type=SCALE_SETS, name=profile.scale_set)
+    instance = f"{vm_set.path}/virtualMachines/{machine.instance_id}"
+    found = []
+    network = object_in(parts, "networkProfile")
+    for number, each in enumerate(objects_in(network, "networkInterfaceConfigurations")):
+        configurations = objects_in(object_in(each, "properties"), "ipConfigurations")
+        path = f"{instance}/networkInterfaces/{each.get('name')}"
+        public = instance_public_path(path, configurations[0]) if configurations else None
+        found.append(
+            Interface(
+                mac_address=mac_address(binding.address, profile.vm_id, number),
+                private_address="" if number else binding.address,
+                public_address="" if public is None else public_address(public),
+            )
+        )
+    return tuple(found)
+
+
+def _image(parts: Json) -> Image:
+    reference = at(parts, "storageProfile.imageReference")
+    if not isinstance(reference, dict):
+        return Image()
+    words = {name: _word(reference.get(name)) for name in ("publisher", "offer", "sku")}
+    return Image(**words, version=exact_version(reference))
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# --- which VM an interface is part of ------------------------------------------------------------
+
+
+class Attachments:
+    """The VMs that interfaces are part of, as of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._known: dict[str, Attachment] | None = None
+
+    def of(self, id_: ResourceId) -> Attachment | None:
+        # Most are named after their VM, and to look through all VMs takes its time.
+        return self._by_name(id_) or self._all().get(id_.path.casefold())
+
+    def _by_name(self, id_: ResourceId) -> Attachment | None:
+        name = id_.name
+        if not same(name[-len(_DEFAULT_SUFFIX) :], _DEFAULT_SUFFIX):
+            return None
+        vm = ResourceId(
+            subscription=id_.subscription,
+            group=id_.group,
+            type=MACHINES,
+            name=name[: -len(_DEFAULT_SUFFIX)],
+        )
+        machine = inventory.virtual_machine(self._snapshot, vm)
+        if machine is None:
+            return None
+        paths = interface_paths(settings(machine, declared(self._snapshot, machine)))
+        for number, path in enumerate(paths):
+            if same(path, id_.path):
+                return Attachment(machine, number, path)
+        return None
+
+    def _all(self) -> dict[str, Attachment]:
+        """By their paths, in folded letters: those that VMs were declared with."""
+        if self._known is None:
+            self._known = {}
+            for id_, paths in _declared_paths(self._snapshot):
+                machine = inventory.virtual_machine(self._snapshot, id_)
+                if machine is not None:
+                    for number, path in enumerate(paths):
+                        attached = Attachment(machine, number, path)
+                        self._known.setdefault(path.casefold(), attached)
+        return self._known
+
+
+def _declared_paths(snapshot: Snapshot) -> Iterator[tuple[ResourceId, list[str]]]:
+    """The VMs of which something is declared, and the interfaces that it names."""
+    for declaration in snapshot.declarations("/subscriptions/"):
+        if declaration.document and _OF_MACHINES in declaration.path.casefold():
+            document = msgspec.json.decode(declaration.document)
+            yield ResourceId.parse(declaration.path), interface_paths(document)
+
+
+def interface_paths(document: Json) -> list[str]:
+    """Of a VM's document, the primary one first."""
+    listed = at(document, "properties.networkProfile.networkInterfaces")
+    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    found.sort(key=lambda each: at(each, "properties.primary") is not True)
+    return [each["id"] for each in found if isinstance(each.get("id"), str)]
+
+
+# --- those that nobody declared ------------------------------------------------------------------
+
+
+class DefaultInterfaces:
+    """The interfaces of VMs that were declared with none."""
+
+    def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
+        attached = Attachments(snapshot).of(id_)
+        if attached is None:
+            return None
+        machine = attached.machine
+        usual = default_interface(inventory.resource_id(machine))
+        if not same(usual.path, id_.path):
+            return None
+        configuration = {"name": f"ipconfig{machine.name}"[:80]}
+        document = {
+            "location": machine.profile.location,
+            "tags": {},
+            "properties": {"ipConfigurations": [configuration]},
+        }
+        text = msgspec.json.encode(document).decode()
+        return Declaration(path=usual.path, document=text, created_at=snapshot.now)
+
+    def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
+        """Their paths."""
+        own = {id_.path.casefold(): paths for id_, paths in _declared_paths(snapshot)}
+        for binding in inventory.own_bindings(snapshot, subscription, group):
+            vm = inventory.resource_id(binding)
+            usual = default_interface(vm).path
+            paths = own.get(vm.path.casefold())
+            if not paths or any(same(path, usual) for path in paths):
+                yield usual
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def public_address(path: str) -> str:
+    """Of a network that is set aside for examples: it leads nowhere."""
+    return f"192.0.2.{_number_of(path, 1, 254)}"
+
+
+def private_address(path: str, number: int = 0) -> str:
+    """Of an interface that is not a VM's first, by the number of its IP configuration."""
+    return f"10.0.0.{_number_of(path, 4 + number, 250)}"
+
+
+def _number_of(path: str, first: int, last: int) -> int:
+    """The same one for the same name, from a range."""
+    digest = hashlib.sha256(path.casefold().encode()).digest()
+    return first + int.from_bytes(digest[:4]) % (last - first + 1)
+
+
+def _public_address_of(snapshot: Snapshot, configuration: Json) -> str:
+    """Of an IP configuration; empty where it has none, or one that is not there."""
+    id_ = _parsed(at(configuration, "properties.publicIPAddress.id"))
+    if id_ is None or not same(id_.type, PUBLIC_ADDRESSES) or find(snapshot, id_) is None:
+        return ""
+    return public_address(id_.path)
+
+
+def _configurations(snapshot: Snapshot, path: str) -> list[Json]:
+    id_ = _parsed(path)
+    declaration = None if id_ is None else find(snapshot, id_)
+    document: Any = {} if declaration is None else msgspec.json.decode(declaration.document)
+    listed = at(document, "properties.ipConfigurations")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _parsed(path: object) -> ResourceId | None:
+    if not isinstance(path, str):
+        return None
+    try:
+        return ResourceId.parse(path)
+    except InvalidResourceIdError:
+        return None

@@ -1,0 +1,83 @@
+"""The little of Microsoft.Network that clients look up when they create VMs."""
+
+from typing import Final
+
+from forewarned.control.arm.network.interfaces import (
+    Attachments,
+    DefaultInterfaces,
+    interface,
+    private_address,
+    public_address,
+)
+from forewarned.control.arm.requests import Json
+from forewarned.control.arm.resources.declared import Kind, Look
+from forewarned.control.arm.resources.declared_operations import operations_on
+from forewarned.control.arm.routes import Operation
+from forewarned.service.azure import inventory
+from forewarned.service.azure.equipment import dashed
+from forewarned.service.azure.resource_ids import NETWORK_INTERFACES, PUBLIC_ADDRESSES, ResourceId
+from forewarned.service.ports import Snapshot
+
+
+def _looking_at_interfaces(snapshot: Snapshot) -> Look:
+    """Interfaces know the VM that has them. They have a MAC address for as long as one does."""
+    attachments = Attachments(snapshot)
+
+    def look(document: Json, id_: ResourceId) -> None:
+        properties = document["properties"]
+        configurations = properties["ipConfigurations"]
+        for at, each in enumerate(configurations):
+            inner = each["properties"]
+            inner.setdefault("privateIPAllocationMethod", "Dynamic")
+            inner.setdefault("privateIPAddressVersion", "IPv4")
+            inner.setdefault("privateIPAddress", private_address(id_.path, at))
+            inner["primary"] = at == 0
+        attached = attachments.of(id_)
+        if attached is None:
+            return
+        shown = interface(snapshot, attached, configurations)
+        properties["virtualMachine"] = {"id": inventory.resource_id(attached.machine).path}
+        properties["macAddress"] = dashed(shown.mac_address)
+        properties["primary"] = attached.number == 0
+        for each in configurations[:1]:
+            each["properties"]["privateIPAddress"] = shown.private_address
+
+    return look
+
+
+def _looking_at_addresses(_: Snapshot) -> Look:
+    def look(document: Json, id_: ResourceId) -> None:
+        properties = document["properties"]
+        properties.setdefault("publicIPAllocationMethod", "Static")
+        properties.setdefault("publicIPAddressVersion", "IPv4")
+        properties["ipAddress"] = public_address(id_.path)
+
+    return look
+
+
+KINDS: Final = (
+    Kind(type="Microsoft.Network/virtualNetworks", parts=("subnets",)),
+    Kind(
+        type=NETWORK_INTERFACES,
+        parts=("ipConfigurations",),
+        looking=_looking_at_interfaces,
+        implied=DefaultInterfaces(),
+    ),
+    Kind(type=PUBLIC_ADDRESSES, looking=_looking_at_addresses),
+    Kind(type="Microsoft.Network/networkSecurityGroups", parts=("securityRules",)),
+    Kind(
+        type="Microsoft.Network/loadBalancers",
+        parts=(
+            "frontendIPConfigurations",
+            "backendAddressPools",
+            "inboundNatRules",
+            "inboundNatPools",
+            "loadBalancingRules",
+            "probes",
+        ),
+    ),
+)
+
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(
+    operation for kind in KINDS for operation in operations_on(kind)
+)

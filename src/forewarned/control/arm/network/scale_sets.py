@@ -1,0 +1,165 @@
+"""The network interfaces and public addresses that a scale set's model gives each of its instances.
+
+They are resources of no one else: `az vmss nic list` looks here, not among the networks.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from forewarned.control.arm.answers import ArmAnswer, ok
+from forewarned.control.arm.compute.instances import INSTANCE
+from forewarned.control.arm.compute.instances import find as find_instance
+from forewarned.control.arm.compute.scale_sets import SET, set_id
+from forewarned.control.arm.compute.scale_sets import find as find_set
+from forewarned.control.arm.errors import resource_not_found
+from forewarned.control.arm.fields import object_in, objects_in
+from forewarned.control.arm.models.scale_set_views import Models, instance_path, show_instance
+from forewarned.control.arm.network.interfaces import instance_public_path, public_address
+from forewarned.control.arm.paging import page
+from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.routes import Operation, read
+from forewarned.control.arm.services import ArmServices
+from forewarned.service.azure.equipment import dashed, mac_address
+from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.resource_ids import same
+from forewarned.service.ports import Snapshot
+
+
+async def list_interfaces(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def question(snapshot: Snapshot) -> list[Json]:
+        view = find_set(snapshot, set_id(asked))
+        return list(_interfaces(snapshot, view, view.machines))
+
+    return ok(page(await services.engine.ask(question), asked, _key))
+
+
+async def list_interfaces_of_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return ok(page(await _of_instance(services, asked), asked, _key))
+
+
+async def show_interface(services: ArmServices, asked: Asked) -> ArmAnswer:
+    wanted = asked.path["interface"]
+    for each in await _of_instance(services, asked):
+        if same(each["name"], wanted):
+            return ok(each)
+    path = f"{set_id(asked).path}/virtualMachines/{asked.path['instance']}"
+    raise resource_not_found(f"{path}/networkInterfaces/{wanted}")
+
+
+async def list_addresses(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """The public ones."""
+
+    def question(snapshot: Snapshot) -> list[Json]:
+        view = find_set(snapshot, set_id(asked))
+        interfaces = _interfaces(snapshot, view, view.machines)
+        return [each for interface in interfaces for each in _addresses(interface)]
+
+    return ok(page(await services.engine.ask(question), asked, _key))
+
+
+async def _of_instance(services: ArmServices, asked: Asked) -> list[Json]:
+    def question(snapshot: Snapshot) -> list[Json]:
+        view, machine = find_instance(snapshot, asked)
+        return list(_interfaces(snapshot, view, (machine,)))
+
+    return await services.engine.ask(question)
+
+
+def _key(shown: Json) -> str:
+    return str(shown["id"]).casefold()
+
+
+# --- one by one ----------------------------------------------------------------------------------
+
+
+def _interfaces(
+    snapshot: Snapshot, view: ScaleSetView, machines: tuple[Machine, ...]
+) -> Iterator[Json]:
+    """VMs of a Flexible set have interfaces that are resources of their own, if any."""
+    models = Models(snapshot, view)
+    for machine in machines:
+        if machine.is_instance:
+            instance = show_instance(view, machine, models.of(machine))["properties"]
+            declared = objects_in(instance["networkProfileConfiguration"], _CONFIGURATIONS)
+            listed = instance["networkProfile"]["networkInterfaces"]
+            binding = machine.binding
+            for number, interface in enumerate(listed):
+                mac = mac_address(binding.address, binding.profile.vm_id, number)
+                shown = _interface(view, machine, interface, declared)
+                shown["properties"]["macAddress"] = dashed(mac)
+                yield shown
+
+
+def _interface(view: ScaleSetView, machine: Machine, listed: Json, declared: list[Json]) -> Json:
+    """`listed` is how the instance names it, `declared` are those of its model."""
+    path: str = listed["id"]
+    name = path.rpartition("/")[2]
+    found: Json = next((each for each in declared if same(str(each.get("name")), name)), {})
+    properties = object_in(found, "properties")
+    is_primary = bool(listed["properties"]["primary"])
+    addresses = [machine.binding.address] if is_primary else []
+    configurations = objects_in(properties, "ipConfigurations") or [{"name": "ipconfig1"}]
+    return {
+        "id": path,
+        "name": name,
+        "properties": {
+            "provisioningState": "Succeeded",
+            "primary": is_primary,
+            "virtualMachine": {"id": instance_path(view, machine)},
+            "ipConfigurations": [
+                _configuration(path, each, addresses[at : at + 1])
+                for at, each in enumerate(configurations)
+            ],
+        },
+    }
+
+
+def _configuration(interface: str, declared: Json, addresses: list[str]) -> Json:
+    """`addresses` is the VM's own, or nothing: no more is known of it."""
+    path = f"{interface}/ipConfigurations/{declared.get('name')}"
+    properties = object_in(declared, "properties")
+    shown: Json = {
+        "provisioningState": "Succeeded",
+        "primary": bool(addresses),
+        "privateIPAllocationMethod": "Dynamic",
+        "privateIPAddressVersion": "IPv4",
+    }
+    for address in filter(None, addresses):
+        shown["privateIPAddress"] = address
+    if "subnet" in properties:
+        shown["subnet"] = properties["subnet"]
+    public = instance_public_path(interface, declared)
+    if public:
+        shown["publicIPAddress"] = {"id": public}
+    return {"id": path, "name": declared.get("name"), "properties": shown}
+
+
+def _addresses(interface: Json) -> Iterator[Json]:
+    for each in interface["properties"]["ipConfigurations"]:
+        public = each["properties"].get("publicIPAddress")
+        if public is not None:
+            path: str = public["id"]
+            yield {
+                "id": path,
+                "name": path.rpartition("/")[2],
+                "properties": {
+                    "provisioningState": "Succeeded",
+                    "ipAddress": public_address(path),
+                    "publicIPAllocationMethod": "Dynamic",
+                    "publicIPAddressVersion": "IPv4",
+                    "ipConfiguration": {"id": each["id"]},
+                },
+            }
+
+
+_CONFIGURATIONS: Final = "networkInterfaceConfigurations"
+
+
+_INTERFACES: Final = f"{INSTANCE}/networkInterfaces"
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    read(f"{SET}/networkInterfaces", list_interfaces),
+    read(f"{SET}/publicIPAddresses", list_addresses),
+    read(_INTERFACES, list_interfaces_of_instance),
+    read(f"{_INTERFACES}/{{interface}}", show_interface),
+)

@@ -1,0 +1,93 @@
+"""How far long-running operations are, as clients ask while they wait.
+
+The same operation is shown at two places: as a document that always answers 200, and at the
+Location of the first answer, which is 202 until there is nothing left to wait for.
+"""
+
+from typing import Final
+
+from forewarned.control.arm.answers import ArmAnswer, finished, in_progress, ok, still_running
+from forewarned.control.arm.errors import conflict, error_body, not_found
+from forewarned.control.arm.requests import Asked
+from forewarned.control.arm.routes import Operation, read
+from forewarned.control.arm.services import ArmServices
+from forewarned.service.azure import operations
+from forewarned.service.azure.operations import OperationStatus, Progress
+from forewarned.service.azure.resource_ids import group_path, subscription_path
+from forewarned.service.ports import Snapshot
+
+
+async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return await _shown(services, asked, subscription_path(asked.path["subscription"]))
+
+
+async def show_of_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
+    return await _shown(
+        services, asked, group_path(asked.path["subscription"], asked.path["group"])
+    )
+
+
+async def _shown(services: ArmServices, asked: Asked, place: str) -> ArmAnswer:
+    """An operation on something elsewhere than at `place` is none."""
+    operation_id = asked.path["operation"]
+
+    def question(snapshot: Snapshot) -> Progress | None:
+        return operations.progress(snapshot, operation_id)
+
+    progress = await services.engine.ask(question)
+    if progress is None or not _is_at(progress.record.path, place):
+        raise not_found(
+            "NotFound",
+            f"The operation '{operation_id[:100]}' could not be found: none has this id.",
+        )
+    if (asked.option("monitor") or "").casefold() == "true":
+        return _monitored(progress, asked)
+    document = status_document(progress)
+    is_over = progress.status is not OperationStatus.IN_PROGRESS
+    return ok(document) if is_over else in_progress(document)
+
+
+def _is_at(path: str, place: str) -> bool:
+    return f"{path}/".casefold().startswith(f"{place}/".casefold())
+
+
+def status_document(progress: Progress) -> dict[str, object]:
+    document: dict[str, object] = {
+        "startTime": progress.record.started_at.isoformat(),
+        "status": progress.status,
+        "name": progress.record.id,
+    }
+    if progress.ended_at is not None:
+        document["endTime"] = progress.ended_at.isoformat()
+    if progress.status in _UNDONE:
+        document["error"] = error_body(_code(progress), progress.reason)
+    return document
+
+
+_UNDONE: Final = frozenset({OperationStatus.FAILED, OperationStatus.CANCELED})
+
+
+def _monitored(progress: Progress, asked: Asked) -> ArmAnswer:
+    if progress.status is OperationStatus.IN_PROGRESS:
+        return still_running(progress.record.id, asked)
+    if progress.status in _UNDONE:
+        raise conflict(_code(progress), progress.reason)
+    return finished()
+
+
+def _code(progress: Progress) -> str:
+    if progress.status is OperationStatus.CANCELED:
+        return "OperationCanceled"
+    return progress.record.failure_code
+
+
+_COMPUTE: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}"
+_DEPLOYMENT: Final = (
+    "/subscriptions/{subscription}/resourceGroups/{group}"
+    "/providers/Microsoft.Resources/deployments/{deployment}"
+)
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    read(f"{_COMPUTE}/operations/{{operation}}", show),
+    read(f"{_DEPLOYMENT}/operationStatuses/{{operation}}", show_of_deployment),
+)

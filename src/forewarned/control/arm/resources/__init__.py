@@ -1,0 +1,1 @@
+"""Resource groups, and resources that are kept as they were declared."""

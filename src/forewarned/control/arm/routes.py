@@ -1,0 +1,163 @@
+"""One operation of ARM as a value, and how a request finds it.
+
+The rule that must stay true: paths are compared in any letter case, and values keep theirs.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from http import HTTPStatus
+from typing import Final
+
+from forewarned.control.arm.answers import ArmAnswer
+from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.requests import Asked
+from forewarned.control.arm.services import ArmServices
+from forewarned.control.http.access import Role
+
+Answer = Callable[[ArmServices, Asked], Awaitable[ArmAnswer]]
+
+
+class Content(Enum):
+    """What body an operation takes."""
+
+    NONE = "none"
+    """Whatever is sent is not looked at."""
+    OPTIONAL = "optional"
+    """A JSON object, or nothing."""
+    REQUIRED = "required"
+    """A JSON object."""
+    DEPLOYMENT = "deployment"
+    """A JSON object with a template as people write it: comments and all."""
+    FORM = "form"
+    """The fields of a form: `Asked.body` has a text for each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    method: str
+    path: str
+    """A template: `/subscriptions/{subscription}/resourceGroups/{group}`."""
+    answer: Answer
+    needs: Role | None
+    """Who may ask; None: anybody, without signing in."""
+    content: Content = Content.NONE
+    is_versioned: bool = True
+    """Whether api-version must be given."""
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(self.path.strip("/").split("/"))
+
+    @cached_property
+    def shape(self) -> tuple[str | None, ...]:
+        """Fixed parts in folded letters, None for each value."""
+        return tuple(None if _is_value(part) else part.casefold() for part in self.parts)
+
+    def values(self, segments: tuple[str, ...]) -> dict[str, str]:
+        return {
+            part[1:-1]: value
+            for part, value in zip(self.parts, segments, strict=True)
+            if _is_value(part)
+        }
+
+
+def read(path: str, answer: Answer) -> Operation:
+    return Operation(method="GET", path=path, answer=answer, needs=Role.READER)
+
+
+def open_read(path: str, answer: Answer) -> Operation:
+    """For whoever is still to sign in; no api-version needed."""
+    return Operation(method="GET", path=path, answer=answer, needs=None, is_versioned=False)
+
+
+def head(path: str, answer: Answer) -> Operation:
+    return Operation(method="HEAD", path=path, answer=answer, needs=Role.READER)
+
+
+def put(path: str, answer: Answer) -> Operation:
+    return Operation(
+        method="PUT", path=path, answer=answer, needs=Role.ADMIN, content=Content.REQUIRED
+    )
+
+
+def patch(path: str, answer: Answer) -> Operation:
+    return Operation(
+        method="PATCH", path=path, answer=answer, needs=Role.ADMIN, content=Content.REQUIRED
+    )
+
+
+def delete(path: str, answer: Answer) -> Operation:
+    return Operation(method="DELETE", path=path, answer=answer, needs=Role.ADMIN)
+
+
+def post(path: str, answer: Answer, *, needs: Role = Role.ADMIN) -> Operation:
+    """Restarts, redeployments, evictions and maintenance need a maintainer, approvals an approver.
+
+    A body may always be left out: an operation that can't go without one says so itself.
+    """
+    return Operation(method="POST", path=path, answer=answer, needs=needs, content=Content.OPTIONAL)
+
+
+class Router:
+    """Finds operations. Where a fixed part and a value both fit, the fixed part does."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        by_shape: dict[tuple[str | None, ...], dict[str, Operation]] = {}
+        for each in operations:
+            by_method = by_shape.setdefault(each.shape, {})
+            if each.method in by_method:
+                raise ValueError(f"two operations are at {each.method} {each.path}")
+            by_method[each.method] = each
+        self._by_length: dict[int, list[tuple[tuple[str | None, ...], dict[str, Operation]]]] = {}
+        for shape in sorted(by_shape, key=lambda shape: [part is None for part in shape]):
+            self._by_length.setdefault(len(shape), []).append((shape, by_shape[shape]))
+
+    def find(self, method: str, segments: tuple[str, ...]) -> tuple[Operation, dict[str, str]]:
+        """The operation and the values in its path. Raises ArmError."""
+        by_method = self._at(segments)
+        if by_method is None:
+            raise _nothing_there(segments)
+        found = by_method.get(method)
+        if found is None:
+            raise _wrong_method(method, by_method)
+        return found, found.values(segments)
+
+    def _at(self, segments: tuple[str, ...]) -> Mapping[str, Operation] | None:
+        folded = tuple(map(str.casefold, segments))
+        for shape, by_method in self._by_length.get(len(segments), ()):
+            if all(
+                part is None or part == given for part, given in zip(shape, folded, strict=True)
+            ):
+                return by_method
+        return None
+
+
+_SERVED: Final = (
+    "resource groups and deployments, virtual machines, scale sets, availability sets"
+    " and the scheduled events of Microsoft.Maintenance"
+)
+
+
+def _nothing_there(segments: tuple[str, ...]) -> ArmError:
+    path = "/" + "/".join(segments)
+    return ArmError(
+        HTTPStatus.NOT_FOUND,
+        "InvalidResourceType",
+        f"Nothing is served at '{path[:300]}': this server knows {_SERVED}.",
+    )
+
+
+def _wrong_method(method: str, by_method: Iterable[str]) -> ArmError:
+    allowed = ", ".join(sorted(by_method))
+    return ArmError(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        "MethodNotAllowed",
+        f"This path takes {allowed}, not {method[:20]}.",
+        headers={"Allow": allowed},
+    )
+
+
+def _is_value(part: str) -> bool:
+    return part.startswith("{")

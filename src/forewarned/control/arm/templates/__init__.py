@@ -1,0 +1,1 @@
+"""Templates: their expressions, and the deployments that carry them out."""

@@ -1,0 +1,363 @@
+"""Deployments of templates: how `az vm create` and `az vmss create` make things.
+
+All of a template is made in one transaction, or nothing. What is wrong with its values is told by
+the operation's status: clients expect it there, and `az` can't read it anywhere else.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from forewarned.control.arm import errors
+from forewarned.control.arm.answers import RETRY_AFTER, ArmAnswer, accepted, no_content, ok
+from forewarned.control.arm.errors import ArmError, invalid_parameter
+from forewarned.control.arm.fields import Fields, without
+from forewarned.control.arm.models.vm_views import decoded
+from forewarned.control.arm.paging import page
+from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.resources import groups
+from forewarned.control.arm.routes import Content, Operation, delete, head, post, put, read
+from forewarned.control.arm.services import ArmServices
+from forewarned.control.arm.templates.deployment_steps import steps
+from forewarned.control.arm.templates.execution import make
+from forewarned.control.arm.templates.template import Place, Planned, Template, read_deployment
+from forewarned.control.arm.templates.what_if import forecast, ignored
+from forewarned.core.errors import RefusalError
+from forewarned.service.azure import operations
+from forewarned.service.azure.groups import declare
+from forewarned.service.azure.resource_ids import ResourceId, group_path, same
+from forewarned.service.ports import Declaration, OperationRecord, Snapshot, Transaction
+
+_TYPE: Final = "Microsoft.Resources/deployments"
+_MODE: Final = "Incremental"
+"""The only one here: what a template does not name is left alone."""
+_TEMPLATE: Final = "template"
+"""Kept with a deployment, to be exported. It is not shown with the rest."""
+_NAME: Final = re.compile(r"[A-Za-z0-9._()-]{1,64}")
+MOST_KEPT: Final = 800
+"""Deployments of a group: the oldest are forgotten, as Azure does."""
+
+
+T = TypeVar("T")
+
+
+class _Undo(Exception):  # noqa: N818  # it is no error
+    """Leaves a transaction without a trace."""
+
+
+class _Reading(NamedTuple):
+    """A deployment as it was sent, of a template that can be made."""
+
+    template: Template
+    planned: list[Planned]
+
+
+# --- making --------------------------------------------------------------------------------------
+
+
+async def put_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
+    properties = read_deployment(asked.body or {})
+    _refuse_name(asked.path["deployment"])
+    place = await _place(services, asked)
+    asked = replace(asked, path={**asked.path, "group": place.group})
+    try:
+        reading = _read(properties, place)
+        document, record, is_new = await services.engine.decide(
+            lambda tx: _deploy(tx, services, asked, reading)
+        )
+    except (ArmError, RefusalError) as error:
+        why = _why(error)
+        document, record, is_new = await services.engine.decide(
+            lambda tx: _fail(tx, services, asked, properties, why)
+        )
+    return ArmAnswer(
+        status=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
+        body=_shown(_id(asked).path, document, state="Accepted"),
+        headers={"Azure-AsyncOperation": _status_url(asked, record), "Retry-After": RETRY_AFTER},
+    )
+
+
+async def validate(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Make all of it, and then none."""
+    properties = read_deployment(asked.body or {})
+    _refuse_name(asked.path["deployment"])
+    reading = _read(properties, await _place(services, asked))
+    document, _, __ = await _tried(services, lambda tx: _deploy(tx, services, asked, reading))
+    return ok(_shown(_id(asked).path, document, state="Succeeded"))
+
+
+async def what_if(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Make all of it, compare, and then none.
+
+    What is wrong with the deployment is told in the body of a 200: `az` can't read it elsewhere.
+    """
+    try:
+        properties = read_deployment(asked.body or {})
+        _refuse_name(asked.path["deployment"])
+        place = await _place(services, asked)
+        reading = _read(properties, place)
+        here = replace(asked, path={**asked.path, "group": place.group})
+        changes = await _tried(services, lambda tx: forecast(tx, services, here, reading.planned))
+        # Apart from that: whoever wants to write waits for a trial, and not for a long list.
+        changes += await services.engine.ask(lambda now: ignored(now, here, reading.planned))
+    except (ArmError, RefusalError) as error:
+        code, message = _why(error)
+        return ok({"status": "Failed", "error": {"code": code, "message": message}})
+    is_short = _wants_ids_alone(properties)
+    return ok(
+        {
+            "status": "Succeeded",
+            "properties": {"changes": [each.shown(ids_alone=is_short) for each in changes]},
+        }
+    )
+
+
+def _wants_ids_alone(properties: Fields) -> bool:
+    wanted = properties.object("whatIfSettings").text("resultFormat") or ""
+    return wanted.casefold() == "resourceidonly"
+
+
+def _read(properties: Fields, place: Place) -> _Reading:
+    template = Template(properties, place)
+    return _Reading(template, template.planned())
+
+
+async def _tried(services: ArmServices, work: Callable[[Transaction], T]) -> T:
+    """What the work returns, without a trace of what it did."""
+    returned: list[T] = []
+
+    def undone(tx: Transaction) -> None:
+        returned[:] = [work(tx)]
+        raise _Undo
+
+    with suppress(_Undo):
+        await services.engine.decide(undone)
+    return returned[0]
+
+
+def _deploy(
+    tx: Transaction, services: ArmServices, asked: Asked, reading: _Reading
+) -> tuple[Json, OperationRecord, bool]:
+    groups.find(tx, asked.path["subscription"], asked.path["group"])
+    made = make(tx, services, asked, reading.planned)
+    document = {
+        "provisioningState": "Succeeded",
+        "mode": _MODE,
+        "parameters": reading.template.shown_parameters(),
+        "outputs": reading.template.outputs(made.get),
+        "outputResources": [{"id": path} for path in made.paths],
+        _TEMPLATE: reading.template.source,
+    }
+    event_ids = tuple(made.event_ids)
+    record = operations.open_(tx, _id(asked).path, "deploy", event_ids, means=services.means)
+    return _keep(tx, asked, document, record)
+
+
+def _fail(
+    tx: Transaction,
+    services: ArmServices,
+    asked: Asked,
+    properties: Fields,
+    why: tuple[str, str],
+) -> tuple[Json, OperationRecord, bool]:
+    code, message = why
+    document = {
+        "provisioningState": "Failed",
+        "mode": _MODE,
+        "error": {"code": code, "message": message},
+        _TEMPLATE: properties.raw("template"),
+    }
+    record = OperationRecord(
+        id=services.means.new_id(),
+        path=_id(asked).path,
+        action="deploy",
+        started_at=tx.now,
+        failure_code=code,
+        failure=message,
+    )
+    tx.open_operation(record)
+    return _keep(tx, asked, document, record)
+
+
+def _keep(
+    tx: Transaction, asked: Asked, document: Json, record: OperationRecord
+) -> tuple[Json, OperationRecord, bool]:
+    id_ = _id(asked)
+    kept = {**document, "timestamp": tx.now.isoformat(), "correlationId": record.id}
+    is_new = tx.declaration(id_.path) is None
+    if is_new:
+        _forget_oldest(tx, id_)
+    declare(tx, id_, msgspec.json.encode(kept).decode())
+    return kept, record, is_new
+
+
+def _forget_oldest(tx: Transaction, id_: ResourceId) -> None:
+    kept = _all(tx, id_.subscription, id_.group)
+    oldest = sorted(kept, key=lambda each: each.created_at)
+    for each in oldest[: max(0, len(kept) + 1 - MOST_KEPT)]:
+        tx.withdraw(each.path)
+
+
+def _why(error: Exception) -> tuple[str, str]:
+    """Code and message, as whoever sent the resource by itself would be told them."""
+    body = errors.answer(error, request_id="").body
+    assert isinstance(body, dict)  # noqa: S101  # it is the one shape of an error
+    return body["error"]["code"], body["error"]["message"]
+
+
+async def _place(services: ArmServices, asked: Asked) -> Place:
+    subscription, name = asked.path["subscription"], asked.path["group"]
+    view = await services.engine.ask(lambda snapshot: groups.find(snapshot, subscription, name))
+    location = groups.location_of(view) or services.location
+    return Place(subscription=subscription, group=view.name, location=location)
+
+
+# --- the steps of one ----------------------------------------------------------------------------
+
+
+async def list_steps(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """The operations of a deployment, one for each resource."""
+    found = await services.engine.ask(lambda snapshot: _found(snapshot, asked))
+    return ok(page(steps(found), asked, lambda each: str(each["operationId"])))
+
+
+async def show_step(services: ArmServices, asked: Asked) -> ArmAnswer:
+    found = await services.engine.ask(lambda snapshot: _found(snapshot, asked))
+    wanted = asked.path["operation"]
+    for each in steps(found):
+        if same(each["operationId"], wanted):
+            return ok(each)
+    raise errors.not_found(
+        "DeploymentOperationNotFound",
+        f"The deployment operation '{wanted[:100]}' could not be found.",
+    )
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
+    found = await services.engine.ask(lambda snapshot: _found(snapshot, asked))
+    return ok(_shown_declaration(found))
+
+
+async def check(services: ArmServices, asked: Asked) -> ArmAnswer:
+    await show(services, asked)
+    return no_content()
+
+
+async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def question(snapshot: Snapshot) -> list[Declaration]:
+        subscription, group = asked.path["subscription"], asked.path["group"]
+        groups.find(snapshot, subscription, group)
+        return _all(snapshot, subscription, group)
+
+    found = await services.engine.ask(question)
+    return ok(page(found, asked, lambda each: each.path.casefold(), show=_shown_declaration))
+
+
+async def export(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """The template, as it was sent but for its comments."""
+    document = decoded(await services.engine.ask(lambda snapshot: _found(snapshot, asked)))
+    if _TEMPLATE not in document:
+        raise errors.not_found(
+            "DeploymentTemplateNotFound",
+            f"The template of deployment '{asked.path['deployment'][:100]}' was not kept: it was"
+            " deployed by a server of an earlier release. Deploy it again to export it.",
+        )
+    return ok({"template": document[_TEMPLATE]})
+
+
+async def delete_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
+    """Of what it made nothing goes with it."""
+
+    def work(tx: Transaction) -> OperationRecord:
+        tx.withdraw(_found(tx, asked).path)
+        return operations.open_(tx, _id(asked).path, "delete", (), means=services.means)
+
+    return accepted(await services.engine.decide(work), asked)
+
+
+def _found(snapshot: Snapshot, asked: Asked) -> Declaration:
+    groups.find(snapshot, asked.path["subscription"], asked.path["group"])
+    found = snapshot.declaration(_id(asked).path)
+    if found is None:
+        raise errors.not_found(
+            "DeploymentNotFound",
+            f"Deployment '{asked.path['deployment'][:100]}' could not be found.",
+        )
+    return found
+
+
+def _all(snapshot: Snapshot, subscription: str, group: str) -> list[Declaration]:
+    return list(snapshot.declarations(f"{group_path(subscription, group)}/providers/{_TYPE}/"))
+
+
+def _shown_declaration(declaration: Declaration) -> Json:
+    return _shown(declaration.path, decoded(declaration))
+
+
+def _shown(path: str, document: Mapping[str, Any], *, state: str = "") -> Json:
+    properties = {
+        **without(document, _TEMPLATE),
+        "provisioningState": state or document["provisioningState"],
+    }
+    return {
+        "id": path,
+        "name": path.rpartition("/")[2],
+        "type": _TYPE,
+        "properties": properties,
+    }
+
+
+def _refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise invalid_parameter(
+            "deploymentName",
+            f"The deployment name '{name[:100]}' is invalid: expected 1 to 64 letters, digits,"
+            " periods, underscores, hyphens and parentheses.",
+        )
+
+
+def _id(asked: Asked) -> ResourceId:
+    return asked.id_of(_TYPE, asked.path["deployment"])
+
+
+def _status_url(asked: Asked, record: OperationRecord) -> str:
+    return (
+        f"{asked.root}{asked.url.rstrip('/')}/operationStatuses/{record.id}"
+        f"?api-version={asked.api_version}"
+    )
+
+
+_DEPLOYMENTS: Final = (
+    "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Resources/deployments"
+)
+_ONE: Final = f"{_DEPLOYMENTS}/{{deployment}}"
+_STEPS: Final = (
+    "/subscriptions/{subscription}/resourceGroups/{group}/deployments/{deployment}/operations"
+)
+"""Azure's own spelling: without the provider."""
+
+
+def _taking_template(operation: Operation) -> Operation:
+    return replace(operation, content=Content.DEPLOYMENT)
+
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    _taking_template(put(_ONE, put_deployment)),
+    _taking_template(post(f"{_ONE}/validate", validate)),
+    _taking_template(post(f"{_ONE}/whatIf", what_if)),
+    post(f"{_ONE}/exportTemplate", export),
+    read(_STEPS, list_steps),
+    read(f"{_STEPS}/{{operation}}", show_step),
+    read(_ONE, show),
+    head(_ONE, check),
+    delete(_ONE, delete_deployment),
+    read(_DEPLOYMENTS, list_in_group),
+)

@@ -1,0 +1,1 @@
+"""The fleet as fleet files and `/v1` write it."""

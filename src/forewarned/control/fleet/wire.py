@@ -1,0 +1,400 @@
+"""The fleet as JSON and TOML write it: one schema for `PUT /v1/fleet` and for the fleet file.
+
+What `to_wire` writes, `parse` reads back as the same plan.
+"""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final, TypedDict, TypeVar
+
+import msgspec
+
+from forewarned.config.durations import InvalidDurationError, format_duration, parse_duration
+from forewarned.config.toml import show_path
+from forewarned.control.fleet.mistakes import read
+from forewarned.core.model import EvictionPolicy, Policy, Priority
+from forewarned.service.fleet.declaration import (
+    FAULT_DOMAINS,
+    NO_SUBSCRIPTION,
+    SCALE_SET_FAULT_DOMAINS,
+    UPDATE_DOMAINS,
+    AvailabilitySet,
+    CloudService,
+    FleetPlan,
+    Member,
+    Model,
+    Network,
+    Orchestration,
+    Role,
+    ScaleSet,
+    VirtualMachine,
+)
+from forewarned.service.fleet.layout import KeyPath
+from forewarned.service.fleet.validation import InvalidFleetError, Mistake, faults
+
+# A slip of the hand must not ask for more VMs than there is memory.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+_Wire = TypeVar("_Wire", bound=msgspec.Struct)
+_Planned = TypeVar("_Planned")
+
+IsKnown = Callable[[FleetPlan], bool]
+
+_DEFAULT: Final = Model()
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    pass
+
+
+class WirePolicy(_Part, kw_only=True, frozen=True):
+    approve_user_reboot: bool = False
+    approve_user_redeploy: bool = False
+    approve_when_all_down: bool = True
+
+
+class _Modelled(_Part, kw_only=True, frozen=True):
+    size: str = _DEFAULT.size
+    os_type: str = _DEFAULT.os_type
+    priority: Priority = Priority.REGULAR
+    eviction_policy: EvictionPolicy = EvictionPolicy.DEALLOCATE
+    terminate_notification: str | None = None
+    tags: dict[str, str] = {}
+
+
+class WireVirtualMachine(_Modelled, kw_only=True, frozen=True):
+    name: str
+    zone: str | int = ""
+    address: str | None = None
+    host: str | None = None
+    policy: WirePolicy = WirePolicy()
+
+
+class WireMember(_Part, kw_only=True, frozen=True):
+    name: str
+    address: str | None = None
+    host: str | None = None
+
+
+class WireAvailabilitySet(_Modelled, kw_only=True, frozen=True):
+    name: str
+    vms: list[str | WireMember] = []
+    count: Annotated[int, msgspec.Meta(ge=0, le=1000)] | None = None
+    update_domains: int = UPDATE_DOMAINS
+    fault_domains: int = FAULT_DOMAINS
+    policy: WirePolicy = WirePolicy()
+
+
+class WireScaleSet(_Modelled, kw_only=True, frozen=True):
+    name: str
+    capacity: _Count
+    orchestration: Orchestration = Orchestration.UNIFORM
+    zones: list[str | int] = []
+    update_domains: int = UPDATE_DOMAINS
+    fault_domains: int = SCALE_SET_FAULT_DOMAINS
+    single_placement_group: bool = False
+    computer_name_prefix: str = ""
+    addresses: list[str] = []
+    hosts: list[str] = []
+    policy: WirePolicy = WirePolicy()
+
+
+class WireRole(_Modelled, kw_only=True, frozen=True):
+    name: str
+    instances: _Count
+    addresses: list[str] = []
+    hosts: list[str] = []
+
+
+class WireCloudService(_Part, kw_only=True, frozen=True):
+    name: str
+    roles: list[WireRole] = []
+    update_domains: int = UPDATE_DOMAINS
+    fault_domains: int = FAULT_DOMAINS
+    policy: WirePolicy = WirePolicy()
+
+
+class WireFleet(_Part, kw_only=True, frozen=True):
+    location: str = "local"
+    resource_group: str = "local"
+    subscription_id: str = NO_SUBSCRIPTION
+    address_range: str | None = None
+    vms: list[WireVirtualMachine] = []
+    availability_sets: list[WireAvailabilitySet] = []
+    scale_sets: list[WireScaleSet] = []
+    cloud_services: list[WireCloudService] = []
+
+
+def parse(raw: object, *, is_known: IsKnown = lambda _: False) -> FleetPlan:
+    """A plan from decoded JSON or TOML. Raises InvalidFleetError with everything that is wrong.
+
+    A plan that is known to be without faults is not looked through for them: a million VMs take
+    seconds.
+    """
+    found: list[Mistake] = []
+    plan = _fleet(raw, found)
+    if not found and not is_known(plan):
+        found = faults(plan)
+    if found:
+        lines = [f"{show_path(fault.path)}: {fault.error}".removeprefix(": ") for fault in found]
+        raise InvalidFleetError("\n".join(lines), found)
+    return plan
+
+
+def to_wire(plan: FleetPlan) -> WireFleet:
+    return WireFleet(
+        location=plan.location,
+        resource_group=plan.resource_group,
+        subscription_id=plan.subscription_id,
+        address_range=None if plan.address_range is None else str(plan.address_range),
+        vms=[
+            WireVirtualMachine(
+                name=vm.name,
+                zone=vm.zone,
+                address=vm.address,
+                host=vm.host,
+                policy=_wire_policy(vm.policy),
+                **_wire_model(vm.model),
+            )
+            for vm in plan.vms
+        ],
+        availability_sets=[_wire_availability_set(each) for each in plan.availability_sets],
+        scale_sets=[_wire_scale_set(each) for each in plan.scale_sets],
+        cloud_services=[_wire_cloud_service(each) for each in plan.cloud_services],
+    )
+
+
+# --- from the wire -------------------------------------------------------------------------------
+
+
+def _fleet(raw: object, found: list[Mistake]) -> FleetPlan:
+    table = raw if isinstance(raw, Mapping) else {}
+    lists = ("vms", "availability_sets", "scale_sets", "cloud_services")
+    # Lists are read one declaration at a time below; what is no list at all is refused here.
+    rest = {
+        key: value
+        for key, value in table.items()
+        if key not in lists or not isinstance(value, list)
+    }
+    head = read(rest if isinstance(raw, Mapping) else raw, WireFleet, (), found) or WireFleet()
+    return FleetPlan(
+        location=head.location,
+        resource_group=head.resource_group,
+        subscription_id=head.subscription_id,
+        address_range=_address_range(head, found),
+        vms=_each(table, "vms", WireVirtualMachine, _virtual_machine, found),
+        availability_sets=_each(
+            table, "availability_sets", WireAvailabilitySet, _availability_set, found
+        ),
+        scale_sets=_each(table, "scale_sets", WireScaleSet, _scale_set, found),
+        cloud_services=_each(table, "cloud_services", WireCloudService, _cloud_service, found),
+    )
+
+
+def _address_range(wire: WireFleet, found: list[Mistake]) -> Network | None:
+    if wire.address_range is None:
+        return None
+    try:
+        return ipaddress.ip_network(wire.address_range)
+    except ValueError as wrong:
+        error = InvalidFleetError(f"not a range of addresses: {wrong}")
+        found.append(Mistake(path=("address_range",), error=error))
+        return None
+
+
+def _each(
+    table: Mapping[str, object],
+    key: str,
+    type_: type[_Wire],
+    plan: Callable[[_Wire, KeyPath, list[Mistake]], _Planned],
+    found: list[Mistake],
+) -> tuple[_Planned, ...]:
+    listed = table.get(key)
+    if not isinstance(listed, list):
+        return ()
+    wires = [read(raw, type_, (key, number), found) for number, raw in enumerate(listed)]
+    return tuple(
+        plan(wire, (key, number), found) for number, wire in enumerate(wires) if wire is not None
+    )
+
+
+def _virtual_machine(
+    wire: WireVirtualMachine, path: KeyPath, found: list[Mistake]
+) -> VirtualMachine:
+    return VirtualMachine(
+        name=wire.name,
+        address=wire.address,
+        host=wire.host,
+        zone=str(wire.zone),
+        model=_model(wire, path, found),
+        policy=_policy(wire.policy),
+    )
+
+
+def _availability_set(
+    wire: WireAvailabilitySet, path: KeyPath, found: list[Mistake]
+) -> AvailabilitySet:
+    if wire.count is not None and wire.vms:
+        both = InvalidFleetError("give either count or vms: the VMs listed are all there are")
+        found.append(Mistake(path=(*path, "count"), error=both))
+    listed = [
+        Member(name=vm)
+        if isinstance(vm, str)
+        else Member(name=vm.name, address=vm.address, host=vm.host)
+        for vm in wire.vms
+    ]
+    counted = [Member(name=f"{wire.name}-{index}") for index in range(wire.count or 0)]
+    return AvailabilitySet(
+        name=wire.name,
+        members=tuple(listed or counted),
+        update_domains=wire.update_domains,
+        fault_domains=wire.fault_domains,
+        model=_model(wire, path, found),
+        policy=_policy(wire.policy),
+    )
+
+
+def _scale_set(wire: WireScaleSet, path: KeyPath, found: list[Mistake]) -> ScaleSet:
+    return ScaleSet(
+        name=wire.name,
+        capacity=wire.capacity,
+        orchestration=wire.orchestration,
+        zones=tuple(map(str, wire.zones)),
+        update_domains=wire.update_domains,
+        fault_domains=wire.fault_domains,
+        single_placement_group=wire.single_placement_group,
+        computer_name_prefix=wire.computer_name_prefix,
+        addresses=tuple(wire.addresses),
+        hosts=tuple(wire.hosts),
+        model=_model(wire, path, found),
+        policy=_policy(wire.policy),
+    )
+
+
+def _cloud_service(wire: WireCloudService, path: KeyPath, found: list[Mistake]) -> CloudService:
+    roles = [
+        Role(
+            name=role.name,
+            instances=role.instances,
+            addresses=tuple(role.addresses),
+            hosts=tuple(role.hosts),
+            model=_model(role, (*path, "roles", number), found),
+        )
+        for number, role in enumerate(wire.roles)
+    ]
+    return CloudService(
+        name=wire.name,
+        roles=tuple(roles),
+        update_domains=wire.update_domains,
+        fault_domains=wire.fault_domains,
+        policy=_policy(wire.policy),
+    )
+
+
+def _model(wire: _Modelled, path: KeyPath, found: list[Mistake]) -> Model:
+    notice = None
+    if wire.terminate_notification is not None:
+        try:
+            notice = parse_duration(wire.terminate_notification)
+        except InvalidDurationError as wrong:
+            error = InvalidFleetError(str(wrong))
+            found.append(Mistake(path=(*path, "terminate_notification"), error=error))
+    return Model(
+        size=wire.size,
+        os_type=wire.os_type,
+        priority=wire.priority,
+        eviction_policy=wire.eviction_policy,
+        terminate_notice=notice,
+        tags=wire.tags,
+    )
+
+
+def _policy(wire: WirePolicy) -> Policy:
+    return Policy(
+        approves_user_reboot=wire.approve_user_reboot,
+        approves_user_redeploy=wire.approve_user_redeploy,
+        approves_when_all_down=wire.approve_when_all_down,
+    )
+
+
+# --- to the wire ---------------------------------------------------------------------------------
+
+
+class _ModelFields(TypedDict):
+    size: str
+    os_type: str
+    priority: Priority
+    eviction_policy: EvictionPolicy
+    terminate_notification: str | None
+    tags: dict[str, str]
+
+
+def _wire_model(model: Model) -> _ModelFields:
+    notice = model.terminate_notice
+    return {
+        "size": model.size,
+        "os_type": model.os_type,
+        "priority": model.priority,
+        "eviction_policy": model.eviction_policy,
+        "terminate_notification": None if notice is None else format_duration(notice),
+        "tags": dict(model.tags),
+    }
+
+
+def _wire_policy(policy: Policy) -> WirePolicy:
+    return WirePolicy(
+        approve_user_reboot=policy.approves_user_reboot,
+        approve_user_redeploy=policy.approves_user_redeploy,
+        approve_when_all_down=policy.approves_when_all_down,
+    )
+
+
+def _wire_availability_set(declared: AvailabilitySet) -> WireAvailabilitySet:
+    return WireAvailabilitySet(
+        name=declared.name,
+        vms=[
+            WireMember(name=member.name, address=member.address, host=member.host)
+            if member.address or member.host
+            else member.name
+            for member in declared.members
+        ],
+        update_domains=declared.update_domains,
+        fault_domains=declared.fault_domains,
+        policy=_wire_policy(declared.policy),
+        **_wire_model(declared.model),
+    )
+
+
+def _wire_scale_set(declared: ScaleSet) -> WireScaleSet:
+    return WireScaleSet(
+        name=declared.name,
+        capacity=declared.capacity,
+        orchestration=declared.orchestration,
+        zones=list(declared.zones),
+        update_domains=declared.update_domains,
+        fault_domains=declared.fault_domains,
+        single_placement_group=declared.single_placement_group,
+        computer_name_prefix=declared.computer_name_prefix,
+        addresses=list(declared.addresses),
+        hosts=list(declared.hosts),
+        policy=_wire_policy(declared.policy),
+        **_wire_model(declared.model),
+    )
+
+
+def _wire_cloud_service(declared: CloudService) -> WireCloudService:
+    return WireCloudService(
+        name=declared.name,
+        roles=[
+            WireRole(
+                name=role.name,
+                instances=role.instances,
+                addresses=list(role.addresses),
+                hosts=list(role.hosts),
+                **_wire_model(role.model),
+            )
+            for role in declared.roles
+        ],
+        update_domains=declared.update_domains,
+        fault_domains=declared.fault_domains,
+        policy=_wire_policy(declared.policy),
+    )

@@ -1,0 +1,80 @@
+"""Who a request to the control API is of, and whether they may.
+
+The rule that must stay true: a browser's session never admits anybody to change something. A page
+of another site can make a browser send its cookies, but not a token.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+
+from forewarned.control.http import bodies
+from forewarned.control.v1.services import Services
+from forewarned.core.model import Actor
+from forewarned.security.identities import AccessError, Role
+from forewarned.service.ports import StoreUnavailableError
+
+_READING: Final = frozenset({"GET", "HEAD"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    by: Actor
+    is_still_admitted: Callable[[], Awaitable[bool]]
+    """Asked now and then where an answer has no end: tokens are revoked, and expire."""
+
+
+async def admit(
+    services: Services, request: Request, *, needs: Role, takes_session: bool = False
+) -> Admitted:
+    """Raises AccessError."""
+    access = services.access
+    if access is None:
+        return Admitted(by=bodies.actor(request), is_still_admitted=_always)
+    address = bodies.address(request)
+    authorization = request.headers.get("Authorization")
+    if takes_session and authorization is None and request.method in _READING:
+        holder = services.session_holder(request)
+        if holder is not None:
+            await access.require(holder, address=address, needs=needs)
+
+            async def has_session() -> bool:
+                found = services.session_holder(request)
+                return found is not None and found.role.covers(needs)
+
+            return Admitted(
+                by=Actor(name=holder.name, address=address), is_still_admitted=has_session
+            )
+
+    async def has_token() -> bool:
+        try:
+            known = await access.known(authorization, address)
+        except (AccessError, StoreUnavailableError):
+            return False
+        return known.role.covers(needs)
+
+    by = await access.admit(authorization=authorization, address=address, needs=needs)
+    return Admitted(by=by, is_still_admitted=has_token)
+
+
+def stranger(request: Request) -> Admitted:
+    return Admitted(
+        by=Actor(name="anonymous", address=bodies.address(request)), is_still_admitted=_always
+    )
+
+
+async def is_shown_all(services: Services, request: Request) -> bool:
+    """Whether somebody may see what readers see, where others get an answer too.
+
+    Raises AccessError for a token that is no good: whoever shows one wants to be known.
+    """
+    if services.access is not None and "Authorization" not in request.headers:
+        return False
+    await admit(services, request, needs=Role.READER)
+    return True
+
+
+async def _always() -> bool:
+    return True

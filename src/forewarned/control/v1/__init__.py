@@ -1,0 +1,1 @@
+"""The control API for people and programs: `/v1`."""

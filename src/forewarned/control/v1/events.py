@@ -1,0 +1,158 @@
+"""Events: causing them, calling them off, looking at them, watching them."""
+
+from contextlib import ExitStack
+from functools import partial
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from forewarned.control.http import bodies
+from forewarned.control.http.admission import Admitted
+from forewarned.control.http.errors import RefusedAtError
+from forewarned.control.http.operations import Asked, json_response
+from forewarned.control.v1 import views, wire
+from forewarned.control.v1.changes import ChangeStream, message
+from forewarned.control.v1.request_wire import (
+    Cancel,
+    EventQuery,
+    EventsQuery,
+    HistoryQuery,
+    Maintain,
+    Nothing,
+    Schedule,
+    StatusFilter,
+)
+from forewarned.control.v1.services import Services
+from forewarned.core.errors import InvalidIdError, UnknownEventError
+from forewarned.core.ids import EventId, HostName, ScopeId, parse_event_id
+from forewarned.security.identities import InvalidTokenError
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import EventRecord, Snapshot
+
+# What a watcher is told of at first; it may ask for more by itself.
+_GREETED_WITH: Final = 10_000
+
+
+async def schedule_events(services: Services, asked: Asked[Schedule, Nothing]) -> wire.Events:
+    records = await services.scheduler.schedule(asked.body.request(), by=asked.by)
+    return views.events(records)
+
+
+async def list_events(services: Services, asked: Asked[Nothing, EventsQuery]) -> wire.Events:
+    wanted = asked.query.filter()
+    return views.events(await services.engine.ask(lambda snapshot: snapshot.events(wanted)))
+
+
+async def show_event(services: Services, request: Request, admitted: Admitted) -> Response:
+    query = bodies.query(request, EventQuery)
+    limit = query.limit()
+    event_id = parse_event_id(request.path_params["event_id"])
+    if query.wait is None:
+        return json_response(views.event(await _record(services, event_id)))
+    record = await services.waits.until(
+        query.wait, event_id, partial(_record, services, event_id), timeout=limit
+    )
+    if not await admitted.is_still_admitted():
+        raise InvalidTokenError("the token was revoked or has expired while the request waited")
+    return json_response(views.event(record))
+
+
+async def explain_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Explained:
+    return views.explained(await services.explainer.explain(_event_id(asked)))
+
+
+async def approve_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
+    event_id = _event_id(asked)
+    await services.approvals.approve_from_outside(event_id, by=asked.by)
+    return views.event(await _record(services, event_id))
+
+
+async def cancel_event(services: Services, asked: Asked[Cancel, Nothing]) -> wire.Events:
+    records = await services.scheduler.cancel(
+        _event_id(asked), reason=asked.body.reason, by=asked.by
+    )
+    return views.events(records)
+
+
+async def complete_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
+    return views.event(await services.actuation.complete_by_hand(_event_id(asked), by=asked.by))
+
+
+async def fail_host(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Events:
+    host = HostName(asked.path["host"])
+    return views.events(await services.scheduler.fail_host(host, by=asked.by))
+
+
+async def predict_failure(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Events:
+    host = HostName(asked.path["host"])
+    return views.events(await services.scheduler.predict_failure(host, by=asked.by))
+
+
+async def maintain_host(services: Services, asked: Asked[Maintain, Nothing]) -> wire.Events:
+    host = HostName(asked.path["host"])
+    records = await services.scheduler.maintain_host(host, asked.body.request(), by=asked.by)
+    return views.events(records)
+
+
+async def maintain_scope(services: Services, asked: Asked[Maintain, Nothing]) -> wire.Events:
+    scope_id = ScopeId(asked.path["scope"])
+    records = await services.scheduler.maintain_set(scope_id, asked.body.request(), by=asked.by)
+    return views.events(records)
+
+
+async def list_history(services: Services, asked: Asked[Nothing, HistoryQuery]) -> wire.History:
+    query = asked.query
+    try:
+        event_id = None if query.event is None else parse_event_id(query.event)
+    except InvalidIdError as refusal:
+        raise RefusedAtError(refusal, "event") from refusal
+    wanted = query.filter(event_id)
+    rows = await services.engine.ask(lambda snapshot: snapshot.history(wanted))
+    shown = rows[: query.limit]
+    return wire.History(
+        history=tuple(map(views.history_row, shown)),
+        next=shown[-1].id if len(rows) > query.limit else None,
+    )
+
+
+async def watch_changes(services: Services, request: Request, admitted: Admitted) -> Response:
+    """The watcher has its place before the open events are read, so that it misses nothing.
+
+    A change in between is in both: a watcher keeps what it heard last of each event.
+    """
+    bodies.query(request, Nothing)
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    with ExitStack() as place:
+        watcher = place.enter_context(services.changes.watch())
+        hello = await services.engine.ask(_hello)
+        return ChangeStream(
+            message("hello", hello),
+            watcher,
+            beat=services.changes.beat,
+            place=place.pop_all(),
+            may_go_on=admitted.is_still_admitted,
+        )
+
+
+def _hello(snapshot: Snapshot) -> wire.Hello:
+    wanted = EventFilter(statuses=StatusFilter.OPEN.statuses(), limit=_GREETED_WITH + 1)
+    records = snapshot.events(wanted)
+    shown = records[-_GREETED_WITH:]
+    return wire.Hello(
+        now=snapshot.now,
+        events=tuple(map(views.event, shown)),
+        truncated=len(records) > len(shown),
+    )
+
+
+def _event_id(asked: Asked[Nothing, Nothing] | Asked[Cancel, Nothing]) -> EventId:
+    return parse_event_id(asked.path["event_id"])
+
+
+async def _record(services: Services, event_id: EventId) -> EventRecord:
+    record = await services.engine.ask(lambda snapshot: snapshot.event(event_id))
+    if record is None:
+        raise UnknownEventError(event_id)
+    return record

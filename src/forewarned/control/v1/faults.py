@@ -1,0 +1,34 @@
+"""What is to go wrong between VMs and an emulator."""
+
+from forewarned.control.http.errors import RefusedAtError
+from forewarned.control.http.operations import Asked
+from forewarned.control.v1 import views, wire
+from forewarned.control.v1.request_wire import AddFault, Nothing
+from forewarned.control.v1.services import Services
+from forewarned.core.errors import UnknownResourceError
+from forewarned.service.faults import Fault
+
+
+async def add_fault(services: Services, asked: Asked[AddFault, Nothing]) -> wire.Fault:
+    fault = asked.body.fault()
+    await _refuse_unknown_vm(services, fault)
+    return views.fault(services.faults.add(fault))
+
+
+async def list_faults(services: Services, _: Asked[Nothing, Nothing]) -> wire.Faults:
+    return views.faults(services.faults.show())
+
+
+async def clear_faults(services: Services, _: Asked[Nothing, Nothing]) -> wire.Faults:
+    return views.faults(services.faults.clear())
+
+
+async def remove_fault(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Fault:
+    return views.fault(services.faults.remove(asked.path["fault_id"]))
+
+
+async def _refuse_unknown_vm(services: Services, fault: Fault) -> None:
+    """A fault for a VM that is misspelt would never happen, and nobody would know why."""
+    name = fault.vm
+    if name is not None and await services.engine.ask(lambda s: s.binding(name)) is None:
+        raise RefusedAtError(UnknownResourceError(name), "vm")

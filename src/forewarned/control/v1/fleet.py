@@ -1,0 +1,94 @@
+"""The fleet: scopes, VMs and hosts as they are, and applying another plan."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from forewarned.config.toml import show_path
+from forewarned.control.fleet import wire as fleet_wire
+from forewarned.control.http import bodies
+from forewarned.control.http.admission import Admitted
+from forewarned.control.http.errors import RefusedAtError
+from forewarned.control.http.operations import MIB, Asked, json_response
+from forewarned.control.http.progress import is_asked_for, progress_response
+from forewarned.control.v1 import views, wire
+from forewarned.control.v1.request_wire import FleetQuery, Nothing
+from forewarned.control.v1.services import Services
+from forewarned.core.errors import UnknownResourceError
+from forewarned.core.ids import ScopeId
+from forewarned.core.model import Scope
+from forewarned.service.azure import inventory
+from forewarned.service.fleet.apply import Progress, unheard
+from forewarned.service.fleet.plan import InvalidFleetError
+from forewarned.service.ports import Snapshot
+
+LARGEST_FLEET: Final = 256 * MIB
+
+
+async def show_fleet(services: Services, _: Asked[Nothing, Nothing]) -> wire.Scopes:
+    views_of_all = await services.fleet.show()
+    return wire.Scopes(scopes=tuple(views.scope(view, services.rules) for view in views_of_all))
+
+
+async def list_scopes(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scopes:
+    return await show_fleet(services, asked)
+
+
+async def apply_fleet(services: Services, request: Request, admitted: Admitted) -> Response:
+    """An empty body is refused: with `prune` it would remove every VM."""
+    query = bodies.query(request, FleetQuery)
+    raw = await bodies.body(request, dict[str, Any], largest=LARGEST_FLEET)
+    try:
+        # A million VMs take seconds to look through, and others are answered meanwhile.
+        plan = await asyncio.to_thread(fleet_wire.parse, raw)
+    except InvalidFleetError as refusal:
+        raise RefusedAtError(refusal, _first_place(refusal)) from refusal
+
+    async def apply(*, progress: Progress) -> wire.FleetApplied:
+        applied = await services.fleet.apply(
+            plan, by=admitted.by, prune=query.prune, progress=progress
+        )
+        return views.fleet_applied(applied)
+
+    if is_asked_for(request):
+        return progress_response(request, apply)
+    return json_response(await apply(progress=unheard))
+
+
+async def show_scope(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scope:
+    view = await services.fleet.show_scope(ScopeId(asked.path["scope"]))
+    return views.scope(view, services.rules)
+
+
+async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm:
+    name = asked.path["name"]
+    found = await services.engine.ask(lambda snapshot: _vm(snapshot, name))
+    if found is None:
+        raise RefusedAtError(UnknownResourceError(name), "name")
+    return found
+
+
+async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Host]:
+    return await services.engine.ask(
+        lambda snapshot: _hosts(saved.scope for saved in snapshot.scopes())
+    )
+
+
+def _first_place(refusal: InvalidFleetError) -> str:
+    return show_path(refusal.faults[0].path) or "fleet"
+
+
+def _vm(snapshot: Snapshot, name: str) -> wire.Vm | None:
+    found = inventory.machine(snapshot, name)
+    return None if found is None else views.vm(found.resource, found.binding)
+
+
+def _hosts(scopes: Iterable[Scope]) -> list[wire.Host]:
+    held: dict[str, list[str]] = {}
+    for scope in scopes:
+        for resource in scope.resources.values():
+            held.setdefault(resource.host, []).append(resource.name)
+    return [wire.Host(name=host, vms=tuple(vms)) for host, vms in sorted(held.items())]

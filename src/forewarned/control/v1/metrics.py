@@ -1,0 +1,107 @@
+"""Numbers about the service, as Prometheus reads them.
+
+Whatever happens often is counted where it happens, in plain numbers, and added up here now and
+then; so measuring costs a poll next to nothing.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from forewarned.core import transitions
+from forewarned.core.model import EventStatus, EventType
+from forewarned.core.transitions import EventTransition
+from forewarned.service.ports import Commit
+
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+
+_REFUSED: Final = "refused_"
+_COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_WAKE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 30)
+
+OpenEvents = Mapping[tuple[EventType, EventStatus], int]
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._newest_change: datetime | None = None
+        self._polls = Counter(
+            "forewarned_polls", "Polls answered, by how.", ["answer"], registry=registry
+        )
+        self._waits = Counter(
+            "forewarned_waits", "Polls that waited for a change.", registry=registry
+        )
+        self._approvals = Counter(
+            "forewarned_approvals", "Requests of VMs that approved events.", registry=registry
+        )
+        self._refusals = Counter(
+            "forewarned_refusals",
+            "Requests of VMs refused, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._transitions = Counter(
+            "forewarned_transitions",
+            "What happened to events.",
+            ["action", "type"],
+            registry=registry,
+        )
+        self._transitions_of = cache(self._transitions.labels)
+        """Found once for each kind: looking for it takes longer than counting."""
+        self._commits = Histogram(
+            "forewarned_commit_seconds",
+            "From asking for a change until it is durable and told.",
+            buckets=_COMMIT_BUCKETS,
+            registry=registry,
+        )
+        self._wakes = Histogram(
+            "forewarned_wake_lateness_seconds",
+            "How late what fell due was seen to.",
+            buckets=_WAKE_BUCKETS,
+            registry=registry,
+        )
+        self._events = Gauge(
+            "forewarned_events", "Open events.", ["type", "status"], registry=registry
+        )
+        self._scopes = Gauge("forewarned_scopes", "Scopes on the Board.", registry=registry)
+        self._age = Gauge(
+            "forewarned_newest_change_age_seconds",
+            "Time since the newest change, by the server's clock; 0 before the first.",
+            registry=registry,
+        )
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        """What a metadata listener has counted since it was last asked."""
+        self._polls.labels("document").inc(counts.get("documents", 0))
+        self._polls.labels("unmodified").inc(counts.get("unmodified", 0))
+        self._waits.inc(counts.get("waits", 0))
+        self._approvals.inc(counts.get("approvals", 0))
+        for name, number in counts.items():
+            if name.startswith(_REFUSED):
+                self._refusals.labels(name.removeprefix(_REFUSED)).inc(number)
+
+    def hear(self, commit: Commit) -> None:
+        for fact in commit.transitions:
+            self._newest_change = fact.at
+            if isinstance(fact, EventTransition):
+                self._transitions_of(transitions.action(fact), fact.event.type.value).inc()
+
+    def committed(self, seconds: float) -> None:
+        self._commits.observe(seconds)
+
+    def woke(self, late: timedelta) -> None:
+        self._wakes.observe(late.total_seconds())
+
+    def render(self, *, events: OpenEvents, scopes: int, now: datetime) -> bytes:
+        self._scopes.set(scopes)
+        for type_ in EventType:
+            for status in (EventStatus.SCHEDULED, EventStatus.STARTED):
+                self._events.labels(type_.value, status.value).set(events.get((type_, status), 0))
+        if self._newest_change is not None:
+            self._age.set(max((now - self._newest_change).total_seconds(), 0))
+        return generate_latest(self._registry)

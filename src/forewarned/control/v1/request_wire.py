@@ -1,0 +1,228 @@
+"""What `/v1` is asked with: bodies and query parameters. Names it does not know are refused.
+
+We own both ends, so an unknown name is a slip of the hand and better refused than passed over.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+from forewarned.control.http.errors import BadRequestError
+from forewarned.control.v1.event_waits import Milestone
+from forewarned.control.v1.wire import Span
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.model import EventSource, EventStatus, EventType
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.faults import Fault, FaultKind, FaultMethod
+from forewarned.service.ports import HistoryFilter
+
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+
+# The largest number that a store gives a row.
+_LAST_ROW: Final = (1 << 63) - 1
+_USUAL_WAIT: Final = timedelta(minutes=1)
+# As long as a VM's poll may wait for a change of its document.
+_LONGEST_WAIT: Final = timedelta(minutes=5)
+_OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+# What people do to their own VMs; the rest only ever happens to them.
+_BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
+
+
+class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Any body, or any query: each knows its own names only."""
+
+
+class Nothing(Ask, frozen=True):
+    """No body, or no query parameters."""
+
+
+class Schedule(Ask, frozen=True):
+    """Events to schedule. What is left out follows from the type."""
+
+    type: EventType
+    resources: tuple[str, ...]
+    source: Annotated[
+        EventSource | None,
+        msgspec.Meta(
+            description="if left out: User for Reboot, Redeploy, Terminate, else Platform"
+        ),
+    ] = None
+    notice: Span | None = None
+    short_notice: Annotated[
+        bool, msgspec.Meta(description="allow a notice below the minimum; emulators only")
+    ] = False
+    duration: Span | None = None
+    description: str | None = None
+
+    def request(self) -> Request:
+        usual = EventSource.USER if self.type in _BY_USERS else EventSource.PLATFORM
+        return Request(
+            type=self.type,
+            resources=tuple(map(ResourceName, self.resources)),
+            source=self.source or usual,
+            notice=None if self.notice is None else self.notice.length,
+            short_notice=self.short_notice,
+            duration=None if self.duration is None else self.duration.length,
+            description=self.description,
+        )
+
+
+class Maintain(Ask, frozen=True):
+    """Maintenance of a host or a set."""
+
+    type: EventType = EventType.FREEZE
+    notice: Span | None = None
+    short_notice: bool = False
+    duration: Span | None = None
+    description: str | None = None
+
+    def request(self) -> WorkRequest:
+        return WorkRequest(
+            type=self.type,
+            notice=None if self.notice is None else self.notice.length,
+            short_notice=self.short_notice,
+            duration=None if self.duration is None else self.duration.length,
+            description=self.description,
+        )
+
+
+class Cancel(Ask, frozen=True):
+    reason: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+
+
+class Speed(Ask, frozen=True):
+    speed: Annotated[float, msgspec.Meta(description="against real time: 60 is a minute a second")]
+
+
+class Step(Ask, frozen=True):
+    """Either `by` or `to`."""
+
+    by: Span | None = None
+    to: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+class AddFault(Ask, frozen=True):
+    """A fault to make. Without a kind it is `status` if there is a status, else `delay`."""
+
+    kind: FaultKind | None = None
+    status: Annotated[
+        int | None, msgspec.Meta(description="of kind status: any from 400 to 599")
+    ] = None
+    retry_after: Annotated[
+        Span | None, msgspec.Meta(description="of kind status; if left out: none, 1s for 429")
+    ] = None
+    delay: Annotated[
+        Span | None, msgspec.Meta(description="in real time, before the answer; with any kind")
+    ] = None
+    times: Annotated[
+        int | None, msgspec.Meta(description="how often; if left out: until it is removed")
+    ] = None
+    vm: Annotated[Text | None, msgspec.Meta(description="if left out: every VM")] = None
+    method: Annotated[
+        FaultMethod | None, msgspec.Meta(description="reads or approvals; if left out: both")
+    ] = None
+
+    def fault(self) -> Fault:
+        usual = FaultKind.DELAY if self.status is None else FaultKind.STATUS
+        return Fault(
+            kind=self.kind or usual,
+            status=self.status,
+            retry_after=None if self.retry_after is None else self.retry_after.length,
+            delay=None if self.delay is None else self.delay.length,
+            times=self.times,
+            vm=None if self.vm is None else ResourceName(self.vm),
+            method=self.method,
+        )
+
+
+class FleetQuery(Ask, frozen=True):
+    prune: Annotated[bool, msgspec.Meta(description="remove VMs that the body does not name")] = (
+        False
+    )
+
+
+class StatusFilter(StrEnum):
+    OPEN = "open"
+    ALL = "all"
+    SCHEDULED = "Scheduled"
+    STARTED = "Started"
+    COMPLETED = "Completed"
+    CANCELED = "Canceled"
+
+    def statuses(self) -> frozenset[EventStatus] | None:
+        if self is StatusFilter.ALL:
+            return None
+        return _OPEN if self is StatusFilter.OPEN else frozenset({EventStatus(self.value)})
+
+
+class EventsQuery(Ask, frozen=True):
+    status: StatusFilter = StatusFilter.OPEN
+    vm: Text | None = None
+    scope: Text | None = None
+    type: EventType | None = None
+    limit: Annotated[Limit, msgspec.Meta(description="of more, the newest are listed")] = 1000
+
+    def filter(self) -> EventFilter:
+        return EventFilter(
+            statuses=self.status.statuses(),
+            scope_id=None if self.scope is None else ScopeId(self.scope),
+            resource=None if self.vm is None else ResourceName(self.vm),
+            type=self.type,
+            limit=self.limit,
+        )
+
+
+class EventQuery(Ask, frozen=True):
+    wait: Annotated[
+        Milestone | None,
+        msgspec.Meta(description="answer once the event is there, or can't get there any more"),
+    ] = None
+    timeout: Annotated[
+        Span | None,
+        msgspec.Meta(
+            description="of a wait, in real time; if left out: 1m; longer than 5m counts as 5m"
+        ),
+    ] = None
+
+    def limit(self) -> timedelta:
+        """How long to wait. Raises BadRequestError."""
+        if self.timeout is None:
+            return _USUAL_WAIT
+        if self.wait is None:
+            raise BadRequestError("timeout goes with wait", field="timeout")
+        return min(self.timeout.length, _LONGEST_WAIT)
+
+
+class HistoryQuery(Ask, frozen=True):
+    vm: Text | None = None
+    scope: Text | None = None
+    event: Text | None = None
+    type: EventType | None = None
+    action: Annotated[Text, msgspec.Meta(description="such as `started`")] | None = None
+    actor: Text | None = None
+    since: Annotated[datetime, msgspec.Meta(tz=True, description="from this on")] | None = None
+    until: Annotated[datetime, msgspec.Meta(tz=True, description="before this")] | None = None
+    before: (
+        Annotated[int, msgspec.Meta(ge=1, le=_LAST_ROW, description="rows older than this one")]
+        | None
+    ) = None
+    limit: Limit = 100
+
+    def filter(self, event_id: EventId | None) -> HistoryFilter:
+        """Asks for one row more than wanted, which tells whether there are older ones."""
+        return HistoryFilter(
+            scope_id=None if self.scope is None else ScopeId(self.scope),
+            resource=None if self.vm is None else ResourceName(self.vm),
+            event_id=event_id,
+            type=self.type,
+            action=self.action,
+            actor=self.actor,
+            since=self.since,
+            until=self.until,
+            before_id=self.before,
+            limit=self.limit + 1,
+        )

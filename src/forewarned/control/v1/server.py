@@ -1,0 +1,103 @@
+"""The server itself: whether it is well, how it is set up, and its clock."""
+
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from forewarned import __version__
+from forewarned.control.http import bodies
+from forewarned.control.http.admission import Admitted, is_shown_all
+from forewarned.control.http.errors import BadRequestError, RefusedAtError
+from forewarned.control.http.operations import Asked, json_response
+from forewarned.control.v1 import views, wire
+from forewarned.control.v1.metrics import CONTENT_TYPE
+from forewarned.control.v1.request_wire import Nothing, Speed, Step
+from forewarned.control.v1.services import Services
+from forewarned.service.errors import BadStepError
+from forewarned.service.ports import StoreUnavailableError
+
+
+async def show_health(services: Services, request: Request, _: Admitted) -> Response:
+    """Asks the store something small: a server that can't read it is of no use to anybody.
+
+    Probes have no token, so strangers are answered too, with no more than what a probe needs.
+    """
+    bodies.query(request, Nothing)
+    shows_all = await is_shown_all(services, request)
+    word: wire.Wellbeing = "ok"
+    try:
+        await services.engine.ask(lambda snapshot: snapshot.next_wake())
+    except StoreUnavailableError:
+        word = "store_unavailable"
+    status = HTTPStatus.OK if word == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
+    shape = _health(services, word) if shows_all else wire.Status(status=word)
+    return json_response(shape, status)
+
+
+async def show_metrics(services: Services, request: Request, _: Admitted) -> Response:
+    bodies.query(request, Nothing)
+    census = await services.engine.ask(lambda snapshot: snapshot.census())
+    services.metrics.add(services.take_counts())
+    now = services.clock_control.show().now
+    text = services.metrics.render(events=census.events, scopes=census.scopes, now=now)
+    return Response(text, media_type=CONTENT_TYPE)
+
+
+async def list_settings(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Setting]:
+    return [
+        wire.Setting(name=name, value=value, origin=origin)
+        for name, value, origin in services.settings_listing
+    ]
+
+
+async def show_endpoints(services: Services, _: Asked[Nothing, Nothing]) -> wire.Endpoints:
+    return wire.Endpoints(
+        metadata=services.metadata_url,
+        arm=services.arm_url,
+        ca=services.ca_file,
+        data=services.data_folder,
+    )
+
+
+async def reset_emulator(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ResetDone:
+    return views.reset_done(await services.reset.reset(by=asked.by))
+
+
+async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    return views.clock(services.clock_control.show())
+
+
+async def pause_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    return views.clock(await services.clock_control.pause())
+
+
+async def resume_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    return views.clock(await services.clock_control.resume())
+
+
+async def set_clock_speed(services: Services, asked: Asked[Speed, Nothing]) -> wire.Clock:
+    return views.clock(await services.clock_control.run(asked.body.speed))
+
+
+async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Clock:
+    by, to = asked.body.by, asked.body.to
+    if by is not None and to is None:
+        return views.clock(await services.clock_control.step(by.length))
+    if to is None or by is not None:
+        raise BadRequestError("give either by or to", field="by")
+    length = to - services.clock_control.show().now
+    try:
+        return views.clock(await services.clock_control.step(length))
+    except BadStepError as refusal:
+        raise RefusedAtError(refusal, "to") from refusal
+
+
+def _health(services: Services, word: wire.Wellbeing) -> wire.Health:
+    return wire.Health(
+        status=word,
+        mode=services.mode,
+        version=__version__,
+        metadata=services.metadata_url,
+        clock=views.clock(services.clock_control.show()),
+    )

@@ -1,0 +1,348 @@
+"""What `/v1` answers with: every JSON name, and the type of what stands behind it.
+
+Instants are RFC 3339 in UTC, spans are strings like `14m59s`, null is "unknown" or "none". The
+OpenAPI description is made from these same shapes, so it can't say anything else.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from forewarned.config.durations import format_duration, parse_duration
+from forewarned.core import model
+from forewarned.service.faults import FaultKind, FaultMethod
+
+# Far beyond any use, and near enough that adding it to an instant can't leave the calendar.
+LONGEST_SPAN: Final = timedelta(days=3660)
+
+
+class Span:
+    """A span of time, which JSON has as a string."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, length: timedelta) -> None:
+        self.length = length
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """Any answer."""
+
+
+class Error(Shape, frozen=True):
+    code: Annotated[str, msgspec.Meta(description="the refusal's name, for programs")]
+    message: Annotated[str, msgspec.Meta(description="what is wrong and what to try, for people")]
+    field: Annotated[
+        str | None, msgspec.Meta(description="the part of the request at fault: `resources[0]`")
+    ]
+
+
+class Refusal(Shape, frozen=True):
+    """Every answer with a status of 400 or above."""
+
+    error: Error
+
+
+class Approval(Shape, frozen=True):
+    by: str
+    at: datetime
+    by_policy: bool
+
+
+class Event(Shape, frozen=True):
+    """One planned interruption of some VMs of one scope."""
+
+    event_id: str
+    type: model.EventType
+    status: model.EventStatus
+    source: model.EventSource
+    scope: str
+    resources: tuple[str, ...]
+    not_before: Annotated[
+        datetime | None, msgspec.Meta(description="earliest unapproved start; null once started")
+    ]
+    created_at: datetime
+    started_at: datetime | None
+    start_cause: model.StartCause | None
+    ended_at: datetime | None
+    end_reason: str
+    description: str
+    duration: Annotated[Span | None, msgspec.Meta(description="expected impact; null: unknown")]
+    announced: Annotated[
+        bool, msgspec.Meta(description="false for work on a scope whose document nobody reads")
+    ]
+    approval: Approval | None
+    maintenance: Annotated[
+        str | None, msgspec.Meta(description="the work it is a part of, whose parts start together")
+    ]
+
+
+class Events(Shape, frozen=True):
+    events: tuple[Event, ...]
+
+
+class Policy(Shape, frozen=True):
+    """Which events need nobody's approval."""
+
+    approve_user_reboot: bool
+    approve_user_redeploy: bool
+    approve_when_all_down: bool
+
+
+class SetMaintenance(Shape, frozen=True):
+    """Maintenance of a whole set, one update domain after another: what is still to come."""
+
+    id: str
+    type: model.EventType
+    remaining_update_domains: tuple[int, ...]
+
+
+class Vm(Shape, frozen=True):
+    name: str
+    scope: str
+    address: str
+    host: str
+    state: model.ResourceState
+    update_domain: int
+    fault_domain: int
+    priority: model.Priority
+    eviction_policy: model.EvictionPolicy
+    terminate_notice: Annotated[
+        Span | None, msgspec.Meta(description="null where terminate notifications are off")
+    ]
+    zone: str
+    size: str
+    location: str
+    resource_group: str
+    vm_id: str
+    computer_name: str
+    tags: Mapping[str, str]
+
+
+class Scope(Shape, frozen=True):
+    """The VMs that share a document."""
+
+    id: str
+    kind: model.ScopeKind
+    active: Annotated[bool, msgspec.Meta(description="whether one of its VMs reads its document")]
+    last_read_at: datetime | None
+    last_read_by: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="the VM that did; of those in the same second, one."
+            " null where it was before the server started"
+        ),
+    ]
+    switches_off_at: Annotated[
+        datetime | None, msgspec.Meta(description="when silence switches it off; null if inactive")
+    ]
+    incarnation: int
+    policy: Policy
+    maintenance: SetMaintenance | None
+    open_events: int
+    vms: tuple[Vm, ...]
+
+
+class Scopes(Shape, frozen=True):
+    scopes: tuple[Scope, ...]
+
+
+class Progress(Shape, frozen=True):
+    """How far a long answer has come."""
+
+    done: int
+    total: int
+
+
+class FleetApplied(Shape, frozen=True):
+    """What applying a fleet did to VMs, by name."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+
+
+class Host(Shape, frozen=True):
+    name: str
+    vms: tuple[str, ...]
+
+
+class HistoryRow(Shape, frozen=True):
+    """One change: who, from where, what, when, why."""
+
+    id: int
+    at: datetime
+    actor: str
+    address: str
+    action: str
+    scope: Annotated[str, msgspec.Meta(description="empty for what concerns no scope")]
+    event_id: str | None
+    event_type: model.EventType | None
+    resources: tuple[str, ...]
+    cause: str
+
+
+class History(Shape, frozen=True):
+    """Newest first."""
+
+    history: tuple[HistoryRow, ...]
+    next: Annotated[
+        int | None, msgspec.Meta(description="give it as `before` for older rows; null at the end")
+    ]
+
+
+class Sibling(Shape, frozen=True):
+    """Another open event of the same maintenance of a host: they start together."""
+
+    event_id: str
+    type: model.EventType
+    status: model.EventStatus
+    scope: str
+    resources: tuple[str, ...]
+    ready: Annotated[bool, msgspec.Meta(description="whether the others need not wait for it")]
+
+
+class Explained(Shape, frozen=True):
+    """Why an event is where it is, and what comes next."""
+
+    event: Event
+    now: datetime
+    why: str
+    waits_for: tuple[str, ...]
+    waits_for_events: tuple[str, ...]
+    siblings: tuple[Sibling, ...]
+    next_step: str
+    history: Annotated[tuple[HistoryRow, ...], msgspec.Meta(description="oldest first")]
+
+
+class Clock(Shape, frozen=True):
+    now: datetime
+    speed: Annotated[float, msgspec.Meta(description="against real time; 0 while paused")]
+    state: Literal["real", "running", "paused"]
+
+
+class Fault(Shape, frozen=True):
+    """What goes wrong between VMs and the emulator, because somebody wants it to."""
+
+    id: str
+    kind: FaultKind
+    status: Annotated[int | None, msgspec.Meta(description="of kind status: what is answered")]
+    retry_after: Annotated[Span | None, msgspec.Meta(description="what Retry-After says")]
+    delay: Annotated[Span | None, msgspec.Meta(description="in real time, before the answer")]
+    times: Annotated[int | None, msgspec.Meta(description="null: until it is removed")]
+    used: Annotated[int, msgspec.Meta(description="how often it has happened")]
+    vm: Annotated[str | None, msgspec.Meta(description="null: every VM")]
+    method: FaultMethod | None
+
+
+class Faults(Shape, frozen=True):
+    faults: tuple[Fault, ...]
+
+
+class ResetDone(Shape, frozen=True):
+    """What there was to put back."""
+
+    events: Annotated[int, msgspec.Meta(description="how many were open, and have ended")]
+    added: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that had gone")]
+    removed: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that had come")]
+    faults: Annotated[int, msgspec.Meta(description="how many there were")]
+    clock: Clock
+
+
+Wellbeing = Literal["ok", "store_unavailable"]
+
+
+class Status(Shape, frozen=True):
+    """What strangers are told, where a token is asked for."""
+
+    status: Wellbeing
+
+
+class Health(Shape, frozen=True):
+    status: Wellbeing
+    mode: str
+    version: str
+    metadata: Annotated[str, msgspec.Meta(description="where VMs read their documents")]
+    clock: Clock
+
+
+class Endpoints(Shape, frozen=True):
+    metadata: Annotated[str, msgspec.Meta(description="where VMs read their documents")]
+    arm: Annotated[
+        str | None, msgspec.Meta(description="where az and the Azure SDKs go; null: nowhere")
+    ]
+    ca: Annotated[
+        str | None, msgspec.Meta(description="file of the certificate that those are to trust")
+    ]
+    data: Annotated[str, msgspec.Meta(description="directory of the store")]
+
+
+class Setting(Shape, frozen=True):
+    name: str
+    value: str
+    origin: Annotated[str, msgspec.Meta(description="where the value came from")]
+
+
+class Hello(Shape, frozen=True):
+    """The first message to a watcher: what is open now, so that it needs no second request."""
+
+    now: datetime
+    events: tuple[Event, ...]
+    truncated: Annotated[bool, msgspec.Meta(description="whether only the newest are listed")]
+
+
+class Change(Shape, frozen=True):
+    """A transition, after it is durable. The message's `event:` line has its action too."""
+
+    at: datetime
+    action: str
+    scope: str
+    event: Event | None
+    resources: tuple[str, ...]
+    cause: str
+
+
+class Farewell(Shape, frozen=True):
+    """The last message to a watcher: why there will be no more."""
+
+    message: str
+
+
+# --- spans ---------------------------------------------------------------------------------------
+
+
+def encode(answer: object) -> bytes:
+    return msgspec.json.encode(answer, enc_hook=_span_as_text)
+
+
+def read_span(type_: type, found: object) -> Span:
+    """For decoders. A ValueError's words go to the caller, with the field's path."""
+    if type_ is not Span:
+        raise NotImplementedError(type_)
+    if not isinstance(found, str):
+        # It becomes a ValidationError, whose message names the path: not a TypeError of ours.
+        raise ValueError("expected a span, a string like 14m59s")  # noqa: TRY004
+    length = parse_duration(found)
+    if length > LONGEST_SPAN:
+        raise ValueError(f"a span of {found} is above {LONGEST_SPAN.days} days")
+    return Span(length)
+
+
+def span_schema(type_: type) -> dict[str, object]:
+    if type_ is not Span:
+        raise NotImplementedError(type_)
+    return {
+        "type": "string",
+        "format": "duration",
+        "description": "written 14m59s, also read as PT14M59S",
+        "examples": ["14m59s"],
+    }
+
+
+def _span_as_text(found: object) -> str:
+    if not isinstance(found, Span):
+        raise NotImplementedError(type(found))
+    return format_duration(found.length)

@@ -1,0 +1,234 @@
+"""Refusals: one type for each, its facts as attributes, its message complete.
+
+An edge turns each into a status code in one table, and a test proves that none is missing.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from forewarned.config.durations import format_duration
+
+# The ids are annotated as plain strings here: `ids` itself refuses with an error of this module.
+
+_LONGEST_SHOWN: Final = 100
+
+
+class RefusalError(Exception):
+    """A request that the rules turn down. Nothing has changed."""
+
+    field: ClassVar[str | None] = None
+    """The part of the request that is at fault, by its name in the control API."""
+
+
+class InvalidIdError(RefusalError):
+    field = "event_id"
+
+    def __init__(self, text: str) -> None:
+        # Whoever sends a book gets a line back.
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+        super().__init__(f"{shown!r} is not an event id: expected a GUID of 32 hexadecimal digits")
+        self.text = text
+
+
+class UnknownEventError(RefusalError):
+    """No event with this id is, or was, in the scope. A foreign id gets the same words."""
+
+    field = "event_id"
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"no event {event_id} in this scope")
+        self.event_id = event_id
+
+
+class DuplicateEventError(RefusalError):
+    field = "event_id"
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"an event {event_id} exists already")
+        self.event_id = event_id
+
+
+class UnknownResourceError(RefusalError):
+    field = "resources"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no VM is named {name!r}")
+        self.name = name
+
+
+class UnknownScopeError(RefusalError):
+    field = "scope"
+
+    def __init__(self, scope_id: str) -> None:
+        super().__init__(f"no scope is named {scope_id!r}")
+        self.scope_id = scope_id
+
+
+class UnknownHostError(RefusalError):
+    field = "host"
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"no VM runs on a host named {host!r}")
+        self.host = host
+
+
+class NoResourcesError(RefusalError):
+    field = "resources"
+
+    def __init__(self) -> None:
+        super().__init__("an event must name at least one VM")
+
+
+class DuplicateResourceError(RefusalError):
+    field = "resources"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"VM {name!r} is named twice")
+        self.name = name
+
+
+class SeveralUpdateDomainsError(RefusalError):
+    field = "resources"
+
+    def __init__(self, domains: Iterable[int]) -> None:
+        self.domains = tuple(sorted(domains))
+        listed = ", ".join(map(str, self.domains))
+        super().__init__(
+            f"the VMs are in update domains {listed}, and one event names VMs of one update domain:"
+            " schedule one event for each, or maintain the whole set"
+        )
+
+
+class NotSpotError(RefusalError):
+    field = "resources"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"VM {name!r} is not a Spot VM, and only Spot VMs are preempted")
+        self.name = name
+
+
+class SpotTerminateError(RefusalError):
+    field = "resources"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"VM {name!r} is a Spot VM, and those get no terminate notification")
+        self.name = name
+
+
+class NoticeTooShortError(RefusalError):
+    field = "notice"
+
+    def __init__(self, notice: timedelta, minimum: timedelta) -> None:
+        super().__init__(
+            f"a notice of {format_duration(notice)} is below the minimum of"
+            f" {format_duration(minimum)} for this type of event;"
+            " an emulator allows it if you ask for short notice"
+        )
+        self.notice = notice
+        self.minimum = minimum
+
+
+class NoticeTooLongError(RefusalError):
+    field = "notice"
+
+    def __init__(self, notice: timedelta, maximum: timedelta) -> None:
+        super().__init__(
+            f"a notice of {format_duration(notice)} is above"
+            f" the maximum of {format_duration(maximum)}"
+        )
+        self.notice = notice
+        self.maximum = maximum
+
+
+class ShortNoticeForbiddenError(RefusalError):
+    field = "short_notice"
+
+    def __init__(self) -> None:
+        super().__init__("short notice is for emulators; this server keeps the minimum notice")
+
+
+class BadDurationError(RefusalError):
+    field = "duration"
+
+    def __init__(self, duration: timedelta, longest: timedelta) -> None:
+        super().__init__(
+            f"a duration of {format_duration(duration)} is not between zero and"
+            f" {longest.days} days; leave it out where it is unknown"
+        )
+        self.duration = duration
+        self.longest = longest
+
+
+class DescriptionTooLongError(RefusalError):
+    field = "description"
+
+    def __init__(self, length: int, longest: int) -> None:
+        super().__init__(f"a description of {length} characters is longer than {longest}")
+        self.length = length
+        self.longest = longest
+
+
+class TooManyUserEventsError(RefusalError):
+    field = "source"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"this scope has {limit} open user events, which is its limit")
+        self.limit = limit
+
+
+class NotOwnResourceError(RefusalError):
+    """The setting that keeps VMs from approving each other's Terminate is on."""
+
+    field = "event_id"
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"event {event_id} does not name this VM, and it alone may approve it")
+        self.event_id = event_id
+
+
+class AlreadyStartedError(RefusalError):
+    field = "event_id"
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"event {event_id} has started and can't be canceled any more")
+        self.event_id = event_id
+
+
+class NotStartedError(RefusalError):
+    field = "event_id"
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"event {event_id} has not started; approve it, or wait for its NotBefore")
+        self.event_id = event_id
+
+
+class ClosedEventError(RefusalError):
+    field = "event_id"
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"event {event_id} is over")
+        self.event_id = event_id
+
+
+class MaintenanceConflictError(RefusalError):
+    field = "scope"
+
+    def __init__(self, scope_id: str, domains: Collection[int]) -> None:
+        # No domain where the VMs that are worked on have been removed since.
+        listed = ", ".join(map(str, sorted(domains)))
+        where = f" (update domain {listed})" if listed else ""
+        super().__init__(
+            f"scope {scope_id!r} is under maintenance{where}, and no two update domains of a set"
+            " are worked on together: try again when that is over, or cancel it"
+        )
+        self.scope_id = scope_id
+        self.domains = frozenset(domains)
+
+
+class NotMaintainableError(RefusalError):
+    field = "type"
+
+    def __init__(self, type_: str) -> None:
+        super().__init__(f"maintenance is a Freeze, a Reboot or a Redeploy, not a {type_}")
+        self.type = type_

@@ -1,0 +1,397 @@
+"""The life of events in one scope: schedule, approve, complete, cancel, wake.
+
+Every function takes a scope and returns a `Change`: the scope as it is now, and what happened.
+A request that the rules turn down raises a `RefusalError`, and there is no change. Whether an event
+may start is not asked here: each way in ends in `starting.settle`.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, assert_never
+
+from forewarned.core import descriptions, notice
+from forewarned.core.change import Change, ended, published, with_event
+from forewarned.core.copying import replace
+from forewarned.core.errors import (
+    AlreadyStartedError,
+    ClosedEventError,
+    DuplicateEventError,
+    DuplicateResourceError,
+    NoResourcesError,
+    NotOwnResourceError,
+    NotSpotError,
+    NotStartedError,
+    SeveralUpdateDomainsError,
+    SpotTerminateError,
+    TooManyUserEventsError,
+    UnknownEventError,
+    UnknownResourceError,
+)
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, same_name
+from forewarned.core.membership import departed
+from forewarned.core.model import (
+    Actor,
+    Approval,
+    Event,
+    EventSource,
+    EventStatus,
+    EventType,
+    EvictionPolicy,
+    Priority,
+    Resource,
+    ResourceState,
+    Scope,
+    StartCause,
+)
+from forewarned.core.rules import Rules
+from forewarned.core.starting import settle
+from forewarned.core.transitions import (
+    Activated,
+    Approved,
+    Deactivated,
+    Interrupted,
+    Restored,
+    Started,
+)
+
+NO_IDS: Final[frozenset[EventId]] = frozenset()
+_DOWN: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """An event to be scheduled."""
+
+    id: EventId
+    type: EventType
+    source: EventSource
+    resources: tuple[ResourceName, ...]
+    notice: timedelta | None = None
+    """None for the type's minimum."""
+    short_notice: bool = False
+    """Whether the notice may be below the minimum, where the rules allow that at all."""
+    duration: timedelta | None = None
+    description: str = ""
+    maintenance: MaintenanceId | None = None
+    silent: bool = False
+    """Whether nobody is to be told: carried out at once and recorded, as on an inactive scope."""
+
+
+# --- what people, VMs and actuators ask for ------------------------------------------------------
+
+
+def schedule(scope: Scope, plan: Plan, *, rules: Rules, now: datetime) -> Change:
+    """Publish an event, or on an inactive scope carry the operation out without one."""
+    resources = named(scope, plan.resources)
+    _refuse_unfit(scope, plan, resources, rules)
+    lead = notice.agree(
+        plan.type,
+        resources,
+        asked=plan.notice,
+        short_notice=plan.short_notice,
+        short_notice_allowed=rules.short_notice_allowed,
+    )
+    event = Event(
+        id=plan.id,
+        type=plan.type,
+        status=EventStatus.SCHEDULED,
+        source=plan.source,
+        resources=tuple(resource.name for resource in resources),
+        created_at=now,
+        not_before=notice.not_before(now, lead),
+        description=plan.description,
+        duration=plan.duration,
+        announced=scope.active and not plan.silent,
+        approval=_approval_by_policy(scope, plan, now),
+        maintenance=plan.maintenance,
+    )
+    return settle(scope, Change(scope=with_event(scope, event)), now=now)
+
+
+def fail(scope: Scope, plan: Plan, *, now: datetime) -> Change:
+    """Publish an event that has begun already: a host does not ask before it breaks."""
+    resources = named(scope, plan.resources)
+    _refuse_malformed(scope, plan, resources)
+    event = Event(
+        id=plan.id,
+        type=plan.type,
+        status=EventStatus.STARTED,
+        source=plan.source,
+        resources=tuple(resource.name for resource in resources),
+        created_at=now,
+        not_before=None,
+        description=plan.description,
+        duration=plan.duration,
+        announced=scope.active,
+        started_at=now,
+        start_cause=StartCause.HOST_FAILURE,
+    )
+    fact = Started(scope_id=scope.id, at=now, event=event, cause=StartCause.HOST_FAILURE)
+    return published(scope, Change(scope=with_event(scope, event), transitions=(fact,)))
+
+
+def approve(
+    scope: Scope,
+    event_ids: Collection[EventId],
+    *,
+    by: Actor,
+    rules: Rules,
+    now: datetime,
+    closed: Collection[EventId] = NO_IDS,
+) -> Change:
+    """Let events start ahead of their NotBefore.
+
+    All ids are looked at before any is approved. Approving an event that was approved before, has
+    started or is over (`closed`) changes nothing: every VM of a scope may answer one document.
+    """
+    events = [_open_event(scope, event_id, closed) for event_id in dict.fromkeys(event_ids)]
+    waiting = [
+        event
+        for event in events
+        if event is not None and event.status is EventStatus.SCHEDULED and event.approval is None
+    ]
+    for event in waiting:
+        _refuse_foreign_terminate(event, by, rules)
+    change = Change(scope=scope)
+    for event in waiting:
+        approved = replace(event, approval=Approval(by=by.name, at=now))
+        fact = Approved(scope_id=scope.id, at=now, event=approved)
+        change = change.plus(Change(scope=with_event(change.scope, approved), transitions=(fact,)))
+    return settle(scope, change, now=now)
+
+
+def cancel(
+    scope: Scope,
+    event_id: EventId,
+    *,
+    reason: str,
+    now: datetime,
+    closed: Collection[EventId] = NO_IDS,
+) -> Change:
+    """Call a Scheduled event off. Where it is part of maintenance, all of that is called off."""
+    event = _open_event(scope, event_id, closed)
+    if event is None:
+        raise ClosedEventError(event_id)
+    if event.status is not EventStatus.SCHEDULED:
+        raise AlreadyStartedError(event_id)
+    if event.maintenance is not None:
+        return call_off(scope, event.maintenance, reason=reason, now=now)
+    return settle(scope, ended(scope, event, reason=reason, now=now), now=now)
+
+
+def call_off(scope: Scope, work: MaintenanceId, *, reason: str, now: datetime) -> Change:
+    """Cancel what has not begun of one maintenance in this scope."""
+    change = Change(scope=scope)
+    if scope.rounds is not None and scope.rounds.id == work:
+        change = Change(scope=replace(scope, rounds=None))
+    for event in scope.events.values():
+        if event.maintenance == work and event.status is EventStatus.SCHEDULED:
+            change = change.plus(ended(change.scope, event, reason=reason, now=now))
+    return settle(scope, change, now=now)
+
+
+def interrupt(scope: Scope, event_id: EventId, *, now: datetime) -> Change:
+    """The impact begins: what the actuator does to the VMs of a Started event."""
+    event = _started_event(scope, event_id)
+    after = _moved(scope, event, ResourceState.RUNNING, ResourceState.INTERRUPTED)
+    if after is scope:
+        return Change(scope=scope)
+    fact = Interrupted(scope_id=scope.id, at=now, event=event)
+    return Change(scope=after, transitions=(fact,))
+
+
+def restore(scope: Scope, event_id: EventId, *, now: datetime) -> Change:
+    """The impact is over and the VMs run again; the event goes on until it is completed."""
+    event = _started_event(scope, event_id)
+    after = _moved(scope, event, ResourceState.INTERRUPTED, ResourceState.RUNNING)
+    if after is scope:
+        return Change(scope=scope)
+    fact = Restored(scope_id=scope.id, at=now, event=event)
+    return Change(scope=after, transitions=(fact,))
+
+
+def complete(
+    scope: Scope,
+    event_id: EventId,
+    *,
+    now: datetime,
+    moved_to: Mapping[ResourceName, HostName] | None = None,
+) -> Change:
+    """The work is done: the event leaves the document, which tells its VMs to recover.
+
+    A Redeploy leaves the VMs on the hosts in `moved_to`; Terminate, and Preempt with the policy
+    Delete, leave no VM.
+    """
+    event = _started_event(scope, event_id)
+    change = ended(scope, event, reason="", now=now)
+    for name in event.resources:
+        # A VM may have been removed since the event named it.
+        if name not in change.scope.resources:
+            continue
+        remains = _after(event, change.scope.resources[name], moved_to or {})
+        if remains is None:
+            change = change.plus(departed(change.scope, name, now=now))
+        else:
+            change = change.plus(Change(scope=_with_resource(change.scope, remains)))
+    return settle(scope, change, now=now)
+
+
+def remove(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
+    """A VM is gone. Events go on for the others they name; one that names no other ends."""
+    [resource] = named(scope, (name,))
+    return settle(scope, departed(scope, resource.name, now=now), now=now)
+
+
+def read(scope: Scope, *, at: datetime) -> Change:
+    """A VM read the document, which switches its scope on."""
+    last = at if scope.last_read_at is None else max(scope.last_read_at, at)
+    after = replace(scope, active=True, last_read_at=last)
+    facts = () if scope.active else (Activated(scope_id=scope.id, at=at),)
+    return Change(scope=after, transitions=facts)
+
+
+def wake(scope: Scope, *, rules: Rules, now: datetime) -> Change:
+    """Do what has fallen due. Waking again at the same instant changes nothing."""
+    change = settle(scope, Change(scope=scope), now=now)
+    silent_at = _silent_at(scope, rules)
+    if silent_at is None or now < silent_at:
+        return change
+    incarnation = 1 if rules.resets_incarnation else change.scope.incarnation
+    asleep = replace(change.scope, active=False, incarnation=incarnation)
+    fact = Deactivated(scope_id=scope.id, at=now)
+    return change.plus(Change(scope=asleep, transitions=(fact,)))
+
+
+def next_wake(scope: Scope, *, rules: Rules) -> datetime | None:
+    """When to wake this scope; None while nothing in it waits for time to pass."""
+    instants = [event.not_before for event in scope.events.values() if event.not_before is not None]
+    silent_at = _silent_at(scope, rules)
+    if silent_at is not None:
+        instants.append(silent_at)
+    return min(instants, default=None)
+
+
+def named(scope: Scope, names: Collection[ResourceName]) -> tuple[Resource, ...]:
+    """The VMs of these names, which may be in any letter case."""
+    by_name = {name.casefold(): resource for name, resource in scope.resources.items()}
+    found = []
+    for name in names:
+        resource = by_name.get(name.casefold())
+        if resource is None:
+            raise UnknownResourceError(name)
+        if resource in found:
+            raise DuplicateResourceError(name)
+        found.append(resource)
+    return tuple(found)
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+def _refuse_malformed(scope: Scope, plan: Plan, resources: tuple[Resource, ...]) -> None:
+    if not resources:
+        raise NoResourcesError
+    if plan.id in scope.events:
+        raise DuplicateEventError(plan.id)
+    domains = {resource.update_domain for resource in resources}
+    if len(domains) > 1:
+        raise SeveralUpdateDomainsError(domains)
+    descriptions.refuse_unfit(plan.description, plan.duration)
+
+
+def _refuse_unfit(scope: Scope, plan: Plan, resources: tuple[Resource, ...], rules: Rules) -> None:
+    _refuse_malformed(scope, plan, resources)
+    for resource in resources:
+        is_spot = resource.priority is Priority.SPOT
+        if plan.type is EventType.PREEMPT and not is_spot:
+            raise NotSpotError(resource.name)
+        if plan.type is EventType.TERMINATE and is_spot and not plan.silent:
+            raise SpotTerminateError(resource.name)
+    if plan.source is EventSource.USER and rules.max_user_events is not None:
+        is_open = [event.source is EventSource.USER for event in scope.events.values()]
+        if sum(is_open) >= rules.max_user_events:
+            raise TooManyUserEventsError(rules.max_user_events)
+
+
+def _refuse_foreign_terminate(event: Event, by: Actor, rules: Rules) -> None:
+    if event.type is not EventType.TERMINATE or not rules.own_terminate_only:
+        return
+    if by.resource is not None and not any(same_name(by.resource, n) for n in event.resources):
+        raise NotOwnResourceError(event.id)
+
+
+def _open_event(scope: Scope, event_id: EventId, closed: Collection[EventId]) -> Event | None:
+    """None for an event of this scope that is over."""
+    event = scope.events.get(event_id)
+    if event is None and event_id not in closed:
+        raise UnknownEventError(event_id)
+    return event
+
+
+def _started_event(scope: Scope, event_id: EventId) -> Event:
+    event = scope.events.get(event_id)
+    if event is None:
+        raise UnknownEventError(event_id)
+    if event.status is not EventStatus.STARTED:
+        raise NotStartedError(event_id)
+    return event
+
+
+# --- parts of decisions --------------------------------------------------------------------------
+
+
+def _approval_by_policy(scope: Scope, plan: Plan, now: datetime) -> Approval | None:
+    policy = scope.policy
+    states = {resource.state for resource in scope.resources.values()}
+    by_user = plan.source is EventSource.USER
+    if (
+        (by_user and plan.type is EventType.REBOOT and policy.approves_user_reboot)
+        or (by_user and plan.type is EventType.REDEPLOY and policy.approves_user_redeploy)
+        or (policy.approves_when_all_down and states <= _DOWN)
+    ):
+        return Approval(by="policy", at=now, by_policy=True)
+    return None
+
+
+def _after(
+    event: Event, resource: Resource, moved_to: Mapping[ResourceName, HostName]
+) -> Resource | None:
+    """What the event leaves of a VM; None for nothing."""
+    running = replace(
+        resource,
+        state=ResourceState.RUNNING
+        if resource.state is ResourceState.INTERRUPTED
+        else resource.state,
+    )
+    match event.type:
+        case EventType.FREEZE | EventType.REBOOT:
+            return running
+        case EventType.REDEPLOY:
+            return replace(running, host=moved_to.get(resource.name, resource.host))
+        case EventType.PREEMPT if resource.eviction_policy is EvictionPolicy.DEALLOCATE:
+            return replace(resource, state=ResourceState.DEALLOCATED)
+        case EventType.PREEMPT | EventType.TERMINATE:
+            return None
+        case other:
+            assert_never(other)
+
+
+def _moved(scope: Scope, event: Event, old: ResourceState, new: ResourceState) -> Scope:
+    """The scope itself where none of the event's VMs is in the old state."""
+    after = scope
+    for name in event.resources:
+        resource = scope.resources.get(name)
+        if resource is not None and resource.state is old:
+            after = _with_resource(after, replace(resource, state=new))
+    return after
+
+
+def _with_resource(scope: Scope, resource: Resource) -> Scope:
+    return replace(scope, resources={**scope.resources, resource.name: resource})
+
+
+def _silent_at(scope: Scope, rules: Rules) -> datetime | None:
+    if not scope.active or scope.last_read_at is None:
+        return None
+    return scope.last_read_at + rules.silence

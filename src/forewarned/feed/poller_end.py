@@ -1,0 +1,194 @@
+"""A poller's end of the feed: connected to the writer, or trying to be, for as long as it lives."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, Final, Self, cast
+
+from typing_extensions import override
+
+from forewarned.feed.board_mirror import BoardMirror
+from forewarned.feed.frames import FeedBrokenError, Splitter, frame
+from forewarned.feed.protocol import (
+    AboutVm,
+    Failed,
+    FaultTaken,
+    FromPoller,
+    FromWriter,
+    Granted,
+    Hello,
+    Refused,
+    Reports,
+    SnapshotEnd,
+    Sync,
+    Synced,
+    Unavailable,
+    decode_from_writer,
+    encode,
+)
+from forewarned.feed.remote import RemoteReader, RemoteWriter
+from forewarned.feed.send_buffer import SendBuffer
+
+_log = logging.getLogger(__name__)
+
+_MOST_UNSENT: Final = 16 * 1024 * 1024
+"""Bytes kept for a writer that does not read."""
+_REPORT_EVERY: Final = 1.0
+_SHORTEST_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 0.5
+
+
+class PollerEnd:
+    """Connects from `async with` on."""
+
+    def __init__(
+        self,
+        path: Callable[[], str],
+        mirror: BoardMirror[Any],  # what a page is rendered to does not matter here
+        asking: RemoteWriter,
+        reader: RemoteReader,
+        *,
+        on_snapshot: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The path is asked for until there is one; `on_snapshot` follows each that is complete."""
+        self._path = path
+        self._mirror = mirror
+        self._asking = asking
+        self._reader = reader
+        self._on_snapshot = on_snapshot
+        self._task: asyncio.Task[None] | None = None
+        self._hello: asyncio.Future[Hello] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._hello = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._stay_connected(), name="feed")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def first_snapshot(self) -> Hello:
+        """Wait until there is something to show."""
+        assert self._hello is not None  # noqa: S101  # it is open
+        return await asyncio.shield(self._hello)
+
+    async def _stay_connected(self) -> None:
+        pause = _SHORTEST_PAUSE
+        while True:
+            line = _Line(self._mirror, self._asking, self._reader, self._in_step)
+            with contextlib.suppress(OSError):
+                await self._hold(line)
+                pause = _SHORTEST_PAUSE if line.was_in_step else pause
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _hold(self, line: "_Line") -> None:
+        """Until the connection is lost. Raises OSError where there is none."""
+        await asyncio.get_running_loop().create_unix_connection(lambda: line, self._path())
+        try:
+            while not line.lost.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_REPORT_EVERY):
+                        await line.lost.wait()
+                line.report()
+                self._asking.expire()
+        finally:
+            line.close()
+        if line.was_in_step:
+            _log.warning("the writer is gone: documents are served as last heard")
+
+    def _in_step(self, hello: Hello) -> None:
+        self._on_snapshot()
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_result(hello)
+        _log.info("in step with the writer")
+
+
+class _Line(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(
+        self,
+        mirror: BoardMirror[Any],
+        asking: RemoteWriter,
+        reader: RemoteReader,
+        in_step: Callable[[Hello], None],
+    ) -> None:
+        self._mirror = mirror
+        self._asking = asking
+        self._reader = reader
+        self._in_step = in_step
+        self._splitter = Splitter()
+        self._transport: asyncio.Transport | None = None
+        self._outgoing: SendBuffer | None = None
+        self._hello: Hello | None = None
+        self.lost = asyncio.Event()
+        self.was_in_step = False
+
+    def send(self, message: FromPoller) -> None:
+        if self._outgoing is not None:
+            self._outgoing.write(frame(encode(message)))
+
+    def report(self) -> None:
+        if self._transport is not None and self._mirror.is_whole:
+            self._reader.report(self.send)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+            self.connection_lost(None)
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # A stream's always is; uvloop's are so without saying so.
+        self._transport = cast("asyncio.Transport", transport)
+        self._outgoing = SendBuffer(
+            self._transport,
+            most=_MOST_UNSENT,
+            overflow=lambda: self._drop("it does not read what it is sent"),
+        )
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is None:
+            return
+        self._transport = self._outgoing = None
+        self._mirror.lose()
+        self._asking.close()
+        self.lost.set()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        try:
+            for payload in self._splitter.take(data):
+                if self._transport is None:
+                    return
+                self._take(decode_from_writer(payload))
+        except FeedBrokenError as error:
+            self._drop(str(error))
+
+    def _take(self, message: FromWriter) -> None:
+        match message:
+            case Granted() | Refused() | Unavailable() | Failed():
+                self._asking.take(message)
+            case AboutVm() | FaultTaken() | Reports():
+                self._asking.take(message)
+            case Sync():
+                self.report()
+                self.send(Synced(message.id))
+            case Hello():
+                self._mirror.begin(message)
+                self._hello = message
+            case _:
+                self._mirror.take(message)
+                if isinstance(message, SnapshotEnd) and self._hello is not None:
+                    self.was_in_step = True
+                    self._asking.open(self.send)
+                    self._in_step(self._hello)
+
+    def _drop(self, why: str) -> None:
+        _log.warning("the feed is broken, and begun anew", extra={"why": why})
+        self.close()

@@ -1,0 +1,142 @@
+"""The writer's end of the feed: every poller hears of every commit, in order."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from forewarned.feed.frames import FeedBrokenError, frame, in_parts
+from forewarned.feed.poller_link import PollerLink
+from forewarned.feed.protocol import ClockSet, Committed, FaultsSet, encode
+from forewarned.service.faults import Fault, FaultSource
+from forewarned.service.ports import Commit, PageContent, Place, ScopePlaces
+
+_log = logging.getLogger(__name__)
+
+PART: Final = 4096
+"""What a message may weigh: VMs named in it, more or less."""
+PATIENCE: Final = timedelta(seconds=1)
+"""How long anybody is kept waiting for pollers to be in step."""
+
+
+class PacedClock(Protocol):
+    def pace(self) -> tuple[datetime, float]:
+        """Where it stands, and how fast it goes on from there."""
+
+    def watch(self, watcher: Callable[[], None]) -> None: ...
+
+
+class WriterEnd:
+    def __init__(self, clock: PacedClock, faults: FaultSource | None = None) -> None:
+        """Without `faults` pollers hear of none."""
+        self._clock = clock
+        self._faults = faults
+        self._links: set[PollerLink] = set()
+        self._syncs = 0
+        self.sequence = 0
+        """Of the last commit told."""
+        self._counters: Counter[str] = Counter()
+        clock.watch(self._tell_time)
+        if faults is not None:
+            faults.watch(self._tell_faults)
+
+    @property
+    def links(self) -> int:
+        return len(self._links)
+
+    def join(self, link: PollerLink) -> None:
+        self._links.add(link)
+
+    def leave(self, link: PollerLink) -> None:
+        self._links.discard(link)
+
+    def count(self, increments: Mapping[str, int]) -> None:
+        self._counters.update(increments)
+
+    def take_counts(self) -> dict[str, int]:
+        """What pollers have counted since this was last called, all together."""
+        taken, self._counters = dict(self._counters), Counter()
+        return taken
+
+    def hear(self, commit: Commit) -> None:
+        for message in committed(commit, after=self.sequence):
+            self.sequence = message.sequence
+            self._publish(message)
+
+    def time(self) -> ClockSet:
+        return ClockSet(*self._clock.pace())
+
+    def faults(self) -> FaultsSet:
+        return FaultsSet([] if self._faults is None else list(self._faults.active))
+
+    async def sync(self) -> None:
+        """Return once every poller is in step, and what they have marked and counted is here.
+
+        A poller that takes too long is not waited for again until it has answered.
+        """
+        self._syncs += 1
+        asked = {
+            link.sync(self._syncs): link
+            for link in tuple(self._links)
+            if link.is_in_step and not link.is_lagging
+        }
+        if not asked:
+            return
+        _, late = await asyncio.wait(asked, timeout=PATIENCE.total_seconds())
+        for one in late:
+            asked[one].is_lagging = True
+
+    def _tell_time(self) -> None:
+        if self._links:
+            self._publish(self.time())
+
+    def _tell_faults(self, _: tuple[Fault, ...]) -> None:
+        self._publish(self.faults())
+
+    def _publish(self, message: Committed | ClockSet | FaultsSet) -> None:
+        if not self._links:
+            return
+        try:
+            framed = frame(encode(message))
+        except FeedBrokenError:
+            # What is committed must not fail for want of telling: a snapshot says it all again.
+            _log.exception("a commit can't be told to the pollers")
+            for link in tuple(self._links):
+                link.drop("it missed a commit")
+            return
+        for link in tuple(self._links):
+            link.publish(framed)
+
+
+def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
+    """A commit as messages. A VM reads one scope, so between the parts nobody sees half of it.
+
+    Pages come first: whoever is bound finds a document. A commit that shows nothing yields nothing.
+    """
+    for pages in page_parts(map(PageContent.of, commit.shown)):
+        after += 1
+        yield Committed(after, pages=pages)
+    if commit.unbound:
+        after += 1
+        yield Committed(after, unbound=list(commit.unbound), first_vm=commit.first_vm)
+    for bound in place_parts(map(Place.of, commit.bound)):
+        after += 1
+        yield Committed(after, bound=bound, first_vm=commit.first_vm)
+
+
+def page_parts(pages: Iterator[PageContent]) -> Iterator[list[PageContent]]:
+    return in_parts(pages, weight=_weight, most=PART)
+
+
+def place_parts(places: Iterator[Place]) -> Iterator[list[Place]]:
+    return in_parts(places, weight=lambda _: 1, most=PART)
+
+
+def scope_parts(scopes: Iterator[ScopePlaces]) -> Iterator[list[ScopePlaces]]:
+    return in_parts(scopes, weight=lambda scope: len(scope.names), most=PART)
+
+
+def _weight(page: PageContent) -> int:
+    return 1 + sum(8 + len(event.resources) for event in page.document.events)

@@ -1,0 +1,136 @@
+"""Where pollers reach the writer: a Unix socket that only the server's own user can open."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Self
+
+from forewarned import __version__
+from forewarned.feed.poller_link import LinkLostError, PollerLink
+from forewarned.feed.protocol import PROTOCOL, Hello
+from forewarned.feed.snapshot import Ask, send_snapshot
+from forewarned.feed.writer_end import WriterEnd
+from forewarned.feed.writer_requests import WriterRequests
+from forewarned.service.faults import FaultSource
+from forewarned.service.ports import Approver, Reader, StoreUnavailableError
+from forewarned.service.readiness import Readiness
+
+_NAME: Final = "feed.sock"
+_GRACE: Final = timedelta(seconds=2)
+"""How long pollers have to take in the last answers once the writer is told to stop."""
+_LONGEST: Final = 100
+"""Bytes of a path that a Unix socket may have on every system, with a little to spare."""
+
+
+class FeedServer:
+    """Serves from `async with` on. Whoever opens it must hold the store of the same folder."""
+
+    def __init__(
+        self,
+        feed: WriterEnd,
+        folder: Path,
+        *,
+        ask: Ask,
+        approver: Approver,
+        reader: Reader,
+        readiness: Readiness,
+        faults: FaultSource | None = None,
+    ) -> None:
+        self._feed = feed
+        self._folder = folder
+        self._ask = ask
+        self._reader = reader
+        self._answering = WriterRequests(approver, reader, readiness, faults)
+        self._links: set[PollerLink] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._snapshots: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        path = socket_path(self._folder)
+        # Left by a writer that was killed: the store's lock says that there is no other.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108  # may lead through a descriptor, which no Path is
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(path)
+        # Before it listens nobody can connect, so there is no moment at which others could.
+        os.chmod(path, 0o600)  # noqa: PTH101  # as above
+        listener.listen()
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            self._link, sock=listener
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._server is None:
+            return
+        self._server.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE.total_seconds()):
+                await asyncio.gather(*(link.close() for link in self._links))
+                await self._empty.wait()
+        for link in tuple(self._links):
+            link.drop("the writer stops")
+        if self._snapshots:
+            await asyncio.wait(self._snapshots)
+        await self._server.wait_closed()
+
+    def _link(self) -> PollerLink:
+        return PollerLink(
+            self._answering,
+            self._reader,
+            opened=self._opened,
+            lost=self._lost,
+            counted=self._feed.count,
+        )
+
+    def _opened(self, link: PollerLink) -> None:
+        self._links.add(link)
+        self._empty.clear()
+        # From here on it hears of every commit, so none can be missed between this and the read.
+        self._feed.join(link)
+        link.send(Hello(PROTOCOL, __version__, self._feed.sequence))
+        link.send(self._feed.time())
+        # Also where there are none: the writer before this one may have had some.
+        link.send(self._feed.faults())
+        task = asyncio.create_task(self._send_snapshot(link))
+        self._snapshots.add(task)
+        task.add_done_callback(self._snapshots.discard)
+
+    def _lost(self, link: PollerLink) -> None:
+        self._links.discard(link)
+        if not self._links:
+            self._empty.set()
+        self._feed.leave(link)
+
+    async def _send_snapshot(self, link: PollerLink) -> None:
+        try:
+            await send_snapshot(link, self._ask)
+        except LinkLostError:
+            return
+        except TimeoutError:
+            link.drop("it does not read its snapshot")
+            return
+        except StoreUnavailableError as error:
+            link.drop(f"there is no snapshot to be had: {error}")
+            return
+        link.end_snapshot()
+
+
+def socket_path(folder: Path) -> str:
+    """The socket's path, short enough for one. Raises OSError.
+
+    A deep folder is kept open for as long as the process lives, and the path leads through that.
+    """
+    path = folder / _NAME
+    if len(os.fsencode(path)) <= _LONGEST:
+        return str(path)
+    if sys.platform != "linux":
+        raise OSError(f"the path {path} is too long for a socket")
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    return f"/proc/self/fd/{opened}/{_NAME}"

@@ -1,0 +1,1 @@
+"""HTTP between a VM and the metadata listener: connections, requests, responses, limits."""

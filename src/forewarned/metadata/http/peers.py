@@ -1,0 +1,106 @@
+"""Who is at the other end of a connection: the socket's address, and the VM bound to it."""
+
+import asyncio
+
+from forewarned.metadata.http.limits import Bucket
+from forewarned.metadata.http.responses import Rendered
+from forewarned.metadata.options import Options
+from forewarned.metadata.refusals import Reason, Refusal
+from forewarned.service.board import Page
+from forewarned.service.ports import Caller, Directory
+
+
+class Peer:
+    __slots__ = ("address", "bucket", "caller", "delay", "generation", "page", "page_generation")
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.caller: Caller | None = None
+        self.generation = -1
+        """The Directory's when the caller was looked up."""
+        self.bucket: Bucket | None = None
+        """The caller's; None until it is asked for."""
+        self.page: Page[Rendered] | None = None
+        """That of the caller's scope."""
+        self.page_generation = -1
+        """The Board's when the page was looked up."""
+        self.delay: asyncio.Future[None] | None = None
+        """The first-call delay this connection sits out, while it does."""
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.address.startswith("127.") or self.address == "::1"
+
+
+class Identity:
+    """Tells callers apart. The rule that must stay true: by the socket's peer, never by a header.
+
+    In an emulator one laptop plays every VM: loopback callers may be whoever the path says.
+    """
+
+    def __init__(self, directory: Directory, options: Options) -> None:
+        self._directory = directory
+        self._emulator = options.emulator
+        self._default_vm = options.default_vm
+        self._host = options.host
+
+    def caller(self, peer: Peer, vm: str | None) -> Caller | None:
+        if vm is not None:
+            return self._directory.by_name(vm) if self._is_local(peer) else None
+        # Looked up once for each connection, and again when the fleet has changed.
+        generation = self._directory.generation
+        if peer.generation != generation:
+            peer.caller = self._by_address(peer)
+            peer.generation = generation
+            peer.bucket, peer.page_generation = None, -1
+        return peer.caller
+
+    def _by_address(self, peer: Peer) -> Caller | None:
+        bound = self._directory.by_address(peer.address)
+        if bound is not None or not self.may_choose(peer):
+            return bound
+        if self._default_vm is None:
+            return self._directory.first()
+        return self._directory.by_name(self._default_vm)
+
+    def may_choose(self, peer: Peer) -> bool:
+        """Whether it may be any VM: somebody on the emulator's own machine."""
+        return self._emulator and self._is_local(peer)
+
+    def _is_local(self, peer: Peer) -> bool:
+        """On this machine: whoever calls the listener's own address from that same address is."""
+        return peer.is_loopback or peer.address == self._host
+
+    def key(self, peer: Peer) -> str | None:
+        """Whose connection this is; None for one that may turn out to be anybody's."""
+        caller = self._directory.by_address(peer.address)
+        if caller is None:
+            return None if self.may_choose(peer) else peer.address
+        peer.caller = caller
+        peer.generation = self._directory.generation
+        return caller.name
+
+    def refusal(self, peer: Peer, vm: str | None) -> Refusal:
+        """Why there is no caller, and what to do about it."""
+        if vm is not None and not self._is_local(peer):
+            return Refusal(
+                reason=Reason.UNKNOWN_ADDRESS,
+                message="Paths that begin with /vm/ are for callers on loopback.",
+            )
+        if vm is not None:
+            return _unknown_vm(f"no VM is named {vm!r}")
+        if self.may_choose(peer) and self._default_vm is not None:
+            return _unknown_vm(f"the default VM {self._default_vm!r} is not in the fleet")
+        if self.may_choose(peer):
+            return _unknown_vm("there is no VM in the fleet")
+        return Refusal(
+            reason=Reason.UNKNOWN_ADDRESS,
+            message=f"Address {peer.address} is bound to no VM: bind it to one in the fleet.",
+        )
+
+
+def _unknown_vm(what: str) -> Refusal:
+    return Refusal(
+        reason=Reason.UNKNOWN_VM,
+        message=f"Not found: {what}. `forewarned fleet show` lists the VMs there are.",
+    )

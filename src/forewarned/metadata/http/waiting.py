@@ -1,0 +1,102 @@
+"""Polls that wait for a change, as GCE's metadata server lets them: ours, not Azure's.
+
+A waiting poll is its connection in a group, that of its scope; when its time is up is its deadline,
+which the sweep looks at as at any other. It has no task, no future and no timer of its own, so ten
+thousand of them cost next to nothing.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Generic, Protocol, TypeVar
+
+from forewarned.core.ids import ScopeId
+
+_AT_ONCE: Final = 256
+"""Connections answered in one turn of the event loop, so that ordinary polls get theirs between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    scope_id: ScopeId
+    until: float
+    """By the listener's `monotonic`."""
+
+
+class Waiter(Hashable, Protocol):
+    wait: Wait | None
+    """None while it does not wait. Only `Waiting` sets it."""
+
+    def release(self) -> None: ...
+
+
+W = TypeVar("W", bound=Waiter)
+
+
+class Waiting(Generic[W]):
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._number = 0
+        self._by_scope: dict[ScopeId, dict[W, Wait]] = {}
+        self._released: deque[Iterator[tuple[W, Wait]]] = deque()
+        """Waits that are over. Whoever has left since, or waits anew, is passed over."""
+
+    def __len__(self) -> int:
+        return self._number
+
+    def add(self, waiter: W, wait: Wait) -> None:
+        self._number += 1
+        waiter.wait = wait
+        self._by_scope.setdefault(wait.scope_id, {})[waiter] = wait
+
+    def leave(self, waiter: W) -> None:
+        wait, waiter.wait = waiter.wait, None
+        if wait is not None:
+            self._number -= 1
+            self._take_from_group(waiter, wait)
+
+    def changed(self, scope_id: ScopeId) -> None:
+        """The scope's document has changed: everybody who waits for that is answered."""
+        self._release(self._by_scope.pop(scope_id, {}))
+
+    def expire(self, waiter: W) -> None:
+        """Its time is up: it is answered as if something had changed."""
+        if waiter.wait is not None:
+            self._take_from_group(waiter, waiter.wait)
+            self._release({waiter: waiter.wait})
+
+    def _take_from_group(self, waiter: W, wait: Wait) -> None:
+        # The group is gone where it was released, and a new one may have begun since.
+        group = self._by_scope.get(wait.scope_id)
+        if group is None:
+            return
+        group.pop(waiter, None)
+        if not group:
+            del self._by_scope[wait.scope_id]
+
+    def _release(self, waits: dict[W, Wait]) -> None:
+        if not waits:
+            return
+        if not self._released:
+            self._loop.call_soon(self._answer_some)
+        # Taken over whole: looking at each of ten thousand here would keep all polls waiting.
+        self._released.append(iter(waits.items()))
+
+    def _answer_some(self) -> None:
+        left = _AT_ONCE
+        try:
+            while left and self._released:
+                for waiter, wait in islice(self._released[0], left):
+                    left -= 1
+                    if waiter.wait is wait:
+                        waiter.wait = None
+                        self._number -= 1
+                        waiter.release()
+                if left:
+                    self._released.popleft()
+        finally:
+            # Whatever went wrong with one of them, the others still wait.
+            if self._released:
+                self._loop.call_soon(self._answer_some)

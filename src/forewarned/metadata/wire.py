@@ -1,0 +1,129 @@
+"""The JSON of the scheduled-events endpoint. No other module of it knows these names."""
+
+import math
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from forewarned.core.ids import EventId, parse_event_id
+from forewarned.core.model import Document, Event
+from forewarned.metadata.versions import EventVersion
+
+MAX_START_REQUESTS: Final = 100
+MAX_DEPTH: Final = 16
+
+# Instances of a cloud service's role, which are PaaS: the early prefix was for IaaS VMs alone.
+_ROLE_INSTANCE: Final = re.compile(r".+_IN_\d+")
+
+# A string (closed or not: looking twice would make a body of quotes cost its square), or a bracket.
+_STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{\]}]', re.DOTALL)
+
+
+class BadBodyError(Exception):
+    """A body that can't be read as StartRequests."""
+
+
+class _StartRequest(msgspec.Struct, rename="pascal"):
+    event_id: str
+
+
+# The limit on the list is checked apart: msgspec's own words for it would be hard to act on.
+class _Approval(msgspec.Struct, rename="pascal"):
+    """Fields beside these are ignored: old clients send the DocumentIncarnation along."""
+
+    start_requests: Annotated[list[_StartRequest], msgspec.Meta(min_length=1)]
+
+
+_approvals: Final = msgspec.json.Decoder(_Approval)
+
+
+def encode(document: Document, version: EventVersion) -> bytes:
+    return msgspec.json.encode(
+        {
+            "DocumentIncarnation": document.incarnation,
+            "Events": [
+                _event(event, version) for event in document.events if event.type in version.types
+            ],
+        }
+    )
+
+
+def _event(event: Event, version: EventVersion) -> dict[str, Any]:
+    # The order is the one seen on Azure's wire. A field newer than the version is absent, not null.
+    fields: dict[str, Any] = {
+        "EventId": event.id,
+        "EventStatus": event.status.value,
+        "EventType": event.type.value,
+        "ResourceType": "VirtualMachine",
+        "Resources": [_name(name, version) for name in event.resources],
+        "NotBefore": "" if event.not_before is None else rfc1123(event.not_before),
+    }
+    if version.has_description:
+        fields["Description"] = event.description
+    if version.has_source:
+        fields["EventSource"] = event.source.value
+    if version.has_duration:
+        fields["DurationInSeconds"] = _seconds(event.duration)
+    return fields
+
+
+def _name(name: str, version: EventVersion) -> str:
+    return name if _ROLE_INSTANCE.fullmatch(name) else version.name_prefix + name
+
+
+def _seconds(duration: timedelta | None) -> int:
+    # Rounded up: 0 says that there is no interruption at all.
+    return -1 if duration is None else math.ceil(duration.total_seconds())
+
+
+def rfc1123(instant: datetime) -> str:
+    """In English whatever the locale, which `strftime` is not."""
+    return format_datetime(instant.astimezone(UTC), usegmt=True)
+
+
+def start_requests(body: bytes) -> Sequence[EventId]:
+    """The events a body approves, each once.
+
+    Raises BadBodyError, and InvalidIdError for an id that is no GUID.
+    """
+    if _depth(body) > MAX_DEPTH:
+        raise BadBodyError(f"the body is nested more than {MAX_DEPTH} levels deep")
+    try:
+        approval = _approvals.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadBodyError(
+            f'the body is not {{"StartRequests": [{{"EventId": "..."}}]}}: {error}'
+        ) from error
+    if len(approval.start_requests) > MAX_START_REQUESTS:
+        raise BadBodyError(f"the body has more than {MAX_START_REQUESTS} StartRequests")
+    ids = (parse_event_id(request.event_id) for request in approval.start_requests)
+    return tuple(dict.fromkeys(ids))
+
+
+def _depth(body: bytes) -> int:
+    """How deep it is nested; or a little more, where that is no depth to speak of."""
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets <= MAX_DEPTH:
+        return brackets
+    deepest = depth = 0
+    for found in _STRING_OR_BRACKET.finditer(body):
+        match found[0]:
+            case b"[" | b"{":
+                depth += 1
+                deepest = max(deepest, depth)
+            case b"]" | b"}":
+                depth -= 1
+            case _:
+                pass  # a string, whatever brackets it holds
+    return deepest
+
+
+def error(message: str, newest_versions: Sequence[str] = ()) -> bytes:
+    fields: dict[str, Any] = {"error": message}
+    if newest_versions:
+        fields["newest-versions"] = newest_versions
+    return msgspec.json.encode(fields)

@@ -1,0 +1,1 @@
+"""How the server is put together and run: one process, or a supervisor, a writer and pollers."""

@@ -1,0 +1,90 @@
+"""Who is let in at a server's listeners, and the certificate it shows: one for all of them."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from forewarned.clock import wall_clock
+from forewarned.console.sessions import Sessions
+from forewarned.control.http.access import Access, Identities, audiences_of
+from forewarned.runtime.assembly import UseCases
+from forewarned.runtime.settings import ControlAccess, Settings
+from forewarned.security import certificates
+from forewarned.security.principals import PrincipalsFile
+from forewarned.security.server_tls import CertificateFiles, ServerTls
+from forewarned.security.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    access: Access
+    sessions: Sessions | None
+    """Who is signed in at the console; None where the control listener asks nobody who they are."""
+    tls: ServerTls | None
+    """None where no listener needs a certificate."""
+    control_is_tls: bool
+    """Whether the control listener is one of those that do."""
+
+    @property
+    def control_access(self) -> Access | None:
+        """None where whoever reaches the control listener may do everything."""
+        return None if self.sessions is None else self.access
+
+    @property
+    def control_tls(self) -> ServerTls | None:
+        return self.tls if self.control_is_tls else None
+
+
+async def make_admission(
+    use_cases: UseCases,
+    settings: Settings,
+    tokens: Tokens,
+    *,
+    urls: Collection[str],
+    new_session_id: Callable[[], str],
+) -> Admission:
+    """`urls` are those of the listeners that take tokens, the first one to be told to people first.
+
+    Raises CertificateError, PrincipalsError.
+    """
+    principals = PrincipalsFile(settings.data)
+    principals.check()
+    audiences = [each for url in urls for each in audiences_of(url, settings.hosts)]
+    identities = Identities(
+        issuer=tokens,
+        reader=tokens,
+        principals=principals,
+        audiences=tuple(dict.fromkeys(audiences)),
+        vm_role=settings.vm_role,
+    )
+    monotonic = asyncio.get_running_loop().time
+    access = Access(identities, use_cases.engine, monotonic=monotonic)
+    sessions = None
+    if settings.control_access is ControlAccess.TOKEN:
+        sessions = Sessions(access, new_id=new_session_id, monotonic=monotonic)
+    certificate = await _certificate(settings)
+    return Admission(
+        access=access,
+        sessions=sessions,
+        # By the machine's own clock: clients have no other.
+        tls=None
+        if certificate is None
+        else ServerTls(certificate, now=wall_clock, monotonic=monotonic),
+        control_is_tls=settings.control_is_tls,
+    )
+
+
+async def _certificate(settings: Settings) -> CertificateFiles | None:
+    """The operator's, or one that is made here."""
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        return CertificateFiles(certificate=settings.tls_certificate, key=settings.tls_key)
+    at = [] if settings.arm is None else [settings.arm]
+    if settings.control_is_tls:
+        at.append(settings.control)
+    if not at:
+        return None
+    names = (*(each.host for each in at), *settings.hosts)
+    made = await asyncio.to_thread(
+        certificates.provide, settings.data, names=names, now=wall_clock()
+    )
+    return CertificateFiles(certificate=made.certificate, key=made.key, authority=made.authority)

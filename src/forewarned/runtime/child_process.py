@@ -1,0 +1,130 @@
+"""What a supervisor and the processes it starts say to each other, as those see it.
+
+A child is told all it needs in one line on its standard input, which then stays open: its end
+means that the supervisor is no more. On its standard output it says once that it is ready, or why
+it can't be.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from forewarned.config.values import show
+from forewarned.runtime.settings import SETTINGS, Resolved, Settings
+
+_PR_SET_PDEATHSIG: Final = 1
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    supervisor: int
+    """Its process id."""
+    listener: int
+    """The descriptor of the socket to serve."""
+    arm_listener: int | None
+    """The descriptor of the writer's second socket, for ARM; None for none."""
+    metadata_url: str
+    arm_url: str | None
+    pollers: int
+    values: dict[str, str]
+    """Every setting, as its parser reads it."""
+    origin: dict[str, str]
+    file: str | None
+
+    @property
+    def descriptors(self) -> list[int]:
+        """All that the child is given."""
+        return [self.listener] if self.arm_listener is None else [self.listener, self.arm_listener]
+
+    def resolved(self) -> Resolved:
+        # Each comes from its own field's parser, so each has its own field's type.
+        parsed: dict[str, Any] = {
+            each.name: each.parse(self.values[each.name]) for each in SETTINGS
+        }
+        return Resolved(
+            settings=Settings(**parsed),
+            origin=MappingProxyType(self.origin),
+            file=None if self.file is None else Path(self.file),
+        )
+
+
+class Report(msgspec.Struct, frozen=True):
+    failure: str | None = None
+    """Why the child can't start; None where it has."""
+
+
+def brief(
+    resolved: Resolved,
+    *,
+    supervisor: int,
+    listener: int,
+    arm_listener: int | None = None,
+    metadata_url: str,
+    arm_url: str | None = None,
+    pollers: int,
+) -> Brief:
+    return Brief(
+        supervisor=supervisor,
+        listener=listener,
+        arm_listener=arm_listener,
+        metadata_url=metadata_url,
+        arm_url=arm_url,
+        pollers=pollers,
+        values={each.name: _shown(getattr(resolved.settings, each.name)) for each in SETTINGS},
+        origin=dict(resolved.origin),
+        file=None if resolved.file is None else str(resolved.file),
+    )
+
+
+def receive() -> Brief:
+    """To be called first. Ends the process where nobody is there to give it anything."""
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        sys.exit(1)
+    told = msgspec.json.decode(line, type=Brief)
+    _die_with(told.supervisor)
+    return told
+
+
+def report(what: Report) -> None:
+    """To be called once. Whatever else is printed goes where the log goes."""
+    os.write(_STDOUT, msgspec.json.encode(what) + b"\n")
+    os.dup2(_STDERR, _STDOUT)
+
+
+def told_to_stop() -> asyncio.Event:
+    """Set by SIGTERM, and when the supervisor is no more."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def look() -> None:
+        if not os.read(_STDIN, 1024):
+            loop.remove_reader(_STDIN)
+            stop.set()
+
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_reader(_STDIN, look)
+    return stop
+
+
+def _die_with(supervisor: int) -> None:
+    """So that nobody who kills the supervisor has to look for its children."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It may have died before that was asked for.
+    if os.getppid() != supervisor:
+        sys.exit(1)
+
+
+def _shown(value: object) -> str:
+    # A relative path might read like the word for nothing.
+    if isinstance(value, Path) and not value.is_absolute():
+        return f"./{value}"
+    return show(value)

@@ -1,0 +1,105 @@
+"""The process that VMs meet: the metadata listener and the documents, fed by the writer."""
+
+import asyncio
+import gc
+import socket
+from functools import cache, partial
+from typing import Final
+
+import uvloop
+
+from forewarned.clock import FollowingClock
+from forewarned.feed.board_mirror import BoardMirror
+from forewarned.feed.poller_end import PollerEnd
+from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
+from forewarned.feed.remote_faults import RemoteFaults
+from forewarned.feed.remote_readiness import RemoteReadiness
+from forewarned.feed.writer_socket import socket_path
+from forewarned.metadata.counts import Counts
+from forewarned.metadata.http.responses import render
+from forewarned.metadata.server import MetadataServer
+from forewarned.runtime import child_process, logs
+from forewarned.runtime.listeners.sockets import metadata_options
+from forewarned.runtime.settings import LogFormat, Settings
+from forewarned.security.tokens import Tokens
+from forewarned.service.board import Board
+from forewarned.service.directory import MemoryDirectory
+
+_COLLECT_AFTER: Final = (100_000, 50, 1000)
+"""Polls leave no cycles behind, so what is looked for is hardly ever there."""
+
+
+def main() -> None:
+    uvloop.run(_poll(child_process.receive()))
+
+
+async def _poll(brief: child_process.Brief) -> None:
+    stop = child_process.told_to_stop()
+    settings = brief.resolved().settings
+    # Nothing is served before the first snapshot is there, and while it comes nothing is garbage.
+    gc.disable()
+    board, directory, clock, asking = (
+        Board(render),
+        MemoryDirectory(),
+        FollowingClock(),
+        RemoteWriter(),
+    )
+    _configure_logs(settings, clock)
+    counts = Counts()
+    reader = RemoteReader(asking, counts.take)
+    faults = RemoteFaults(asking)
+    receiver = PollerEnd(
+        cache(partial(socket_path, settings.data)),
+        BoardMirror(board, directory, clock, faults.show),
+        asking,
+        reader,
+        on_snapshot=_set_snapshot_aside,
+    )
+    async with clock, receiver:
+        if not await _has_snapshot(receiver, stop):
+            return
+        server = MetadataServer(
+            board=board,
+            directory=directory,
+            reader=reader,
+            approver=RemoteApprover(asking),
+            clock=clock,
+            options=metadata_options(settings, pollers=brief.pollers),
+            listener=socket.socket(fileno=brief.listener),
+            counts=counts,
+            issuer=Tokens(settings.data),
+            readiness=RemoteReadiness(asking),
+            faults=faults,
+        )
+        async with server:
+            child_process.report(child_process.Report())
+            await stop.wait()
+
+
+async def _has_snapshot(receiver: PollerEnd, stop: asyncio.Event) -> bool:
+    """Whether the first one has come, rather than the word to stop."""
+    first = asyncio.create_task(receiver.first_snapshot())
+    stopped = asyncio.create_task(stop.wait())
+    _, pending = await asyncio.wait((first, stopped), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return first.done()
+
+
+def _set_snapshot_aside() -> None:
+    """A collection that went through a million VMs would keep every poll waiting meanwhile."""
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
+    gc.enable()
+
+
+def _configure_logs(settings: Settings, clock: FollowingClock) -> None:
+    logs.configure(
+        level=settings.log_level,
+        as_json=settings.log_format is LogFormat.JSON,
+        clock=clock.now,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,479 @@
+"""Every setting of the server: one typed value, and where each part of it came from.
+
+Defaults give way to the settings file, that to the environment, that to flags. The fields of
+`Settings` are the one table: flags, variables, `forewarned settings` and the manual follow from it.
+"""
+
+# ruff: noqa: RUF009  # `_setting` stands for `dataclasses.field`, which the rule lets pass
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from forewarned.config.toml import key_lines, load_toml
+from forewarned.config.values import (
+    Address,
+    ClockSpeed,
+    Network,
+    duration,
+    file_path,
+    names,
+    network,
+    number,
+    on_off,
+    one_of,
+    optional,
+    or_off,
+    show,
+    text,
+    whole,
+)
+from forewarned.core.model import EventType
+from forewarned.core.rules import Rules
+from forewarned.security.identities import Role
+
+DEFAULT_FILE: Final = Path("forewarned.toml")
+AZURE_ADDRESS: Final = "169.254.169.254"
+"""Where clients look by themselves. It never leaves the machine or its link."""
+
+CONFIG_VARIABLE: Final = "FOREWARNED_CONFIG"
+"""Names the settings file, as the flag --config does."""
+
+T = TypeVar("T")
+Parser = Callable[[object], T]
+
+
+class Mode(StrEnum):
+    EMULATOR = "emulator"
+    SERVICE = "service"
+
+
+class Approve(StrEnum):
+    ANY = "any"
+    OWN_RESOURCE = "own-resource"
+
+
+class ControlAccess(StrEnum):
+    OPEN = "open"
+    TOKEN = "token"  # noqa: S105  # a word for all of them
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class HostFailureType(StrEnum):
+    """What Microsoft's pages say a failed host shows; no other type would make sense."""
+
+    REDEPLOY = "Redeploy"
+    REBOOT = "Reboot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    name: str
+    help: str
+    parse: Parser[object]
+    """Raises ValueError, whose message says what is allowed."""
+    default: object
+    service_default: object
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        return f"FOREWARNED_{self.name.upper()}"
+
+    def default_in(self, mode: Mode) -> object:
+        return self.default if mode is Mode.EMULATOR else self.service_default
+
+
+def _setting(default: T, parse: Parser[T], help: str, *, in_service: T | None = None) -> T:
+    notes: dict[str, object] = {"parse": parse, "help": help}
+    if in_service is not None:
+        notes["service_default"] = in_service
+    # As `dataclasses.field` itself does: claims the field's type and returns what makes the field.
+    made: Any = field(default=default, metadata=notes)
+    return made  # type: ignore[no-any-return]
+
+
+_ARM: Address | None = Address("127.0.0.1", 8171)
+_spans: Final = duration(timedelta(0), timedelta(days=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    mode: Mode = _setting(
+        Mode.EMULATOR,
+        one_of(Mode),
+        "emulator: VMs, time and work on VMs are simulated, on loopback only;"
+        " service: real VMs and real time, and an operator does the work and completes events",
+    )
+    data: Path = _setting(
+        Path(".forewarned"), file_path, "directory of the store; made on the first start"
+    )
+    metadata: Address = _setting(
+        Address("127.0.0.1", 8169),
+        Address.parse,
+        "where VMs read their scheduled events; port 0 takes any free one",
+    )
+    control: Address = _setting(
+        Address("127.0.0.1", 8170), Address.parse, "where browsers and the CLI reach the server"
+    )
+    control_access: ControlAccess = _setting(
+        ControlAccess.OPEN,
+        one_of(ControlAccess),
+        "open: whoever reaches the control listener rules the fleet; token: they need one, and a"
+        " role",
+        in_service=ControlAccess.TOKEN,
+    )
+    arm: Address | None = _setting(
+        _ARM,
+        or_off(Address.parse),
+        "where az and the Azure SDKs reach the server, by HTTPS; off: nowhere",
+    )
+    tls_certificate: Path | None = _setting(
+        None,
+        optional(file_path),
+        "certificate to serve HTTPS with, as PEM, those of its issuers after it; none: one of the"
+        " server's own authority",
+    )
+    tls_key: Path | None = _setting(
+        None, optional(file_path), "private key of that certificate, as PEM, without a password"
+    )
+    fleet: Path | None = _setting(
+        None, optional(file_path), "fleet file; none: the built-in demo fleet, in emulator mode"
+    )
+    clock: ClockSpeed = _setting(
+        ClockSpeed(1),
+        ClockSpeed.parse,
+        "real: the machine's; paused, or a speed like 60x: time that people can move",
+        in_service=ClockSpeed(None),
+    )
+    rate_limit: bool = _setting(
+        False, on_off, "whether a VM that polls faster than the rate gets 429", in_service=True
+    )
+    # Azure's documented limit for the instance metadata service.
+    rate: float = _setting(5.0, number(0.1, 1e6), "requests per second a VM may make")
+    default_vm: str | None = _setting(
+        None,
+        optional(text),
+        "VM that a caller from an address of no VM is taken for; none: the fleet's first VM",
+    )
+    # Azure takes up to two minutes to answer a VM's first call ever.
+    first_call_delay: timedelta = _setting(
+        timedelta(0),
+        duration(timedelta(0), timedelta(seconds=120)),
+        "how long the first read of a document, which switches notice on, is kept waiting",
+    )
+    max_user_events: int | None = _setting(
+        None, optional(whole(1)), "open user events a scope may have; Azure's preview had 10"
+    )
+    silence: timedelta = _setting(
+        timedelta(hours=24),
+        duration(timedelta(seconds=1), timedelta(days=365)),
+        "how long nobody may read a document before notice is switched off",
+    )
+    reset_incarnation: bool = _setting(
+        False, on_off, "start incarnations at 1 again after the silence, as Azure does"
+    )
+    host_failure_type: HostFailureType = _setting(
+        HostFailureType.REDEPLOY, one_of(HostFailureType), "type of the event when a host fails"
+    )
+    predicted_failure_notice: timedelta = _setting(
+        timedelta(days=7),
+        duration(timedelta(minutes=10), timedelta(days=90)),
+        "notice of a failure that is foreseen",
+    )
+    approve: Approve = _setting(
+        Approve.ANY,
+        one_of(Approve),
+        "who may approve a Terminate: any VM of the scope, or only the VM it names",
+    )
+    vm_role: Role = _setting(
+        Role.APPROVER,
+        one_of(Role),
+        "what a VM's own token may do at the arm and control listeners, where they ask for one",
+    )
+    strict_forwarding: bool = _setting(
+        False,
+        on_off,
+        "also refuse requests with Forwarded, Via or X-Real-IP, not in Azure's manner",
+    )
+    hosts: tuple[str, ...] = _setting(
+        (), names, "further Host names to answer to, beside the listener's addresses"
+    )
+    # Below the usual 65,536 open files of a service, with room for the store and the console.
+    max_connections: int = _setting(20_000, whole(1), "open connections, over all VMs")
+    # Agents, SDKs, a person or two and their retries: a VM that needs more has a leak.
+    max_connections_per_vm: int = _setting(128, whole(1), "open connections of one VM")
+    # TLS takes some 150 KB of each: these are what bounds the writer's memory.
+    max_control_connections: int = _setting(
+        1_000, whole(1), "open connections at the control listener, and as many at the arm listener"
+    )
+    # A browser has up to six, az one: a whole office behind one address fits in.
+    max_control_connections_per_address: int = _setting(
+        128, whole(1), "those of one address, or of one network of 64 bits with IPv6"
+    )
+    workers: int = _setting(
+        1,
+        whole(0, 64),
+        "processes that serve VMs, beside one that decides; 0: one process for everything",
+    )
+    address_range: Network = _setting(
+        network("127.8.0.0/16"), network, "addresses for VMs that the fleet gives none"
+    )
+    log_level: LogLevel = _setting(LogLevel.INFO, one_of(LogLevel), "least severe line to log")
+    log_format: LogFormat = _setting(LogFormat.TEXT, one_of(LogFormat), "lines for people, or JSON")
+    # What the simulated actuator does with a Started event, after Azure's own figures: an impact
+    # "typically" of 7 s; medians of 5 min from Started to gone for a live migration, and of 10 min
+    # for a restart or redeploy.
+    freeze_impact: timedelta = _setting(
+        timedelta(seconds=7), _spans, "how long a VM freezes, if its event has no duration"
+    )
+    # A Linux guest is back in well under a minute; a Windows one is not.
+    reboot_impact: timedelta = _setting(
+        timedelta(minutes=1), _spans, "how long a VM restarts, if its event has no duration"
+    )
+    # A restart, and a copy of the configuration to another host before it.
+    redeploy_impact: timedelta = _setting(
+        timedelta(minutes=3), _spans, "how long a VM moves, if its event has no duration"
+    )
+    freeze_settle: timedelta = _setting(
+        timedelta(minutes=5), _spans, "from the start of a Freeze to its completion"
+    )
+    reboot_settle: timedelta = _setting(
+        timedelta(minutes=10), _spans, "from the start of a Reboot to its completion"
+    )
+    redeploy_settle: timedelta = _setting(
+        timedelta(minutes=10), _spans, "from the start of a Redeploy to its completion"
+    )
+    # Evictions were seen to end from 0 to 2 min after the 30 s of notice; guests get SIGTERM at
+    # once. Long enough to see the Started document, short enough not to wait for.
+    preempt_settle: timedelta = _setting(
+        timedelta(seconds=10), _spans, "from the start of a Preempt until the VM is gone"
+    )
+    # A deletion, as an eviction is.
+    terminate_settle: timedelta = _setting(
+        timedelta(seconds=10), _spans, "from the start of a Terminate until the VM is gone"
+    )
+
+    @property
+    def control_is_tls(self) -> bool:
+        """Off this machine, tokens are not sent for anybody on the way to read."""
+        return not self.control.is_loopback
+
+    def rules(self) -> Rules:
+        return Rules(
+            silence=self.silence,
+            resets_incarnation=self.reset_incarnation,
+            max_user_events=self.max_user_events,
+            host_failure_type=EventType(self.host_failure_type),
+            predicted_failure_notice=self.predicted_failure_notice,
+            own_terminate_only=self.approve is Approve.OWN_RESOURCE,
+            short_notice_allowed=self.mode is Mode.EMULATOR,
+        )
+
+    def impacts(self) -> Mapping[EventType, timedelta]:
+        """How long each type takes a VM away. Preempt and Terminate don't give it back."""
+        return {
+            EventType.FREEZE: self.freeze_impact,
+            EventType.REBOOT: self.reboot_impact,
+            EventType.REDEPLOY: self.redeploy_impact,
+        }
+
+    def settles(self) -> Mapping[EventType, timedelta]:
+        """How long each type stays Started, its impact included."""
+        return {
+            EventType.FREEZE: self.freeze_settle,
+            EventType.REBOOT: self.reboot_settle,
+            EventType.REDEPLOY: self.redeploy_settle,
+            EventType.PREEMPT: self.preempt_settle,
+            EventType.TERMINATE: self.terminate_settle,
+        }
+
+
+SETTINGS: Final = tuple(
+    Setting(
+        name=each.name,
+        help=each.metadata["help"],
+        parse=each.metadata["parse"],
+        default=each.default,
+        service_default=each.metadata.get("service_default", each.default),
+    )
+    for each in fields(Settings)
+)
+_BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    settings: Settings
+    origin: Mapping[str, str]
+    """Where each setting's value came from: `default`, `file forewarned.toml:12`, `flag --clock`"""
+    file: Path | None
+    """The settings file that was read; None where there was none."""
+
+
+class SettingsError(Exception):
+    """All that is wrong with the settings, a line each."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    name: str
+    value: object
+    origin: str
+    folder: Path = Path()
+    """What relative paths are relative to: in a file, the file's own place."""
+
+
+def load(
+    *, flags: Mapping[str, object], environ: Mapping[str, str], path: Path | None = None
+) -> Resolved:
+    """Flags are by setting name; None is a flag that was not given. Raises SettingsError."""
+    file = _file(environ, path)
+    problems: list[str] = []
+    given: dict[str, _Given] = {}
+    for source in (_from_file(file, problems), _from_environ(environ), _from_flags(flags)):
+        given |= {one.name: one for one in source}
+    values: dict[str, object] = {}
+    for one in given.values():
+        try:
+            value = _BY_NAME[one.name].parse(one.value)
+        except ValueError as wrong:
+            problems.append(f"{one.origin}: {one.name} = {_quoted(one.value)}: {wrong}")
+        else:
+            values[one.name] = one.folder / value if isinstance(value, Path) else value
+    if problems:
+        raise SettingsError(problems)
+    settings = _complete(values)
+    origin = {name: given[name].origin if name in given else "default" for name in _BY_NAME}
+    if conflicts := list(_conflicts(settings, origin)):
+        raise SettingsError(conflicts)
+    return Resolved(settings=settings, origin=MappingProxyType(origin), file=file)
+
+
+def load_here(*, flags: Mapping[str, object], path: Path | None = None) -> Resolved:
+    """With the environment this program runs in."""
+    return load(flags=flags, environ=os.environ, path=path)
+
+
+def _file(environ: Mapping[str, str], path: Path | None) -> Path | None:
+    named = environ.get(CONFIG_VARIABLE)
+    if path is None and not named:
+        return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+    source = f"environment {CONFIG_VARIABLE}" if path is None else "flag --config"
+    found = path or Path(named or "")
+    if not found.is_file():
+        raise SettingsError([f"{source}: there is no file {str(found)!r}"])
+    return found
+
+
+def _from_file(file: Path | None, problems: list[str]) -> Iterator[_Given]:
+    if file is None:
+        return
+    try:
+        content = file.read_text(encoding="utf-8-sig")
+        table = load_toml(content)
+    except (OSError, ValueError) as wrong:
+        raise SettingsError([f"file {file}: {wrong}"]) from wrong
+    lines = key_lines(content)
+    for name, value in table.items():
+        origin = f"file {file}:{lines[name,]}"
+        if name in _BY_NAME:
+            yield _Given(name=name, value=value, origin=origin, folder=file.parent)
+        else:
+            near = difflib.get_close_matches(name, _BY_NAME, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "; `forewarned settings` lists them"
+            problems.append(f"{origin}: {name} = {_quoted(value)}: there is no such setting{hint}")
+
+
+def _from_environ(environ: Mapping[str, str]) -> Iterator[_Given]:
+    for name, setting in _BY_NAME.items():
+        # An empty variable is how many tools pass on one that is not set.
+        if value := environ.get(setting.variable):
+            yield _Given(name=name, value=value, origin=f"environment {setting.variable}")
+
+
+def _from_flags(flags: Mapping[str, object]) -> Iterator[_Given]:
+    for name, value in flags.items():
+        if value is not None:
+            yield _Given(name=name, value=value, origin=f"flag {_BY_NAME[name].flag}")
+
+
+def _complete(values: Mapping[str, object]) -> Settings:
+    mode = Mode(str(values.get("mode", Mode.EMULATOR)))
+    # Each comes from its own field's default or parser, so each has its own field's type.
+    every: dict[str, Any] = {name: each.default_in(mode) for name, each in _BY_NAME.items()}
+    return Settings(**(every | dict(values)))
+
+
+def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
+    """Settings that are sound one by one, but not together."""
+
+    def refuse(name: str, why: str) -> str:
+        return f"{origin[name]}: {name} = {show(getattr(settings, name))}: {why}"
+
+    if settings.mode is Mode.SERVICE:
+        if not settings.clock.is_real:
+            yield refuse("clock", "real VMs live in real time, so service mode takes only real")
+        if settings.default_vm is not None:
+            yield refuse("default_vm", "service mode knows a VM by its address alone")
+    elif not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
+        yield refuse(
+            "metadata",
+            "in emulator mode any caller can be any VM, so it listens on loopback only:"
+            " take 127.0.0.1, or --mode service",
+        )
+    if not settings.control.is_loopback and settings.mode is not Mode.SERVICE:
+        yield refuse(
+            "control",
+            "an emulator is for whoever is on its machine, so it listens on loopback only:"
+            " take 127.0.0.1, and a tunnel from afar, or --mode service",
+        )
+    elif not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
+        yield refuse(
+            "control_access",
+            f"whoever reaches {settings.control} would rule the fleet:"
+            " take token, or 127.0.0.1 for --control",
+        )
+    if settings.arm and not settings.arm.is_loopback and settings.mode is not Mode.SERVICE:
+        yield refuse(
+            "arm",
+            "in emulator mode nobody has to sign in, so it listens on loopback only:"
+            " take 127.0.0.1, or --mode service",
+        )
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        given, missing = ("tls_certificate", "tls_key")
+        if settings.tls_certificate is None:
+            given, missing = missing, given
+        yield refuse(given, f"a certificate and its key go together: give {missing} too")
+    listeners = [settings.metadata, settings.control, settings.arm]
+    fixed = [one for one in listeners if one is not None and one.port]
+    if len(set(fixed)) < len(fixed):
+        yield refuse("control", "metadata, control and arm each need an address of their own")
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)

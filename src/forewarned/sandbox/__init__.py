@@ -1,0 +1,1 @@
+"""Runs a program as one of the fleet's VMs."""

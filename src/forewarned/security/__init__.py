@@ -1,0 +1,1 @@
+"""Who is who: identities and roles, tokens, principals, certificates."""

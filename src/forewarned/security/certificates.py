@@ -1,0 +1,299 @@
+"""The private certificate authority of one server, and the certificate it answers TLS with.
+
+Both lie beside the store. The authority is made once and kept, because people tell their clients to
+trust it; the server's certificate is made anew whenever it would not do any more.
+
+The rule that must stay true: a private key is never readable by others, and no file is ever half
+written.
+"""
+
+import ipaddress
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+CA_FILE: Final = "arm-ca.pem"
+CA_KEY_FILE: Final = "arm-ca-key.pem"
+SERVER_FILE: Final = "arm.pem"
+SERVER_KEY_FILE: Final = "arm-key.pem"
+
+ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+"""Names that every certificate is for."""
+
+_CA_LIFE: Final = timedelta(days=3652)
+# The most that browsers and Apple's clients take.
+_SERVER_LIFE: Final = timedelta(days=397)
+_RENEWAL: Final = timedelta(days=30)
+# Clocks of clients in containers and virtual machines are behind now and then.
+_LEEWAY: Final = timedelta(hours=1)
+
+_PUBLIC: Final = 0o644
+_PRIVATE: Final = 0o600
+
+Name = x509.DNSName | x509.IPAddress
+
+
+class CertificateError(Exception):
+    """The files can't be read or written. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCertificate:
+    """Where it lies: what serves TLS wants paths."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+    """What clients have to trust."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def provide(folder: Path, *, names: Collection[str], now: datetime) -> ServerCertificate:
+    """Certificates that serve under these names, and under `ALWAYS`: found, or made.
+
+    For whoever has the store to itself. Raises CertificateError.
+    """
+    wanted = _names([*ALWAYS, *names])
+    with _write_errors(folder):
+        authority = _authority(folder, now)
+        found = _server(folder)
+        if found is None or not _serves(found.certificate, authority, wanted, now):
+            _write_pair(_issue(authority, wanted, now), folder / SERVER_FILE, authority)
+    return ServerCertificate(
+        certificate=folder / SERVER_FILE,
+        key=folder / SERVER_KEY_FILE,
+        authority=folder / CA_FILE,
+    )
+
+
+# --- what is there -------------------------------------------------------------------------------
+
+_REMEDY: Final = (
+    "bring both back from a backup; or remove both, and they are made anew at the next start:"
+    " clients then have to be told of the new one, which `forewarned ca` prints"
+)
+
+
+def _authority(folder: Path, now: datetime) -> _Pair:
+    certificate, key = folder / CA_FILE, folder / CA_KEY_FILE
+    # The certificate is written last: a key alone is what a first start left that was cut short.
+    if not certificate.exists():
+        made = _make_authority(now)
+        _write_pair(made, certificate)
+        return made
+    if not key.exists():
+        raise CertificateError(f"{certificate} is there, but {key.name} is not: {_REMEDY}")
+    found = _read(certificate, key)
+    if found is None:
+        raise CertificateError(
+            f"{certificate} and {key.name} can't be read as a certificate and its key: {_REMEDY}"
+        )
+    if found.certificate.not_valid_after_utc <= now:
+        raise CertificateError(
+            f"the certificate authority in {certificate} ended on"
+            f" {found.certificate.not_valid_after_utc:%Y-%m-%d}: {_REMEDY}"
+        )
+    return found
+
+
+def _server(folder: Path) -> _Pair | None:
+    """Whatever is wrong with it, a new one is as good: nobody was told to trust it."""
+    certificate, key = folder / SERVER_FILE, folder / SERVER_KEY_FILE
+    return _read(certificate, key) if certificate.exists() and key.exists() else None
+
+
+def _read(certificate: Path, key: Path) -> _Pair | None:
+    """None where they are no pair."""
+    try:
+        pair = _Pair(
+            certificate=x509.load_pem_x509_certificate(certificate.read_bytes()),
+            key=_private_key(key.read_bytes()),
+        )
+    except ValueError:
+        return None
+    return pair if pair.certificate.public_key() == pair.key.public_key() else None
+
+
+def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except TypeError as error:
+        # How the library says that the key has a password.
+        raise ValueError(str(error)) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("not a key on an elliptic curve")  # noqa: TRY004  # about what a file holds
+    return key
+
+
+def _serves(
+    certificate: x509.Certificate, authority: _Pair, wanted: Collection[Name], now: datetime
+) -> bool:
+    """Whether clients that trust the authority will take it, for a while yet."""
+    try:
+        certificate.verify_directly_issued_by(authority.certificate)
+        given = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
+        return False
+    return (
+        set(wanted) <= set(given)
+        and certificate.not_valid_before_utc <= now
+        and certificate.not_valid_after_utc - now >= _RENEWAL
+    )
+
+
+# --- making --------------------------------------------------------------------------------------
+
+
+def _make_authority(now: datetime) -> _Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    serial = x509.random_serial_number()
+    # A name of its own: clients that trust two servers' authorities must tell them apart.
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Forewarned"),
+            x509.NameAttribute(NameOID.COMMON_NAME, f"Forewarned local CA {serial % 2**32:08x}"),
+        ]
+    )
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(now - _LEEWAY)
+        .not_valid_after(now + _CA_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    return _Pair(certificate=certificate, key=key)
+
+
+def _issue(authority: _Pair, names: Collection[Name], now: datetime) -> _Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = authority.certificate
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Forewarned")]))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(max(now - _LEEWAY, issuer.not_valid_before_utc))
+        .not_valid_after(min(now + _SERVER_LIFE - _LEEWAY, issuer.not_valid_after_utc))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+            critical=False,
+        )
+        .sign(authority.key, hashes.SHA256())
+    )
+    return _Pair(certificate=certificate, key=key)
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _names(listed: Collection[str]) -> list[Name]:
+    """Each once. An address that stands for every address is none that anybody connects to."""
+    found: dict[Name, None] = {}
+    for name in listed:
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            found[_host_name(name)] = None
+        else:
+            if not address.is_unspecified:
+                found[x509.IPAddress(address)] = None
+    return list(found)
+
+
+def _host_name(name: str) -> Name:
+    try:
+        return x509.DNSName(name.lower().rstrip(".").encode("idna").decode("ascii"))
+    except (ValueError, UnicodeError) as error:
+        raise CertificateError(
+            f"{name!r} is no host name that a certificate can be made for:"
+            " look at the settings `hosts`, `arm` and `control`"
+        ) from error
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def _write_pair(pair: _Pair, path: Path, *chain: _Pair) -> None:
+    """The key first: a certificate that is there was finished."""
+    key = pair.key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    certificates = b"".join(
+        each.certificate.public_bytes(serialization.Encoding.PEM) for each in (pair, *chain)
+    )
+    _write(path.with_name(f"{path.stem}-key{path.suffix}"), key, mode=_PRIVATE)
+    _write(path, certificates, mode=_PUBLIC)
+
+
+def _write(path: Path, content: bytes, *, mode: int) -> None:
+    """Whole or not at all, and never open to more people than it will be."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CertificateError(
+            f"can't keep the certificates in {folder}"
+            f" ({error.filename or folder}: {error.strerror or error}):"
+            " let this user read and write there, or turn the ARM listener off with --arm off"
+        ) from error

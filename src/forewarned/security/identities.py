@@ -1,0 +1,121 @@
+"""Who may ask for what: roles, the people and programs that have them, and what tokens say."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+TENANT_ID: Final = "6e6f7462-6566-4f72-a501-746f6b656e73"
+"""The tenant that every identity is in. One for all stores: clients keep settings by tenant."""
+ISSUER: Final = f"https://forewarned.invalid/{TENANT_ID}/"
+"""A name, not an address: the listeners of one server go by many."""
+
+
+class Role(StrEnum):
+    """In rising order: each may do what those before it may."""
+
+    READER = "reader"
+    """Look."""
+    APPROVER = "approver"
+    """Approve events; a VM those of its own scope."""
+    MAINTAINER = "maintainer"
+    """Cause events: restart, redeploy, evict, maintain."""
+    ADMIN = "admin"
+    """Make, change and delete."""
+
+    def covers(self, needed: "Role") -> bool:
+        rising = list(Role)
+        return rising.index(self) >= rising.index(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """A person or a program outside the fleet. Secrets are kept as digests alone."""
+
+    name: str
+    role: Role
+    token_sha256: str = ""
+    """Of the bearer token it shows; empty for a service principal."""
+    client_id: str = ""
+    """What a service principal signs in as; empty for a bearer of a token."""
+    secret_sha256: str = ""
+    expires_at: datetime | None = None
+    """By real time, which no emulator's clock moves; None where it holds until it is revoked."""
+
+    def is_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    """Whom a token is for."""
+
+    subject: str
+    """A VM's name, or a service principal's client id."""
+    object_id: str
+    resource_path: str = ""
+    """A VM's ResourceId; empty for a service principal."""
+
+
+LOCAL_USER: Final = Bearer(subject="local", object_id="6e6f7462-6566-4f72-a501-6c6f63616c75")
+"""Whoever is at an emulator's own machine, as no VM. It opens no door that asks who somebody is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What a token says, once it is known to be ours and in time."""
+
+    bearer: Bearer
+    audience: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedToken:
+    text: str
+    not_before: datetime
+    expires_at: datetime
+
+
+class BadTokenError(Exception):
+    """A token that is not ours, or no longer, or not yet. The message says which."""
+
+
+class TokensUnavailableError(Exception):
+    """Tokens can't be made or checked, because there is no key to do it with."""
+
+
+# --- whoever is not admitted ---------------------------------------------------------------------
+
+
+class AccessError(Exception):
+    """Somebody is not admitted. The message says why, and can be told to them."""
+
+
+class MissingTokenError(AccessError):
+    def __init__(self) -> None:
+        super().__init__(
+            "the request has no bearer token: sign in with a VM's identity, a service principal,"
+            " or a token of `forewarned token create`"
+        )
+
+
+class InvalidTokenError(AccessError):
+    """A token that is nobody's, or for somebody else's server."""
+
+
+class ExpiredTokenError(InvalidTokenError):
+    def __init__(self, name: str, expired_at: datetime) -> None:
+        super().__init__(
+            f"the token of {name!r} expired at {expired_at:%Y-%m-%d %H:%M} UTC:"
+            " ask an administrator for a new one"
+        )
+        self.name = name
+        self.expired_at = expired_at
+
+
+class RoleTooLowError(AccessError):
+    def __init__(self, name: str, *, needs: Role, has: Role) -> None:
+        super().__init__(f"this needs the role {needs}, and {name!r} has the role {has}")
+        self.name = name
+        self.needs = needs
+        self.has = has

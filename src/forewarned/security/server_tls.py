@@ -1,0 +1,172 @@
+"""The certificate that a server shows, and the one that takes its place once its files change.
+
+Invariant: a pair of files that would not do is never shown. At the start it keeps the server from
+starting; later it is refused, the log says why, and clients go on seeing the one from before.
+"""
+
+import logging
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+
+from forewarned.security.certificates import CertificateError
+
+_log = logging.getLogger(__name__)
+
+_LOOK_EVERY: Final = 1.0
+"""Seconds. Looking costs two system calls, and happens as connections come."""
+_SOON: Final = timedelta(days=14)
+
+Mark = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateFiles:
+    """An operator's, or those that the server made for itself."""
+
+    certificate: Path
+    key: Path
+    authority: Path | None = None
+    """What clients have to be told to trust; None where an operator has seen to that."""
+
+
+class ServerTls:
+    """Raises CertificateError when it is made of files that would not do."""
+
+    def __init__(
+        self,
+        files: CertificateFiles,
+        *,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """`now` is the machine's own clock, as that of clients is; `monotonic` counts seconds."""
+        self.files = files
+        self._now = now
+        self._monotonic = monotonic
+        self._seen = _mark(files)
+        self._refused: Mark | None = None
+        """Files that would not do, when they were looked at first."""
+        self._looked_at = monotonic()
+        self._context = self._load()
+
+    def context(self) -> ssl.SSLContext:
+        """For the next connection. Those there are keep the one they have."""
+        now = self._monotonic()
+        if now - self._looked_at >= _LOOK_EVERY:
+            self._looked_at = now
+            self._look()
+        return self._context
+
+    def _look(self) -> None:
+        found = _mark(self.files)
+        if found == self._seen:
+            return
+        try:
+            self._context = self._load()
+        except CertificateError as error:
+            if found != self._refused:
+                # Two files are written one after the other: the second may be on its way.
+                self._refused = found
+                return
+            self._seen = found
+            _log.error(
+                "the new certificate is refused, and the one from before still shown",
+                extra={"why": str(error)},
+            )
+        else:
+            self._seen = found
+            _log.info("a new certificate is shown", extra={"file": str(self.files.certificate)})
+        self._refused = None
+
+    def _load(self) -> ssl.SSLContext:
+        check(self.files, now=self._now())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.files.certificate, self.files.key)
+        except (OSError, ValueError) as error:
+            raise CertificateError(
+                f"{self.files.certificate} and {self.files.key} can't be used for TLS ({error})"
+            ) from error
+        return context
+
+
+def check(files: CertificateFiles, *, now: datetime) -> None:
+    """Whether they are a certificate and its key, and in time. Raises CertificateError."""
+    certificate = _certificate(files.certificate)
+    try:
+        is_pair = certificate.public_key() == _public_key(files.key)
+    except UnsupportedAlgorithm as error:
+        raise CertificateError(
+            f"{files.certificate} or {files.key} is of a kind of key that can't be used ({error}):"
+            " take RSA, or ECDSA on P-256"
+        ) from error
+    if not is_pair:
+        raise CertificateError(
+            f"the key in {files.key} is not that of the first certificate in {files.certificate}:"
+            " name the key it was made with, and put the server's own certificate before those of"
+            " its issuers"
+        )
+    ends_at, begins_at = certificate.not_valid_after_utc, certificate.not_valid_before_utc
+    if ends_at <= now:
+        raise CertificateError(
+            f"the certificate in {files.certificate} expired on {ends_at:%Y-%m-%d %H:%M} UTC:"
+            " renew it"
+        )
+    if begins_at > now:
+        raise CertificateError(
+            f"the certificate in {files.certificate} is not valid before"
+            f" {begins_at:%Y-%m-%d %H:%M} UTC: see that this machine's clock is right"
+        )
+    if ends_at - now < _SOON:
+        _log.warning(
+            "the certificate expires soon",
+            extra={"file": str(files.certificate), "expires_at": f"{ends_at:%Y-%m-%d %H:%M} UTC"},
+        )
+
+
+def _certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificates(_content(path))[0]
+    except ValueError as error:
+        raise CertificateError(f"{path} holds no certificate as PEM ({error})") from error
+
+
+def _public_key(path: Path) -> object:
+    try:
+        return serialization.load_pem_private_key(_content(path), password=None).public_key()
+    except TypeError as error:
+        raise CertificateError(
+            f"the private key in {path} has a password: take that off, and let only the server's"
+            " user read the file"
+        ) from error
+    except ValueError as error:
+        raise CertificateError(f"{path} holds no private key as PEM") from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CertificateError(f"{path} can't be read ({error.strerror or error})") from error
+
+
+def _mark(files: CertificateFiles) -> Mark:
+    """Differs whenever the files do."""
+    return tuple(_stat(path) for path in (files.certificate, files.key))
+
+
+def _stat(path: Path) -> tuple[int, ...]:
+    """Empty for no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,116 @@
+"""The directory that a server keeps its state in, and who may look into it.
+
+Invariant: what a server writes there only its own user can read, certificates aside, from the
+first moment on; and in service mode nobody else can even see what there is. Directories and files
+from before, or that were opened since, are closed at the start, and the log says so.
+"""
+
+import logging
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_log = logging.getLogger(__name__)
+
+DATABASE: Final = "forewarned.db"
+_OTHERS: Final = 0o077
+_PRIVATE: Final = (
+    "arm-ca-key.pem",
+    "arm-key.pem",
+    "feed.sock",
+    "identity-key.pem",
+    f"{DATABASE}*",
+    "principals.toml*",
+)
+"""Files of the server's. Whatever else lies there is somebody's own, and is left alone."""
+
+
+class StateDirectoryError(Exception):
+    """The server can't keep its state there. The message says why, and what to do."""
+
+
+def prepare(folder: Path) -> None:
+    """Make the directory where there is none, and close the server's files in it to others."""
+    _make(folder, mode=0o777)
+    _close_files(folder)
+
+
+def prepare_private(folder: Path) -> None:
+    """The same, and nobody else may look into the directory. Raises StateDirectoryError."""
+    _make(folder, mode=0o700)
+    found = folder.stat()
+    _refuse_shared(folder, found)
+    if found.st_mode & _OTHERS:
+        folder.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
+        _log.warning(
+            "others could look into the data directory, and no longer can",
+            extra={"folder": str(folder), "mode_before": f"{stat.S_IMODE(found.st_mode):04o}"},
+        )
+    _close_files(folder)
+
+
+def _make(folder: Path, *, mode: int) -> None:
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateDirectoryError(
+            f"can't make the directory {folder} ({error.strerror or error}):"
+            " name another one with --data"
+        ) from error
+
+
+def _refuse_shared(folder: Path, found: os.stat_result) -> None:
+    if found.st_mode & stat.S_ISVTX:
+        raise StateDirectoryError(
+            f"{folder} is shared by everybody on this machine:"
+            " name a directory of the server's own with --data"
+        )
+    user = os.geteuid()
+    if found.st_uid == user:
+        return
+    owner = _name(found.st_uid)
+    if user:
+        raise StateDirectoryError(
+            f"{folder} belongs to {owner}, who could read and change all that this server, which"
+            f" runs as {_name(user)}, keeps there: run it as {owner}, or give the directory to"
+            f" {_name(user)} with `chown -R`, or name another one with --data"
+        )
+    # Root in a container often gets a directory of somebody's on the host.
+    _log.warning(
+        "the data directory belongs to another user, who can read and change what is in it",
+        extra={"folder": str(folder), "owner": owner},
+    )
+
+
+def _close_files(folder: Path) -> None:
+    closed = [path.name for path in _files(folder) if _close(path)]
+    if closed:
+        _log.warning(
+            "others could read files of this server, and no longer can",
+            extra={"folder": str(folder), "files": " ".join(sorted(closed))},
+        )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for pattern in _PRIVATE:
+        yield from folder.glob(pattern)
+
+
+def _close(path: Path) -> bool:
+    """Whether it was open to others. One of another user's is that user's to close."""
+    found = path.lstat()
+    is_open = found.st_mode & _OTHERS and not stat.S_ISLNK(found.st_mode)
+    if not is_open or os.geteuid() not in {0, found.st_uid}:
+        return False
+    path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
+    return True
+
+
+def _name(user: int) -> str:
+    try:
+        return repr(pwd.getpwuid(user).pw_name)
+    except KeyError:
+        return f"user {user}"

@@ -1,0 +1,234 @@
+"""What people do to VMs: restart, redeploy, switch off and on, evict, delete.
+
+The rule that must stay true: asking twice does not act twice. Clients send a request again when
+they get no answer, so an action on a VM with an open event of that kind joins the event.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final, assert_never
+
+from forewarned.core import descriptions, lifecycle, power
+from forewarned.core.change import Change
+from forewarned.core.errors import RefusalError
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.lifecycle import Plan
+from forewarned.core.model import (
+    Actor,
+    Event,
+    EventSource,
+    EventStatus,
+    EventType,
+    Priority,
+    ResourceState,
+)
+from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.inventory import Machine
+from forewarned.service.engine import save
+from forewarned.service.ports import Transaction
+
+
+class Action(StrEnum):
+    RESTART = "restart"
+    REDEPLOY = "redeploy"
+    REIMAGE = "reimage"
+    EVICT = "simulateEviction"
+    MAINTAIN = "performMaintenance"
+    START = "start"
+    POWER_OFF = "powerOff"
+    DEALLOCATE = "deallocate"
+    DELETE = "delete"
+
+
+class NotRunningError(RefusalError):
+    field = "resources"
+
+    def __init__(self, name: str, state: str, action: str) -> None:
+        super().__init__(f"VM {name!r} is {state}, and {action} needs it running: start it first")
+        self.name = name
+
+
+class NothingToMaintainError(RefusalError):
+    field = "resources"
+
+    def __init__(self, names: Iterable[str]) -> None:
+        listed = ", ".join(names)
+        super().__init__(f"no maintenance of the platform waits for {listed}")
+
+
+_POWER: Final = {
+    Action.START: ResourceState.RUNNING,
+    Action.POWER_OFF: ResourceState.STOPPED,
+    Action.DEALLOCATE: ResourceState.DEALLOCATED,
+}
+_OFF: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
+
+
+def operate(
+    tx: Transaction, machines: Sequence[Machine], action: Action, *, means: AzureContext, by: Actor
+) -> tuple[EventId, ...]:
+    """The events to wait for. All VMs are looked at before anything is done to one."""
+    match action:
+        case Action.RESTART:
+            _refuse_off(machines, action)
+            wanted = [_Wanted(m, EventType.REBOOT, EventSource.USER) for m in machines]
+        case Action.REDEPLOY:
+            _refuse_off(machines, action)
+            wanted = [_Wanted(m, EventType.REDEPLOY, EventSource.USER) for m in machines]
+        case Action.EVICT:
+            _refuse_off(machines, action)
+            wanted = [_Wanted(m, EventType.PREEMPT, EventSource.PLATFORM) for m in machines]
+        case Action.REIMAGE:
+            wanted = [
+                _Wanted(
+                    m,
+                    EventType.REBOOT,
+                    EventSource.USER,
+                    notice=m.profile.image_notice,
+                    silent=m.profile.image_notice is None,
+                )
+                for m in machines
+            ]
+        case Action.DELETE:
+            return remove(tx, machines, force=False, means=means, by=by)
+        case Action.MAINTAIN:
+            return _maintain(tx, machines, means=means, by=by)
+        case Action.START | Action.POWER_OFF | Action.DEALLOCATE:
+            _switch(tx, machines, _POWER[action], by=by)
+            return ()
+        case other:
+            assert_never(other)
+    return _schedule(tx, wanted, means=means, by=by)
+
+
+def remove(
+    tx: Transaction, machines: Sequence[Machine], *, force: bool, means: AzureContext, by: Actor
+) -> tuple[EventId, ...]:
+    """Delete VMs: with notice where their own model asks for it, else at once."""
+    if force:
+        _call_off_deletes(tx, machines, by=by)
+    return _schedule(
+        tx,
+        [
+            _Wanted(
+                m,
+                EventType.TERMINATE,
+                EventSource.USER,
+                silent=force
+                or m.resource.terminate_notice is None
+                or m.resource.priority is Priority.SPOT,
+            )
+            for m in machines
+        ],
+        means=means,
+        by=by,
+    )
+
+
+class _Wanted:
+    def __init__(
+        self,
+        machine: Machine,
+        type_: EventType,
+        source: EventSource,
+        *,
+        notice: timedelta | None = None,
+        silent: bool = False,
+    ) -> None:
+        self.machine = machine
+        self.type = type_
+        self.source = source
+        self.notice = notice
+        self.silent = silent
+
+    def plan(self, event_id: EventId) -> Plan:
+        return Plan(
+            id=event_id,
+            type=self.type,
+            source=self.source,
+            resources=(self.machine.name,),
+            notice=self.notice,
+            description=descriptions.usual(self.type, self.source),
+            silent=self.silent,
+        )
+
+    def is_met_by(self, event: Event) -> bool:
+        return (
+            event.type is self.type
+            and event.source is self.source
+            and self.machine.name in event.resources
+        )
+
+
+def _schedule(
+    tx: Transaction, wanted: Sequence[_Wanted], *, means: AzureContext, by: Actor
+) -> tuple[EventId, ...]:
+    event_ids: list[EventId] = []
+    for scope_id, here in _by_scope(wanted):
+        change = Change(scope=tx.load(scope_id))
+        for each in here:
+            joined = next(filter(each.is_met_by, change.scope.events.values()), None)
+            if joined is not None:
+                event_ids.append(joined.id)
+                continue
+            plan = each.plan(means.new_event_id())
+            event_ids.append(plan.id)
+            change = change.plus(
+                lifecycle.schedule(change.scope, plan, rules=means.rules, now=tx.now)
+            )
+        save(tx, change, by=by)
+    return tuple(dict.fromkeys(event_ids))
+
+
+def _call_off_deletes(tx: Transaction, machines: Sequence[Machine], *, by: Actor) -> None:
+    """So that those who are deleted by force don't join a delete that still gives notice."""
+    for machine in machines:
+        for event in machine.events:
+            if event.type is EventType.TERMINATE and event.status is EventStatus.SCHEDULED:
+                scope = tx.load(machine.scope_id)
+                reason = "deleted by force"
+                save(tx, lifecycle.cancel(scope, event.id, reason=reason, now=tx.now), by=by)
+
+
+def _maintain(
+    tx: Transaction, machines: Sequence[Machine], *, means: AzureContext, by: Actor
+) -> tuple[EventId, ...]:
+    """Let the platform's work on these VMs begin now: an approval by their owner."""
+    waiting = {
+        event.id: machine.scope_id
+        for machine in machines
+        for event in machine.events
+        if event.source is EventSource.PLATFORM and event.type is not EventType.PREEMPT
+    }
+    if not waiting:
+        raise NothingToMaintainError(machine.name for machine in machines)
+    for event_id, scope_id in waiting.items():
+        change = lifecycle.approve(
+            tx.load(scope_id), (event_id,), by=by, rules=means.rules, now=tx.now
+        )
+        save(tx, change, by=by)
+    return tuple(waiting)
+
+
+def _switch(
+    tx: Transaction, machines: Sequence[Machine], state: ResourceState, *, by: Actor
+) -> None:
+    names: dict[ScopeId, list[ResourceName]] = {}
+    for machine in machines:
+        names.setdefault(machine.scope_id, []).append(machine.name)
+    for scope_id, here in names.items():
+        save(tx, power.switch(tx.load(scope_id), here, state, now=tx.now), by=by)
+
+
+def _refuse_off(machines: Iterable[Machine], action: Action) -> None:
+    for machine in machines:
+        if machine.resource.state in _OFF:
+            raise NotRunningError(machine.name, machine.resource.state, action)
+
+
+def _by_scope(wanted: Iterable[_Wanted]) -> Iterator[tuple[ScopeId, list[_Wanted]]]:
+    grouped: dict[ScopeId, list[_Wanted]] = {}
+    for each in wanted:
+        grouped.setdefault(each.machine.scope_id, []).append(each)
+    yield from grouped.items()

@@ -1,0 +1,94 @@
+"""Which resource groups there are: declared ones, and those that VMs of the fleet are in."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from forewarned.core.errors import RefusalError
+from forewarned.service.azure.resource_ids import group_path, same
+from forewarned.service.ports import Declaration, GroupPlace, Snapshot
+
+_DEPTH: Final = group_path("s", "g").count("/")
+
+
+class BeingDeletedError(RefusalError):
+    field = "name"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is being deleted: wait until it is gone")
+        self.path = path
+
+
+class UnknownGroupError(RefusalError):
+    field = "resourceGroup"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Resource group '{name}' could not be found.")
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    subscription: str
+    name: str
+    location: str
+    """Where VMs of it are; empty where they were not looked at, for what is declared says it."""
+    declaration: Declaration | None
+
+
+def require(snapshot: Snapshot, subscription: str, name: str) -> None:
+    """Raises UnknownGroupError, and BeingDeletedError for one that nothing may be added to."""
+    view = find(snapshot, subscription, name)
+    if view is None:
+        raise UnknownGroupError(name)
+    if view.declaration is not None and view.declaration.is_going:
+        raise BeingDeletedError(view.declaration.path)
+
+
+def find(snapshot: Snapshot, subscription: str, name: str) -> GroupView | None:
+    """Without a look at the VMs where it is declared: every create asks, and there may be many."""
+    declaration = snapshot.declaration(group_path(subscription, name))
+    if declaration is not None and not declaration.is_going:
+        return _view(subscription, declaration, None)
+    place = _places(snapshot, subscription).get(name.casefold())
+    return None if place is None else _view(subscription, declaration, place)
+
+
+def every(snapshot: Snapshot, subscription: str) -> list[GroupView]:
+    """Declared ones and those that VMs are in, by name."""
+    places = _places(snapshot, subscription)
+    declared = {
+        _last(each.path).casefold(): each
+        for each in snapshot.declarations(group_path(subscription, ""))
+        if each.path.count("/") == _DEPTH
+    }
+    return [
+        _view(subscription, declared.get(name), places.get(name))
+        for name in sorted({*places, *declared})
+        if name in places or not declared[name].is_going
+    ]
+
+
+def _places(snapshot: Snapshot, subscription: str) -> dict[str, GroupPlace]:
+    """Those that VMs are in, by name in folded letters."""
+    found: dict[str, GroupPlace] = {}
+    for place in snapshot.resource_groups():
+        if same(place.subscription_id, subscription):
+            found.setdefault(place.name.casefold(), place)
+    return found
+
+
+def _view(
+    subscription: str, declaration: Declaration | None, place: GroupPlace | None
+) -> GroupView:
+    """Of the two, one at least is there."""
+    name = "" if place is None else place.name
+    return GroupView(
+        subscription=subscription,
+        name=name if declaration is None else _last(declaration.path),
+        location="" if place is None else place.location,
+        declaration=declaration,
+    )
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]

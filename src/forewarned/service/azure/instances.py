@@ -1,0 +1,137 @@
+"""The VMs of a scale set: their numbers, names, places and models, and which of them go first."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from forewarned.core import membership
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import Actor, Scope, ScopeKind
+from forewarned.service.azure import inventory
+from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.inventory import Machine
+from forewarned.service.engine import save
+from forewarned.service.fleet import placement
+from forewarned.service.fleet.declaration import (
+    PLACEMENT_GROUP_SIZE,
+    FleetPlan,
+    Model,
+    Orchestration,
+    ScaleSet,
+)
+from forewarned.service.fleet.layout import Group, Seat, flexible_name, uniform_name
+from forewarned.service.ports import Transaction
+
+
+def scale_in(
+    staying: Sequence[Machine], fewer: int, *, protected: Collection[ResourceName] = ()
+) -> list[Machine]:
+    """Which VMs go: of the zone with the most of them, the one with the highest number.
+
+    It is Azure's default order, as far as it is documented: zones stay balanced, the newest go. The
+    protected ones stay, so there may be fewer to go than wanted.
+    """
+    order = {machine.name: place for place, machine in enumerate(staying)}
+
+    def age(machine: Machine) -> int:
+        return int(machine.instance_id) if machine.is_instance else order[machine.name]
+
+    left = sorted(staying, key=age)
+    gone: list[Machine] = []
+    while len(gone) < fewer and (free := [m for m in left if m.name not in protected]):
+        zones = [machine.profile.zone for machine in left]
+        crowded = max(sorted({m.profile.zone for m in free}), key=zones.count)
+        newest = max((m for m in free if m.profile.zone == crowded), key=age)
+        left.remove(newest)
+        gone.append(newest)
+    return gone
+
+
+def grow(
+    tx: Transaction,
+    declared: ScaleSet,
+    where: FleetPlan,
+    *,
+    first: int,
+    more: int,
+    revision: int,
+    means: AzureContext,
+    by: Actor,
+) -> None:
+    """Add VMs, numbered from `first` on. The first placement group is made even for none."""
+    seats = [_seat(tx, declared, number) for number in range(first, first + more)]
+    for group in _groups(tx, declared, seats):
+        placement.seat(tx, group, where, revision=revision, means=means, by=by)
+
+
+def _seat(tx: Transaction, declared: ScaleSet, number: int) -> Seat:
+    zones = declared.zones or ("",)
+    name, computer_name = _names(tx, declared, number)
+    return Seat(
+        name=name,
+        computer_name=computer_name,
+        model=declared.model,
+        path=(),
+        update_domain=number % declared.update_domains,
+        fault_domain=number % declared.fault_domains,
+        zone=zones[number % len(zones)],
+    )
+
+
+def _names(tx: Transaction, declared: ScaleSet, number: int) -> tuple[str, str]:
+    prefix = declared.computer_name_prefix or declared.name
+    if declared.orchestration is Orchestration.UNIFORM:
+        return uniform_name(declared.name, prefix, number)
+    attempt = 0
+    while tx.binding((names := flexible_name(declared.name, prefix, number, attempt))[0]):
+        attempt += 1
+    return names
+
+
+def _groups(tx: Transaction, declared: ScaleSet, seats: list[Seat]) -> list[Group]:
+    """The seats, in placement groups with room for them; the first group even for none."""
+    groups: list[Group] = []
+    number = 0
+    while seats or not groups:
+        scope_id = inventory.placement_group(declared.name, number)
+        held = len(tx.load(scope_id).resources) if tx.exists(scope_id) else 0
+        room = PLACEMENT_GROUP_SIZE - held
+        if room > 0:
+            groups.append(
+                Group(
+                    id=scope_id,
+                    kind=ScopeKind.PLACEMENT_GROUP,
+                    path=(),
+                    policy=declared.policy,
+                    seats=seats[:room],
+                    scale_set=declared.name,
+                    is_flexible=declared.orchestration is Orchestration.FLEXIBLE,
+                )
+            )
+            seats = seats[room:]
+        number += 1
+    return groups
+
+
+def bring_to(
+    tx: Transaction, machine: Machine, model: Model, *, revision: int = 0, by: Actor
+) -> None:
+    """Give a VM another model. What it is (Spot or not) it stays."""
+    scope = tx.load(machine.scope_id)
+    resource = replace(
+        machine.resource,
+        eviction_policy=model.eviction_policy,
+        terminate_notice=model.terminate_notice,
+    )
+    planned = Scope(
+        id=scope.id, kind=scope.kind, resources={machine.name: resource}, policy=scope.policy
+    )
+    save(tx, membership.enroll(scope, planned, now=tx.now), by=by)
+    profile = replace(
+        machine.profile,
+        size=model.size,
+        os_type=model.os_type,
+        tags=model.tags,
+        image_notice=model.image_notice,
+        model_revision=revision,
+    )
+    tx.bind(replace(machine.binding, profile=profile))

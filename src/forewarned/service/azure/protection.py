@@ -1,0 +1,106 @@
+"""Instances of a Uniform scale set that are spared when the set is changed as a whole.
+
+Invariant: protection is of one VM. It goes with that VM, and another one that comes under its name
+has none.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from forewarned.core.errors import RefusalError
+from forewarned.core.ids import ResourceName
+from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
+from forewarned.service.ports import Binding, Declaration, Snapshot, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    from_scale_in: bool = False
+    from_set_actions: bool = False
+    """From what is asked of the set and not of this VM by name, and from scale-in too."""
+
+    @property
+    def outlives_scale_in(self) -> bool:
+        return self.from_scale_in or self.from_set_actions
+
+
+NONE: Final = Protection()
+
+
+class NotProtectableError(RefusalError):
+    field = "protectionPolicy"
+
+    def __init__(self, name: ResourceName) -> None:
+        super().__init__(
+            f"VM {name!r} is of a Flexible scale set, and only instances of Uniform sets can be"
+            " protected"
+        )
+        self.name = name
+
+
+class ProtectedError(RefusalError):
+    field = "capacity"
+
+    def __init__(self, set_name: str, *, protected: int, wanted: int) -> None:
+        held = "1 instance is" if protected == 1 else f"{protected} instances are"
+        super().__init__(
+            f"scale set {set_name!r} can't be scaled in to {wanted}: {held} protected from"
+            " scale-in. Remove the protection, or delete instances by their ids"
+        )
+        self.set_name = set_name
+        self.protected = protected
+        self.wanted = wanted
+
+
+def of_set(snapshot: Snapshot, view: ScaleSetView) -> Mapping[ResourceName, Protection]:
+    """Of those of its VMs that have any."""
+    kept = {each.path.casefold(): each for each in snapshot.declarations(_folder(view.id))}
+    found = {machine.name: kept.get(_path(machine).casefold()) for machine in view.machines}
+    return {
+        name: Protection(**json.loads(each.document))
+        for name, each in found.items()
+        if each is not None
+    }
+
+
+def put(tx: Transaction, machine: Machine, protection: Protection) -> None:
+    if not machine.is_instance:
+        raise NotProtectableError(machine.name)
+    if protection == NONE:
+        tx.withdraw(_path(machine))
+        return
+    document = json.dumps(asdict(protection))
+    tx.declare(Declaration(path=_path(machine), document=document, created_at=tx.now))
+
+
+def withdraw(tx: Transaction, binding: Binding) -> None:
+    """The VM goes."""
+    if binding.profile.scale_set:
+        tx.withdraw(_path(binding))
+
+
+def refuse_too_small(
+    set_name: str, staying: Iterable[Machine], protected: Iterable[ResourceName], *, wanted: int
+) -> None:
+    """Raises ProtectedError."""
+    held = len(frozenset(protected) & {machine.name for machine in staying})
+    if held > wanted:
+        raise ProtectedError(set_name, protected=held, wanted=wanted)
+
+
+def _folder(id_: ResourceId) -> str:
+    return f"{id_.path}/protected/"
+
+
+def _path(machine: Machine | Binding) -> str:
+    profile = machine.profile
+    id_ = ResourceId(
+        subscription=profile.subscription_id,
+        group=profile.resource_group,
+        type=SCALE_SETS,
+        name=profile.scale_set,
+    )
+    return f"{_folder(id_)}{machine.name}"

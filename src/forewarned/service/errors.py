@@ -1,0 +1,115 @@
+"""Refusals that concern the fleet and the clock rather than the life of an event."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from forewarned.config.durations import format_duration
+from forewarned.core.errors import RefusalError
+
+
+class NameTakenError(RefusalError):
+    field = "name"
+
+    def __init__(self, name: str, scope_id: str) -> None:
+        super().__init__(f"a VM named {name!r} exists already, in scope {scope_id!r}")
+        self.name = name
+        self.scope_id = scope_id
+
+
+class AddressTakenError(RefusalError):
+    field = "address"
+
+    def __init__(self, address: str, name: str) -> None:
+        super().__init__(f"address {address} is bound to VM {name!r} already")
+        self.address = address
+        self.name = name
+
+
+class HostSharedError(RefusalError):
+    """A host goes down as a whole, so it can't hold two update domains of one set."""
+
+    field = "host"
+
+    def __init__(self, host: str, scope_id: str, domains: Iterable[int]) -> None:
+        self.domains = tuple(sorted(domains))
+        listed = ", ".join(map(str, self.domains))
+        super().__init__(
+            f"host {host!r} would hold VMs of update domains {listed} of {scope_id!r}:"
+            " give each update domain hosts of its own"
+        )
+        self.host = host
+        self.scope_id = scope_id
+
+
+class RealClockError(RefusalError):
+    field = "clock"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server's clock is real time and can't be moved:"
+            " that of an emulator started with --clock paused, or --clock 1x, can be"
+        )
+
+
+class BadSpeedError(RefusalError):
+    field = "speed"
+
+    def __init__(self, speed: float) -> None:
+        super().__init__(f"a speed of {speed:g} is not between 0.001 and 100000 times real time")
+        self.speed = speed
+
+
+class BadStepError(RefusalError):
+    """Time only goes forward, and not so far that no calendar can follow."""
+
+    field = "by"
+
+    def __init__(self, by: timedelta, longest: timedelta) -> None:
+        super().__init__(
+            f"a step of {format_duration(by)} is not above zero and up to {longest.days} days"
+        )
+        self.by = by
+
+
+class FaultsForbiddenError(RefusalError):
+    field = "mode"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server tells real VMs of real events, and makes no faults:"
+            " an emulator does, which is what 'forewarned serve' starts without --mode service"
+        )
+
+
+class ResetForbiddenError(RefusalError):
+    field = "mode"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server tells real VMs of real events, and can't be reset:"
+            " an emulator can, which is what 'forewarned serve' starts without --mode service"
+        )
+
+
+class BadFaultError(RefusalError):
+    """A fault whose parts don't go together."""
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field  # type: ignore[misc]  # which part is at fault differs
+
+
+class TooManyFaultsError(RefusalError):
+    field = "faults"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"there are {most} faults already, the most there may be: remove some")
+        self.most = most
+
+
+class UnknownFaultError(RefusalError):
+    field = "fault_id"
+
+    def __init__(self, fault_id: str) -> None:
+        super().__init__(f"no fault has the id {fault_id!r}")
+        self.fault_id = fault_id

@@ -1,0 +1,1 @@
+"""Events as operators and VMs cause, approve, preview and explain them."""

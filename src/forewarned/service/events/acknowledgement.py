@@ -1,0 +1,90 @@
+"""Approvals from outside that name the resource they are for: a VM, or a set of VMs.
+
+The rule that must stay true: an event of something else is answered as one that does not exist.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from forewarned.core.errors import RefusalError, UnknownEventError
+from forewarned.core.ids import EventId, same_name
+from forewarned.core.model import Actor
+from forewarned.core.rules import Rules
+from forewarned.service.azure import inventory
+from forewarned.service.azure.resource_ids import (
+    AVAILABILITY_SETS,
+    MACHINES,
+    SCALE_SETS,
+    ResourceId,
+    same,
+)
+from forewarned.service.azure.scale_sets import UnknownSetError
+from forewarned.service.azure.vms import UnknownAvailabilitySetError, UnknownMachineError
+from forewarned.service.events import approval
+from forewarned.service.ports import EventRecord, Snapshot, Transaction
+
+Concerns = Callable[[EventRecord], bool]
+
+
+class UnknownKindError(RefusalError):
+    """Only VMs and sets of them have events."""
+
+    field = "resourceType"
+
+    def __init__(self, type_: str) -> None:
+        super().__init__(
+            f"a {type_[:100]} has no scheduled events:"
+            " virtualMachines, virtualMachineScaleSets and availabilitySets do"
+        )
+        self.type = type_
+
+
+def acknowledge(
+    tx: Transaction, id_: ResourceId, event_ids: Sequence[EventId], *, rules: Rules, by: Actor
+) -> Mapping[EventId, RefusalError | None]:
+    """Approve those events that are of this resource: for each, what is in its way, or None.
+
+    Raises RefusalError for a resource that there is not.
+    """
+    concerns = _events_of(tx, id_)
+    results: dict[EventId, RefusalError | None] = {}
+    for event_id in event_ids:
+        record = tx.event(event_id)
+        if record is None or not concerns(record) or not approval.may_know(tx, record, by):
+            results[event_id] = UnknownEventError(event_id)
+            continue
+        try:
+            approval.approve(tx, record.scope_id, (event_id,), rules=rules, by=by)
+        except RefusalError as error:
+            results[event_id] = error
+        else:
+            results[event_id] = None
+    return results
+
+
+def _events_of(snapshot: Snapshot, id_: ResourceId) -> Concerns:
+    if same(id_.type, MACHINES):
+        return _of_machine(snapshot, id_)
+    if same(id_.type, SCALE_SETS):
+        scale_set = inventory.scale_set(snapshot, id_)
+        if scale_set is None:
+            raise UnknownSetError(id_.path)
+        groups = set(inventory.placement_groups(snapshot, scale_set.id.name))
+        return lambda record: record.scope_id in groups
+    if same(id_.type, AVAILABILITY_SETS):
+        availability_set = inventory.availability_set(snapshot, id_)
+        if availability_set is None:
+            raise UnknownAvailabilitySetError(id_.path)
+        scope_id = inventory.availability_scope(snapshot, id_.name)
+        return lambda record: record.scope_id == scope_id
+    raise UnknownKindError(id_.type)
+
+
+def _of_machine(snapshot: Snapshot, id_: ResourceId) -> Concerns:
+    machine = inventory.virtual_machine(snapshot, id_)
+    if machine is None:
+        raise UnknownMachineError(id_.path)
+    name, scope_id = machine.name, machine.scope_id
+    return lambda record: (
+        record.scope_id == scope_id
+        and any(same_name(name, other) for other in record.event.resources)
+    )

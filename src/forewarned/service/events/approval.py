@@ -1,0 +1,71 @@
+"""Approvals, from inside a VM and from the control plane. Both count the same."""
+
+from collections.abc import Collection
+
+from forewarned.core import lifecycle
+from forewarned.core.errors import UnknownEventError, UnknownResourceError
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.model import Actor
+from forewarned.core.rules import Rules
+from forewarned.service.engine import Engine, save
+from forewarned.service.ports import Caller, EventRecord, Snapshot, Transaction
+
+
+class Approvals:
+    def __init__(self, engine: Engine, rules: Rules) -> None:
+        self._engine = engine
+        self._rules = rules
+
+    async def approve(
+        self, event_ids: Collection[EventId], *, caller: Caller, address: str
+    ) -> None:
+        """By a VM, for events of its own scope. Either all ids are approved or none is."""
+        by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
+
+        def work(tx: Transaction) -> None:
+            # The VM may have been removed since its address was looked up.
+            if caller.name not in tx.load(caller.scope_id).resources:
+                raise UnknownResourceError(caller.name)
+            approve(tx, caller.scope_id, event_ids, rules=self._rules, by=by)
+
+        await self._engine.decide(work)
+
+    async def approve_from_outside(self, event_id: EventId, *, by: Actor) -> None:
+        """By somebody who need not be in the event's scope, unless it is a VM."""
+
+        def work(tx: Transaction) -> None:
+            record = tx.event(event_id)
+            if record is None or not may_know(tx, record, by):
+                raise UnknownEventError(event_id)
+            approve(tx, record.scope_id, (event_id,), rules=self._rules, by=by)
+
+        await self._engine.decide(work)
+
+
+def may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
+    """A VM knows of the events of its own scope alone."""
+    if by.resource is None:
+        return True
+    binding = snapshot.binding(by.resource)
+    return binding is not None and binding.scope_id == record.scope_id
+
+
+def approve(
+    tx: Transaction,
+    scope_id: ScopeId,
+    event_ids: Collection[EventId],
+    *,
+    rules: Rules,
+    by: Actor,
+) -> None:
+    """As part of a transaction: events of one scope, all or none."""
+    scope = tx.load(scope_id)
+    change = lifecycle.approve(
+        scope,
+        event_ids,
+        by=by,
+        rules=rules,
+        now=tx.now,
+        closed=tx.closed(scope_id, [i for i in event_ids if i not in scope.events]),
+    )
+    save(tx, change, by=by)

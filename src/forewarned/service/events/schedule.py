@@ -1,0 +1,217 @@
+"""Causing events, and calling them off: single ones, a host's, a whole set's."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from forewarned.core import descriptions, lifecycle, maintenance
+from forewarned.core.change import Change
+from forewarned.core.errors import (
+    DuplicateResourceError,
+    NoResourcesError,
+    UnknownEventError,
+    UnknownResourceError,
+)
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from forewarned.core.lifecycle import Plan
+from forewarned.core.maintenance import Work
+from forewarned.core.model import Actor, EventSource, EventType
+from forewarned.core.rules import Rules
+from forewarned.core.transitions import EventTransition
+from forewarned.service.engine import Engine
+from forewarned.service.ports import EventRecord, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Events somebody wants. What is None is left to the type of event."""
+
+    type: EventType
+    resources: tuple[ResourceName, ...]
+    source: EventSource
+    notice: timedelta | None = None
+    short_notice: bool = False
+    duration: timedelta | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkRequest:
+    """Maintenance somebody wants, of a host or of a set."""
+
+    type: EventType
+    notice: timedelta | None = None
+    short_notice: bool = False
+    duration: timedelta | None = None
+    description: str | None = None
+
+
+class Scheduler:
+    def __init__(self, engine: Engine, rules: Rules, new_id: Callable[[], EventId]) -> None:
+        self._engine = engine
+        self._rules = rules
+        self._new_id = new_id
+
+    async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
+        """One event for each scope the VMs are in; a Terminate for each VM, as Azure does it."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            changes = []
+            for scope_id, names in _by_scope(tx, request.resources).items():
+                change = Change(scope=tx.load(scope_id))
+                for plan in self._plans(request, names):
+                    change = change.plus(
+                        lifecycle.schedule(change.scope, plan, rules=self._rules, now=tx.now)
+                    )
+                changes.append(change)
+            return _saved(tx, changes, by)
+
+        return await self._engine.decide(work)
+
+    async def maintain_host(
+        self, host: HostName, request: WorkRequest, *, by: Actor
+    ) -> list[EventRecord]:
+        def work(tx: Transaction) -> list[EventRecord]:
+            changes = maintenance.maintain_host(
+                [tx.load(scope_id) for scope_id in tx.scopes_on(host)],
+                host,
+                self._work(request),
+                event_ids=self._ids(),
+                rules=self._rules,
+                now=tx.now,
+            )
+            return _saved(tx, changes, by)
+
+        return await self._engine.decide(work)
+
+    async def maintain_set(
+        self, scope_id: ScopeId, request: WorkRequest, *, by: Actor
+    ) -> list[EventRecord]:
+        """The event of the first update domain; the others follow one by one."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            change = maintenance.maintain_set(
+                tx.load(scope_id),
+                self._work(request),
+                event_ids=self._ids(),
+                rules=self._rules,
+                now=tx.now,
+            )
+            return _saved(tx, [change], by)
+
+        return await self._engine.decide(work)
+
+    async def fail_host(self, host: HostName, *, by: Actor) -> list[EventRecord]:
+        def work(tx: Transaction) -> list[EventRecord]:
+            changes = maintenance.fail_host(
+                [tx.load(scope_id) for scope_id in tx.scopes_on(host)],
+                host,
+                description=descriptions.HOST_FAILURE,
+                event_ids=self._ids(),
+                rules=self._rules,
+                now=tx.now,
+            )
+            return _saved(tx, changes, by)
+
+        return await self._engine.decide(work)
+
+    async def predict_failure(self, host: HostName, *, by: Actor) -> list[EventRecord]:
+        def work(tx: Transaction) -> list[EventRecord]:
+            changes = maintenance.predict_failure(
+                [tx.load(scope_id) for scope_id in tx.scopes_on(host)],
+                host,
+                description=descriptions.PREDICTED_FAILURE,
+                event_ids=self._ids(),
+                rules=self._rules,
+                now=tx.now,
+            )
+            return _saved(tx, changes, by)
+
+        return await self._engine.decide(work)
+
+    async def cancel(self, event_id: EventId, *, reason: str, by: Actor) -> list[EventRecord]:
+        """Call an event off, with all the maintenance it is a part of."""
+
+        def work(tx: Transaction) -> list[EventRecord]:
+            record = tx.event(event_id)
+            if record is None:
+                raise UnknownEventError(event_id)
+            scope = tx.load(record.scope_id)
+            closed = tx.closed(scope.id, (event_id,))
+            change = lifecycle.cancel(scope, event_id, reason=reason, now=tx.now, closed=closed)
+            changes = [change, *_called_off_elsewhere(tx, record, reason)]
+            return _saved(tx, changes, by)
+
+        return await self._engine.decide(work)
+
+    def _plans(self, request: Request, names: tuple[ResourceName, ...]) -> Iterator[Plan]:
+        alone = request.type is EventType.TERMINATE
+        description = request.description
+        if description is None:
+            description = descriptions.usual(request.type, request.source)
+        for group in ((name,) for name in names) if alone else (names,):
+            yield Plan(
+                id=self._new_id(),
+                type=request.type,
+                source=request.source,
+                resources=group,
+                notice=request.notice,
+                short_notice=request.short_notice,
+                duration=request.duration,
+                description=description,
+            )
+
+    def _work(self, request: WorkRequest) -> Work:
+        return Work(
+            id=MaintenanceId(self._new_id()),
+            type=request.type,
+            notice=request.notice,
+            short_notice=request.short_notice,
+            duration=request.duration,
+            description=descriptions.HOST_MAINTENANCE
+            if request.description is None
+            else request.description,
+        )
+
+    def _ids(self) -> Iterator[EventId]:
+        return iter(self._new_id, None)
+
+
+def _by_scope(
+    tx: Transaction, names: Iterable[ResourceName]
+) -> dict[ScopeId, tuple[ResourceName, ...]]:
+    found: dict[ScopeId, tuple[ResourceName, ...]] = {}
+    for name in names:
+        binding = tx.binding(name)
+        if binding is None:
+            raise UnknownResourceError(name)
+        here = found.get(binding.scope_id, ())
+        if binding.name in here:
+            raise DuplicateResourceError(binding.name)
+        found[binding.scope_id] = (*here, binding.name)
+    if not found:
+        raise NoResourcesError
+    return found
+
+
+def _called_off_elsewhere(tx: Transaction, record: EventRecord, reason: str) -> list[Change]:
+    work = record.event.maintenance
+    if work is None:
+        return []
+    return [
+        lifecycle.call_off(tx.load(scope_id), work, reason=reason, now=tx.now)
+        for scope_id in tx.scopes_of_work(work)
+        if scope_id != record.scope_id
+    ]
+
+
+def _saved(tx: Transaction, changes: Iterable[Change], by: Actor) -> list[EventRecord]:
+    """Save, and return the events the changes made or moved, as they are now."""
+    touched: dict[EventId, None] = {}
+    for change in changes:
+        tx.save(change, by=by)
+        for fact in change.transitions:
+            if isinstance(fact, EventTransition):
+                touched[fact.event.id] = None
+    records = (tx.event(event_id) for event_id in touched)
+    return [record for record in records if record is not None]

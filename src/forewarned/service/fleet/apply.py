@@ -1,0 +1,213 @@
+"""The fleet: bringing it to a plan, and showing it.
+
+The rule that must stay true: a plan that is refused has changed nothing. A small one is applied in
+one transaction; a large one is compared with the whole fleet first, and then written in steps.
+"""
+
+import asyncio
+import gc
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import Actor, Scope
+from forewarned.service.engine import Engine
+from forewarned.service.fleet.comparison import Comparison, compare
+from forewarned.service.fleet.plan import FleetPlan, Network
+from forewarned.service.fleet.writes import (
+    Account,
+    Applied,
+    carry_out,
+    mixed_scopes,
+    refuse_shared_hosts,
+    steps,
+)
+from forewarned.service.lifecycle.activation import Activation
+from forewarned.service.ports import Binding, Place, Snapshot, Transaction
+
+__all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
+
+LARGE: Final = 10_000
+"""VMs above which a plan is written in steps: the store can be held for about a second, no more."""
+
+_APPLIED: Final = "fleet applied"
+_REST: Final = 20
+"""Steps, so 10,000 VMs: few enough to be looked through for garbage in milliseconds."""
+
+Progress = Callable[[int, int], None]
+"""Hears how many VMs of how many are done."""
+
+
+def unheard(done: int, total: int) -> None:
+    """For whom nobody waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeView:
+    """A scope with the places of its VMs, as people look at it."""
+
+    scope: Scope
+    bindings: tuple[Binding, ...]
+    last_read_by: ResourceName | None = None
+    """None where nobody has read, or it was before this server started."""
+
+
+class Fleet:
+    def __init__(
+        self, engine: Engine, reading: Activation, address_range: Network, *, large: int = LARGE
+    ) -> None:
+        """VMs that a plan gives no address get one of the range, unless it brings its own.
+
+        Plans of more than `large` VMs are written in steps.
+        """
+        self._engine = engine
+        self._reading = reading
+        self._address_range = address_range
+        self._large = large
+        # What a plan was compared with must not be moved by another before it is written.
+        self._turn = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Applied | None]] = set()
+
+    async def apply(
+        self,
+        plan: FleetPlan,
+        *,
+        by: Actor,
+        prune: bool = False,
+        progress: Progress = unheard,
+    ) -> Applied:
+        """Add what is missing and change what differs; with `prune`, remove what is not planned.
+
+        What has begun goes on, even if the caller gives up waiting.
+        """
+        applied = await self._to_the_end(_Order(plan=plan, by=by, prune=prune, progress=progress))
+        assert applied is not None  # noqa: S101  # an order without a digest is never passed over
+        return applied
+
+    async def apply_once(self, plan: FleetPlan, *, by: Actor) -> Applied | None:
+        """Apply a plan, unless it is the one applied so last; None where it is.
+
+        A restart with the same fleet file must not bring back VMs that were terminated since.
+        """
+        return await self._to_the_end(_Order(plan=plan, by=by, digest=_digest(plan)))
+
+    async def applied_once(self) -> Callable[[FleetPlan], bool]:
+        """Tells the plan that `apply_once` applied last, which has no faults, from all others."""
+        last = await self._engine.ask(lambda snapshot: snapshot.note(_APPLIED))
+        return lambda plan: _digest(plan) == last
+
+    async def show(self) -> list[ScopeView]:
+        views = await self._engine.ask(
+            lambda snapshot: _views(
+                [saved.scope for saved in snapshot.scopes()], list(snapshot.bindings())
+            )
+        )
+        return [self.with_last_read(view) for view in views]
+
+    async def show_scope(self, scope_id: ScopeId) -> ScopeView:
+        """Raises UnknownScopeError."""
+        return self.with_last_read(await self._engine.ask(lambda s: _view(s, scope_id)))
+
+    async def _to_the_end(self, order: "_Order") -> Applied | None:
+        under_way = asyncio.ensure_future(self._carry_out(order))
+        self._under_way.add(under_way)
+        under_way.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(under_way)
+
+    async def _carry_out(self, order: "_Order") -> Applied | None:
+        async with self._turn:
+            if await self._is_large(order):
+                return await self._apply_in_steps(order)
+            size = order.plan.size()
+            order.progress(0, size)
+            applied = await self._engine.decide(partial(self._apply_at_once, order=order))
+            order.progress(size, size)
+            return applied
+
+    async def _is_large(self, order: "_Order") -> bool:
+        if order.plan.size() > self._large or not order.prune:
+            return order.plan.size() > self._large
+        limit = self._large
+        # Removing takes as long as adding.
+        return await self._engine.ask(lambda s: len(list(islice(s.places(), limit + 1))) > limit)
+
+    def _apply_at_once(self, tx: Transaction, *, order: "_Order") -> Applied | None:
+        if order.digest is not None:
+            if tx.note(_APPLIED) == order.digest:
+                return None
+            tx.put_note(_APPLIED, order.digest)
+        account = Account()
+        for step in steps(self._compare(order, list(tx.places()))):
+            account.add(carry_out(tx, step, by=order.by))
+        return account.total()
+
+    async def _apply_in_steps(self, order: "_Order") -> Applied | None:
+        digest = order.digest
+        if digest is not None and await self._engine.ask(lambda s: s.note(_APPLIED)) == digest:
+            return None
+        places = await self._engine.ask(lambda snapshot: list(snapshot.places()))
+        # On a thread, as all that takes seconds for a million VMs: others are answered meanwhile.
+        comparison = await asyncio.to_thread(self._compare, order, places)
+        del places
+        mixed = mixed_scopes(comparison)
+        while (some := await asyncio.to_thread(next, mixed, None)) is not None:
+            refuse = partial(refuse_shared_hosts, planned=some, comparison=comparison)
+            await self._engine.ask(refuse)
+        made, account, done = enumerate(steps(comparison)), Account(), 0
+        order.progress(done, comparison.work)
+        while (numbered := await asyncio.to_thread(next, made, None)) is not None:
+            number, step = numbered
+            account.add(await self._engine.decide(partial(carry_out, step=step, by=order.by)))
+            done += step.work
+            order.progress(done, comparison.work)
+            if number % _REST == 0:
+                # Who is told of these VMs keeps them for good. Looking through them for garbage,
+                # again and again as they grow more, would stop everything for up to a second.
+                gc.freeze()
+        if digest is not None:
+            # Last: if the server stops on the way, the next start goes on with it.
+            await self._engine.decide(lambda tx: tx.put_note(_APPLIED, digest))
+        return account.total()
+
+    def _compare(self, order: "_Order", places: list[Place]) -> Comparison:
+        return compare(order.plan, places, address_range=self._address_range, prune=order.prune)
+
+    def with_last_read(self, view: ScopeView) -> ScopeView:
+        """A view out of the store, with the readings that the store has not heard of yet."""
+        last = self._reading.last_read(view.scope)
+        return replace(
+            view,
+            scope=replace(view.scope, last_read_at=last),
+            last_read_by=self._reading.last_reader(view.scope),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    plan: FleetPlan
+    by: Actor
+    prune: bool = False
+    progress: Progress = unheard
+    digest: str | None = None
+    """Of a plan that is to be applied once; None where that makes no difference."""
+
+
+def _digest(plan: FleetPlan) -> str:
+    return hashlib.sha256(repr(plan).encode()).hexdigest()
+
+
+def _view(snapshot: Snapshot, scope_id: ScopeId) -> ScopeView:
+    scope = snapshot.load(scope_id)
+    bindings = (snapshot.binding(name) for name in scope.resources)
+    return ScopeView(scope=scope, bindings=tuple(b for b in bindings if b is not None))
+
+
+def _views(scopes: list[Scope], bindings: list[Binding]) -> list[ScopeView]:
+    by_scope: dict[ScopeId, list[Binding]] = {}
+    for binding in bindings:
+        by_scope.setdefault(binding.scope_id, []).append(binding)
+    return [ScopeView(scope=scope, bindings=tuple(by_scope.get(scope.id, ()))) for scope in scopes]

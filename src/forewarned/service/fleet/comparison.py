@@ -1,0 +1,146 @@
+"""A plan beside the fleet that is there: what stands in its way, and what has to make way for it.
+
+Known before anything is written, for a large plan is written in parts: no part of it may be refused
+when others are done.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import ScopeKind
+from forewarned.service.errors import AddressTakenError, NameTakenError
+from forewarned.service.fleet.addresses import plain_address
+from forewarned.service.fleet.declaration import FleetPlan, Network
+from forewarned.service.fleet.layout import Group, Seat, groups
+from forewarned.service.fleet.plan import AddressesExhaustedError, Expansion, free_addresses
+from forewarned.service.fleet.validation import declaration_faults, seat_faults
+from forewarned.service.ports import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    expansion: Expansion
+    size: int
+    """How many VMs are planned."""
+    gone: Mapping[ScopeId, tuple[ResourceName, ...]]
+    """VMs to remove, by scope."""
+    released: tuple[ResourceName, ...]
+    """VMs to stay, whose addresses are for others from now on."""
+    mixed: frozenset[str]
+    """Scopes in which planned VMs join others, or may be moved to other hosts.
+
+    Whether their VMs go together is yet to be seen.
+    """
+
+    @property
+    def work(self) -> int:
+        """In VMs to be written."""
+        return self.size + sum(map(len, self.gone.values()))
+
+
+def compare(
+    plan: FleetPlan, places: Iterable[Place], *, address_range: Network, prune: bool
+) -> Comparison:
+    """Raises RefusalError where the plan makes no sense, or none beside the fleet that is there."""
+    for fault in declaration_faults(plan):
+        raise fault.error
+    survey = _Survey(plan, {place.name.casefold(): place for place in places}, prune=prune)
+    for fault in seat_faults(survey.over(groups(plan))):
+        raise fault.error
+    addresses = survey.addresses()
+    _refuse_too_few(plan, plan.address_range or address_range, survey.needed, kept=addresses)
+    return Comparison(
+        expansion=Expansion(plan, address_range=address_range, kept=addresses),
+        size=plan.size(),
+        gone=survey.gone() if prune else {},
+        released=tuple(survey.released),
+        mixed=frozenset(survey.mixed),
+    )
+
+
+class _Survey:
+    """What is found out on one walk through the VMs of a plan."""
+
+    def __init__(self, plan: FleetPlan, here: dict[str, Place], *, prune: bool) -> None:
+        self._here = here
+        self._prune = prune
+        self._declared = frozenset(map(plain_address, plan.declared_addresses()))
+        self._stay: set[str] = set()
+        """Folded names of planned VMs that are in their places already."""
+        self._planned: set[str] = set()
+        """Folded names of planned VMs that are here, be it elsewhere."""
+        self._scopes = {place.scope_id for place in here.values()}
+        self._claimed: list[str] = []
+        """Declared addresses of VMs that do not have them yet."""
+        self.needed = 0
+        """How many VMs need an address of the range."""
+        self.released: list[ResourceName] = []
+        self.mixed: set[str] = set()
+
+    def over(self, planned: Iterable[Group]) -> Iterator[Group]:
+        for group in planned:
+            staying = sum(self._sees(seat, group.id) for seat in group.seats)
+            if staying < len(group.seats) or any(seat.host is not None for seat in group.seats):
+                self._note_mixed(group)
+            yield group
+        self._refuse_held_addresses()
+
+    def _note_mixed(self, group: Group) -> None:
+        # One VM alone shares its host with no other of its scope.
+        if group.id in self._scopes and group.kind is not ScopeKind.VIRTUAL_MACHINE:
+            self.mixed.add(group.id)
+
+    def addresses(self) -> dict[str, str]:
+        return {folded: place.address for folded, place in self._here.items()}
+
+    def gone(self) -> dict[ScopeId, tuple[ResourceName, ...]]:
+        leaving: dict[ScopeId, list[ResourceName]] = {}
+        for folded, place in self._here.items():
+            if folded not in self._stay:
+                leaving.setdefault(place.scope_id, []).append(place.name)
+        return {scope_id: tuple(names) for scope_id, names in leaving.items()}
+
+    def _sees(self, seat: Seat, scope_id: str) -> bool:
+        """Whether this VM is in its place already."""
+        address = None if seat.address is None else plain_address(seat.address)
+        folded = seat.name.casefold()
+        place = self._here.get(folded)
+        if address is not None and (place is None or place.address != address):
+            self._claimed.append(address)
+        if place is None:
+            self.needed += address is None
+            return False
+        self._planned.add(folded)
+        loses = place.address in self._declared and place.address != address
+        self.needed += address is None and (loses or not place.address)
+        if (place.scope_id, place.name) != (scope_id, seat.name):
+            if not self._prune:
+                raise NameTakenError(seat.name, place.scope_id)
+            return False
+        self._stay.add(folded)
+        if loses:
+            self.released.append(place.name)
+        return True
+
+    def _refuse_held_addresses(self) -> None:
+        if self._prune or not self._claimed:
+            return
+        holders = {place.address: folded for folded, place in self._here.items()}
+        for address in self._claimed:
+            holder = holders.get(address)
+            # One that is planned too gets another, and gives this one up first.
+            if holder is not None and holder not in self._planned:
+                raise AddressTakenError(address, self._here[holder].name)
+
+
+def _refuse_too_few(
+    plan: FleetPlan, address_range: Network, needed: int, *, kept: Mapping[str, str]
+) -> None:
+    # Counting takes its time, and is for the few cases in which it is close.
+    if address_range.num_addresses - len(kept) - plan.size() >= 2 * needed:
+        return
+    free = free_addresses(plan, address_range, kept)
+    if sum(1 for _ in islice(free, needed)) < needed:
+        raise AddressesExhaustedError(str(address_range))

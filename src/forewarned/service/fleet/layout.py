@@ -1,0 +1,226 @@
+"""The scopes of a plan and the seats in them: which VM goes by which name, in which domains.
+
+Names depend on the declaration and the position in it alone, so that a plan read again, or grown,
+names the VMs it named before.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+from forewarned.core.model import Policy, ScopeKind
+from forewarned.service.fleet.declaration import (
+    PLACEMENT_GROUP_SIZE,
+    AvailabilitySet,
+    CloudService,
+    FleetPlan,
+    Model,
+    Orchestration,
+    ScaleSet,
+    VirtualMachine,
+)
+
+KeyPath = tuple[str | int, ...]
+"""A place in a plan: `("scale_sets", 0, "capacity")`."""
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A VM that is to be."""
+
+    name: str
+    computer_name: str
+    model: Model
+    path: KeyPath
+    """What declares it."""
+    position: int | None = None
+    """Its place in the declaration's lists; None for a declaration that is this VM's alone."""
+    update_domain: int = 0
+    fault_domain: int = 0
+    zone: str = ""
+    address: str | None = None
+    host: str | None = None
+
+    def path_to(self, key: str) -> KeyPath:
+        """Where its `address` or `host` is declared."""
+        if self.position is None:
+            return (*self.path, key)
+        return (*self.path, f"{key}es" if key == "address" else f"{key}s", self.position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A scope that is to be."""
+
+    id: str
+    kind: ScopeKind
+    path: KeyPath
+    policy: Policy
+    seats: list[Seat] = field(default_factory=list)
+    scale_set: str = ""
+    is_flexible: bool = False
+    availability_set: str = ""
+
+
+def groups(plan: FleetPlan) -> Iterator[Group]:
+    for number, vm in enumerate(plan.vms):
+        yield _stand_alone(vm, ("vms", number))
+    for number, availability_set in enumerate(plan.availability_sets):
+        yield _availability_set(availability_set, ("availability_sets", number))
+    for number, scale_set in enumerate(plan.scale_sets):
+        yield from _placement_groups(scale_set, ("scale_sets", number))
+    for number, service in enumerate(plan.cloud_services):
+        yield _cloud_service(service, ("cloud_services", number))
+
+
+def _stand_alone(vm: VirtualMachine, path: KeyPath) -> Group:
+    seat = Seat(
+        name=vm.name,
+        computer_name=vm.name,
+        model=vm.model,
+        path=path,
+        zone=vm.zone,
+        address=vm.address,
+        host=vm.host,
+    )
+    return Group(
+        id=f"vm/{vm.name}",
+        kind=ScopeKind.VIRTUAL_MACHINE,
+        path=path,
+        policy=vm.policy,
+        seats=[seat],
+    )
+
+
+def _availability_set(declared: AvailabilitySet, path: KeyPath) -> Group:
+    seats = [
+        Seat(
+            name=member.name,
+            computer_name=member.name,
+            model=declared.model,
+            path=(*path, "vms", index),
+            update_domain=index % declared.update_domains,
+            fault_domain=index % declared.fault_domains,
+            address=member.address,
+            host=member.host,
+        )
+        for index, member in enumerate(declared.members)
+    ]
+    return Group(
+        id=f"avset/{declared.name}",
+        kind=ScopeKind.AVAILABILITY_SET,
+        path=path,
+        policy=declared.policy,
+        seats=seats,
+        availability_set=declared.name,
+    )
+
+
+def _placement_groups(declared: ScaleSet, path: KeyPath) -> Iterator[Group]:
+    seats = _instances(declared, path)
+    # A set without instances keeps its first group: it is there for the instances to come.
+    for number in range(max(1, -(-declared.capacity // PLACEMENT_GROUP_SIZE))):
+        wanted = min(PLACEMENT_GROUP_SIZE, declared.capacity - number * PLACEMENT_GROUP_SIZE)
+        yield Group(
+            id=f"vmss/{declared.name}/{number}",
+            kind=ScopeKind.PLACEMENT_GROUP,
+            path=path,
+            policy=declared.policy,
+            seats=[next(seats) for _ in range(wanted)],
+            scale_set=declared.name,
+            is_flexible=declared.orchestration is Orchestration.FLEXIBLE,
+        )
+
+
+def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[Seat]:
+    prefix = declared.computer_name_prefix or declared.name
+    naming = (
+        _uniform_names(declared.name, prefix)
+        if declared.orchestration is Orchestration.UNIFORM
+        else _flexible_names(declared.name, prefix)
+    )
+    zones = declared.zones or ("",)
+    for index in range(declared.capacity):
+        name, computer_name = next(naming)
+        yield Seat(
+            name=name,
+            computer_name=computer_name,
+            model=declared.model,
+            path=path,
+            position=index,
+            update_domain=index % declared.update_domains,
+            fault_domain=index % declared.fault_domains,
+            zone=zones[index % len(zones)],
+            address=_at(declared.addresses, index),
+            host=_at(declared.hosts, index),
+        )
+
+
+def _cloud_service(declared: CloudService, path: KeyPath) -> Group:
+    seats = [
+        Seat(
+            name=f"{role.name}_IN_{index}",
+            computer_name=f"{role.name}_IN_{index}",
+            model=role.model,
+            path=(*path, "roles", number),
+            position=index,
+            update_domain=index % declared.update_domains,
+            fault_domain=index % declared.fault_domains,
+            address=_at(role.addresses, index),
+            host=_at(role.hosts, index),
+        )
+        for number, role in enumerate(declared.roles)
+        for index in range(role.instances)
+    ]
+    return Group(
+        id=f"service/{declared.name}",
+        kind=ScopeKind.CLOUD_SERVICE,
+        path=path,
+        policy=declared.policy,
+        seats=seats,
+    )
+
+
+def _uniform_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """Azure counts instances in decimal in their names, and in base 36 in their host names."""
+    for index in count():
+        yield uniform_name(set_name, prefix, index)
+
+
+def _flexible_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """Azure's are the start of a random GUID. Ours look so, and stay the same."""
+    seen: set[str] = set()
+    for index in count():
+        for attempt in count():
+            name, computer_name = flexible_name(set_name, prefix, index, attempt)
+            if name not in seen:
+                break
+        seen.add(name)
+        yield name, computer_name
+
+
+def uniform_name(set_name: str, prefix: str, index: int) -> tuple[str, str]:
+    """Of the VM, and of its computer."""
+    return f"{set_name}_{index}", f"{prefix}{_base36(index):0>6}"
+
+
+def flexible_name(set_name: str, prefix: str, index: int, attempt: int) -> tuple[str, str]:
+    """Another one for each attempt: few of the names that can be are the same."""
+    seed = f"{set_name.casefold()}/{index}/{attempt}".encode()
+    digest = hashlib.sha256(seed).hexdigest()
+    return f"{set_name}_{digest[:8]}", f"{prefix}{digest[8:14]}"
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits
+
+
+def _at(listed: tuple[str, ...], index: int) -> str | None:
+    return listed[index] if index < len(listed) else None

@@ -1,0 +1,1 @@
+"""What happens to events over time: waking, activation, and what actuators report."""

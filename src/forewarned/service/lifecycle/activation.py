@@ -1,0 +1,151 @@
+"""Who reads documents: the first read switches a scope on, and silence switches it off.
+
+Polls leave their mark in memory only. It reaches the store when the scope is woken and every few
+minutes, so that a crash makes the store believe in a little more silence than there was: the next
+poll then switches the scope on again.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, Protocol
+
+from forewarned.core import lifecycle
+from forewarned.core.errors import UnknownResourceError
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import Actor
+from forewarned.service.azure import inventory
+from forewarned.service.azure.equipment import Equipment, Interface, mac_address
+from forewarned.service.azure.inventory import Machine
+from forewarned.service.engine import Engine
+from forewarned.service.ports import About, Caller, Clock, Snapshot, Transaction
+
+FLUSH_EVERY: Final = timedelta(minutes=5)
+_READERS: Final = Actor(name="readers")
+
+
+class _LastRead(NamedTuple):
+    at: datetime
+    by: ResourceName
+
+
+class Readable(Protocol):
+    """As much of a scope as it takes to tell who reads it."""
+
+    @property
+    def id(self) -> ScopeId: ...
+    @property
+    def last_read_at(self) -> datetime | None: ...
+
+
+Equip = Callable[[Snapshot, Machine], Equipment]
+"""Tells what a VM has by what is declared of it, which the control plane alone can read."""
+
+
+def bare(_: Snapshot, machine: Machine) -> Equipment:
+    """Of a VM of which nothing is declared: the one interface that every VM has."""
+    address = machine.binding.address
+    mac = mac_address(address, machine.profile.vm_id)
+    return Equipment(interfaces=(Interface(mac_address=mac, private_address=address),))
+
+
+class Activation:
+    def __init__(self, engine: Engine, clock: Clock, equip: Equip = bare) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._equip = equip
+        self._seen: dict[ScopeId, datetime] = {}
+        """What the store has not heard of yet."""
+        self._readers: dict[ScopeId, _LastRead] = {}
+        """For people to look at, so a restart may forget them."""
+        self._lacks_flush = False
+        """Whether the next mark is to be followed by a flush that is not set yet."""
+
+    def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
+        now = self._seen[scope_id] = self._clock.now()
+        self._readers[scope_id] = _LastRead(now, reader)
+        if self._lacks_flush:
+            self._set_flush(now)
+
+    async def activate(self, caller: Caller, *, address: str) -> None:
+        by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
+
+        def work(tx: Transaction) -> datetime:
+            scope = tx.load(caller.scope_id)
+            # The VM may have been removed since its address was looked up.
+            if caller.name not in scope.resources:
+                raise UnknownResourceError(caller.name)
+            tx.save(lifecycle.read(scope, at=tx.now), by=by)
+            return tx.now
+
+        at = await self._engine.decide(work)
+        self._readers[caller.scope_id] = _LastRead(at, caller.name)
+
+    async def about(self, name: ResourceName) -> About | None:
+        return await self._engine.ask(lambda snapshot: self.about_in(snapshot, name))
+
+    def about_in(self, snapshot: Snapshot, name: str) -> About | None:
+        """By name, in any letter case."""
+        machine = inventory.machine(snapshot, name)
+        if machine is None:
+            return None
+        return About(
+            binding=machine.binding,
+            resource=machine.resource,
+            equipment=self._equip(snapshot, machine),
+        )
+
+    def last_read(self, scope: Readable) -> datetime | None:
+        """When a VM last read this scope's document, whether or not the store has heard of it."""
+        seen = self._seen.get(scope.id)
+        if seen is None or scope.last_read_at is None:
+            return scope.last_read_at or seen
+        return max(seen, scope.last_read_at)
+
+    def last_reader(self, scope: Readable) -> ResourceName | None:
+        """Which VM that was; None where it was before this process began."""
+        known = self._readers.get(scope.id)
+        if known is None or (scope.last_read_at is not None and known.at < scope.last_read_at):
+            return None
+        return known.by
+
+    def forget(self) -> None:
+        """That anybody has read anything: as a process that begins."""
+        self._seen.clear()
+        self._readers.clear()
+
+    async def flush(self) -> None:
+        """Write down who has read, so that a restart knows."""
+        marks = dict(self._seen)
+        if not marks:
+            return
+
+        def work(tx: Transaction) -> None:
+            for scope_id, at in marks.items():
+                scope = tx.load(scope_id)
+                if scope.active and (scope.last_read_at is None or at > scope.last_read_at):
+                    tx.save(lifecycle.read(scope, at=at), by=_READERS)
+
+        await self._engine.decide(work)
+        for scope_id, at in marks.items():
+            if self._seen.get(scope_id) == at:
+                del self._seen[scope_id]
+
+    def flush_regularly(self) -> None:
+        """From now on, a few minutes after there is something to write down.
+
+        Never else: whoever moves the clock by years must not wait for a million idle calls.
+        """
+        if self._seen:
+            self._set_flush(self._clock.now())
+        else:
+            self._lacks_flush = True
+
+    def _set_flush(self, now: datetime) -> None:
+        async def flush() -> None:
+            try:
+                await self.flush()
+            finally:
+                self.flush_regularly()
+
+        self._lacks_flush = False
+        self._clock.at(now + FLUSH_EVERY, flush)

@@ -1,0 +1,89 @@
+"""Sees to what falls due: events whose NotBefore has come, scopes that nobody reads any more.
+
+One timer for the earliest wake of all scopes. Waking a scope twice changes nothing, so this never
+has to know whether somebody else has been there.
+"""
+
+import logging
+from datetime import datetime, timedelta
+from typing import Final
+
+from forewarned.core import lifecycle
+from forewarned.core.change import Change
+from forewarned.core.model import Actor, Scope
+from forewarned.core.rules import Rules
+from forewarned.service.engine import Engine, save
+from forewarned.service.lifecycle.activation import Activation
+from forewarned.service.ports import (
+    Clock,
+    Commit,
+    Observer,
+    StoreUnavailableError,
+    Timer,
+    Transaction,
+)
+
+_log = logging.getLogger(__name__)
+
+BATCH: Final = 1000
+"""Scopes in a transaction: a tenth of a second during which nobody else can write."""
+_RETRY: Final = timedelta(seconds=1)
+_TIME: Final = Actor(name="time")
+
+
+class Waker:
+    def __init__(
+        self,
+        engine: Engine,
+        reading: Activation,
+        rules: Rules,
+        clock: Clock,
+        observer: Observer | None = None,
+    ) -> None:
+        self._engine = engine
+        self._reading = reading
+        self._rules = rules
+        self._clock = clock
+        self._observer = observer
+        self._set_for: datetime | None = None
+        self._timer: Timer | None = None
+
+    def hear(self, commit: Commit) -> None:
+        self.set(commit.next_wake)
+
+    def set(self, instant: datetime | None) -> None:
+        """Wake at this instant, and at no other."""
+        if instant == self._set_for:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._set_for = instant
+        self._timer = None if instant is None else self._clock.at(instant, self._wake)
+
+    async def _wake(self) -> None:
+        if self._observer is not None and self._set_for is not None:
+            self._observer.woke(self._clock.now() - self._set_for)
+        self._set_for = self._timer = None
+        try:
+            while await self._engine.decide(self._wake_due) == BATCH:
+                pass
+        except StoreUnavailableError:
+            _log.warning("the store is unavailable: nothing starts until it is back")
+            self.set(self._clock.now() + _RETRY)
+        except Exception:
+            # Whatever it is, what is due stays due.
+            self.set(self._clock.now() + _RETRY)
+            raise
+
+    def _wake_due(self, tx: Transaction) -> int:
+        due = tx.due(BATCH)
+        for scope_id in due:
+            save(tx, self._woken(tx.load(scope_id), now=tx.now), by=_TIME)
+        return len(due)
+
+    def _woken(self, scope: Scope, *, now: datetime) -> Change:
+        change = Change(scope=scope)
+        last_read_at = self._reading.last_read(scope)
+        if scope.active and last_read_at is not None:
+            change = lifecycle.read(scope, at=last_read_at)
+        return change.plus(lifecycle.wake(change.scope, rules=self._rules, now=now))

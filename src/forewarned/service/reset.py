@@ -1,0 +1,128 @@
+"""An emulator as it was when it started: the fleet as declared, no events, no faults.
+
+What happened stays in history, time does not go back, and incarnations do not fall: VMs that have
+read their documents go on reading them.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from forewarned.core import reset as core
+from forewarned.core.change import Change
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import Actor, Scope
+from forewarned.core.transitions import Canceled, Completed
+from forewarned.service.clock_control import ClockControl, ClockReading
+from forewarned.service.engine import Engine
+from forewarned.service.errors import ResetForbiddenError
+from forewarned.service.faults import Faults
+from forewarned.service.fleet.comparison import compare
+from forewarned.service.fleet.declaration import FleetPlan, Network
+from forewarned.service.fleet.plan import PlannedScope
+from forewarned.service.fleet.writes import Step, carry_out
+from forewarned.service.lifecycle.activation import Activation
+from forewarned.service.ports import Binding, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """What there was to put back in the store."""
+
+    events: int
+    added: tuple[ResourceName, ...]
+    removed: tuple[ResourceName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetDone:
+    cleared: Cleared
+    faults: int
+    clock: ClockReading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    engine: Engine
+    reading: Activation
+    clock_control: ClockControl
+    faults: Faults
+    address_range: Network
+    plan: FleetPlan | None
+    """The fleet that was declared at the start; None where there is no going back to it."""
+
+    async def reset(self, *, by: Actor) -> ResetDone:
+        """Raises ResetForbiddenError.
+
+        In one transaction, so that it happens whole or not at all. A large fleet keeps the store
+        busy for seconds; emulators are small.
+        """
+        if self.plan is None:
+            raise ResetForbiddenError
+        # On a thread: others are answered meanwhile.
+        planned = await asyncio.to_thread(_planned, self.plan, self.address_range)
+        cleared = await self.engine.decide(partial(_clear, planned=planned, by=by))
+        self.reading.forget()
+        return ResetDone(
+            cleared=cleared,
+            faults=len(self.faults.clear()),
+            clock=await self.clock_control.go_on_as_started(),
+        )
+
+
+def _planned(plan: FleetPlan, address_range: Network) -> Mapping[ScopeId, PlannedScope]:
+    expansion = compare(plan, [], address_range=address_range, prune=False).expansion
+    return {each.scope.id: each for each in expansion.scopes()}
+
+
+def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Actor) -> Cleared:
+    events, removed, lacking = 0, [], dict(planned)
+    bindings = {binding.name: binding for binding in tx.bindings()}
+    for saved in list(tx.scopes()):
+        wanted = planned.get(saved.scope.id)
+        leaving = _not_as_planned(saved.scope, bindings, wanted)
+        change = core.clear(saved.scope, leaving=leaving, now=tx.now)
+        events += sum(isinstance(fact, Canceled | Completed) for fact in change.transitions)
+        removed += leaving
+        tx.save(change, by=by)
+        if wanted is not None and _is_whole(change.scope, wanted.scope):
+            del lacking[saved.scope.id]
+    # What people have declared by ARM is theirs; VMs that were declared at the start need none.
+    for declaration in list(tx.declarations("")):
+        tx.withdraw(declaration.path)
+    applied = carry_out(tx, Step(planned=tuple(lacking.values())), by=by)
+    for each in lacking.values():
+        _put_in_order(tx, each.scope, by=by)
+    again = frozenset(applied.added).intersection(removed)
+    return Cleared(
+        events=events,
+        added=tuple(name for name in applied.added if name not in again),
+        removed=tuple(name for name in removed if name not in again),
+    )
+
+
+def _not_as_planned(
+    scope: Scope, bindings: Mapping[ResourceName, Binding], planned: PlannedScope | None
+) -> list[ResourceName]:
+    """VMs that are not declared, or have come to be otherwise: those are made anew."""
+    if planned is None:
+        return list(scope.resources)
+    wanted = {binding.name: binding for binding in planned.bindings}
+    return [
+        name
+        for name, vm in scope.resources.items()
+        if vm != planned.scope.resources.get(name) or bindings.get(name) != wanted.get(name)
+    ]
+
+
+def _is_whole(scope: Scope, planned: Scope) -> bool:
+    is_in_order = list(scope.resources.items()) == list(planned.resources.items())
+    return is_in_order and scope.policy == planned.policy
+
+
+def _put_in_order(tx: Transaction, planned: Scope, *, by: Actor) -> None:
+    """VMs that were made anew came last, and the fleet's first VM is the default VM."""
+    scope = tx.load(planned.id)
+    in_order = {name: scope.resources[name] for name in planned.resources}
+    tx.save(Change(scope=replace(scope, resources=in_order)), by=by)

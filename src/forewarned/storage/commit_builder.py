@@ -1,0 +1,64 @@
+"""What one transaction has made true so far, to be told once it is committed."""
+
+from datetime import datetime
+
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import Scope
+from forewarned.core.transitions import Transition
+from forewarned.service.ports import Binding, Commit, Saved
+from forewarned.storage.diff import Delta, fold
+
+
+class CommitBuilder:
+    def __init__(self) -> None:
+        self._scopes: dict[ScopeId, Saved] = {}
+        self._shown: set[ScopeId] = set()
+        self._transitions: list[Transition] = []
+        self._bound: dict[str, Binding] = {}
+        self._unbound: dict[ResourceName, None] = {}
+
+    def created(self, scope: Scope) -> Saved:
+        saved = self._scopes[scope.id] = Saved(scope=scope, revision=1)
+        self._shown.add(scope.id)
+        return saved
+
+    def changed(self, before: Saved, delta: Delta) -> Saved:
+        """The scope with the revision it gets: one step for a transaction, however many saves."""
+        scope, former = delta.scope, before.scope
+        is_first = scope.id not in self._scopes
+        saved = Saved(scope=scope, revision=before.revision + is_first)
+        self._scopes[scope.id] = saved
+        # What befalls VMs alone is in no document.
+        is_moved = scope.incarnation != former.incarnation or scope.active != former.active
+        if is_moved or scope.events != former.events:
+            self._shown.add(scope.id)
+        self._transitions += delta.transitions
+        for name in delta.removed:
+            self._bound.pop(fold(name), None)
+            self._unbound[name] = None
+        return saved
+
+    def bound(self, binding: Binding) -> None:
+        self._unbound.pop(binding.name, None)
+        self._bound[fold(binding.name)] = binding
+
+    @property
+    def moves_vms(self) -> bool:
+        """Whether another VM may be the fleet's first."""
+        return bool(self._bound or self._unbound)
+
+    @property
+    def joined(self) -> set[ScopeId]:
+        """The scopes that have a VM in which they did not have so before."""
+        return {binding.scope_id for binding in self._bound.values()}
+
+    def commit(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> Commit:
+        return Commit(
+            scopes=tuple(self._scopes.values()),
+            shown=tuple(saved for saved in self._scopes.values() if saved.scope.id in self._shown),
+            transitions=tuple(self._transitions),
+            bound=tuple(self._bound.values()),
+            unbound=tuple(self._unbound),
+            first_vm=first_vm,
+            next_wake=next_wake,
+        )

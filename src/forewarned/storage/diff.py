@@ -1,0 +1,170 @@
+"""What saving a change writes: decided here, once, for every store.
+
+The rule that must stay true: an event leaves a scope only with the record of how it ended.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from forewarned.core import transitions as facts
+from forewarned.core.change import Change
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.model import Actor, Resource, Scope
+from forewarned.core.transitions import Canceled, Completed, EventTransition, Transition
+from forewarned.service.errors import NameTakenError
+from forewarned.service.ports import EventRecord, HistoryRow
+from forewarned.storage.errors import VanishedEventError
+
+
+class Delta(NamedTuple):
+    """The difference between a scope as it is kept and as it is to be kept."""
+
+    scope: Scope
+    """As it is to be."""
+    removed: tuple[ResourceName, ...]
+    """VMs to take out, before any is put in: one may come back under another letter case."""
+    added: tuple[Resource, ...]
+    changed: tuple[Resource, ...]
+    order: tuple[ResourceName, ...]
+    """All VMs in their new order; empty where they keep it and those added come last."""
+    opened: tuple[EventId, ...]
+    """Those of the records that are new, and must be new to the whole store."""
+    records: tuple[EventRecord, ...]
+    """Events to write, those over included, the oldest first."""
+    transitions: tuple[Transition, ...]
+
+
+class _Vms(NamedTuple):
+    """The part of a delta that most changes leave alone."""
+
+    removed: tuple[ResourceName, ...] = ()
+    added: tuple[Resource, ...] = ()
+    changed: tuple[Resource, ...] = ()
+    order: tuple[ResourceName, ...] = ()
+
+
+_NO_VMS: Final = _Vms()
+_ENDINGS: Final = (Completed, Canceled)
+
+
+def between(before: Scope, change: Change) -> Delta | None:
+    """None where there is nothing to write."""
+    after = change.scope
+    vms = _NO_VMS if after.resources is before.resources else _between_vms(before, after)
+    # In this order: comparing two scopes takes as long as all the rest.
+    if not change.transitions and not vms.order and before == after:
+        return None
+    records = () if after.events is before.events else _records(before, change)
+    return Delta(
+        scope=after,
+        removed=vms.removed,
+        added=vms.added,
+        changed=vms.changed,
+        order=vms.order,
+        opened=tuple([r.event.id for r in records if r.event.id not in before.events]),
+        records=records,
+        transitions=change.transitions,
+    )
+
+
+def refuse_inhabited(scope: Scope) -> None:
+    """A scope is created empty: what moves into it is saved, so that history tells of it."""
+    if scope.resources or scope.events:
+        raise ValueError(f"scope {scope.id!r} is to be created without VMs and events")
+
+
+def fold(name: str) -> str:
+    """Names that differ in letter case only are one name: this is what is compared."""
+    return name.casefold()
+
+
+def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iterator[HistoryRow]:
+    """One row for each transition, numbered on from `after`."""
+    for number, fact in enumerate(transitions, start=after + 1):
+        event = fact.event if isinstance(fact, EventTransition) else None
+        yield HistoryRow(
+            id=number,
+            at=fact.at,
+            actor=by.name,
+            address=by.address,
+            action=facts.action(fact),
+            scope_id=fact.scope_id,
+            event_id=None if event is None else event.id,
+            event_type=None if event is None else event.type,
+            resources=facts.resources(fact),
+            cause=facts.cause(fact),
+        )
+
+
+def remark(action: str, *, at: datetime, by: Actor, cause: str, after: int) -> HistoryRow:
+    """One row for what concerns no scope, numbered as `history` does."""
+    return HistoryRow(
+        id=after + 1,
+        at=at,
+        actor=by.name,
+        address=by.address,
+        action=action,
+        scope_id=ScopeId(""),
+        event_id=None,
+        event_type=None,
+        resources=(),
+        cause=cause,
+    )
+
+
+def _between_vms(before: Scope, after: Scope) -> _Vms:
+    added = tuple(vm for name, vm in after.resources.items() if name not in before.resources)
+    if added:
+        _refuse_names_twice(after)
+    return _Vms(
+        removed=tuple(name for name in before.resources if name not in after.resources),
+        added=added,
+        changed=tuple(
+            vm
+            for name, vm in after.resources.items()
+            # Most are the very same: comparing what is in them takes far longer.
+            if (former := before.resources.get(name)) is not vm
+            and former is not None
+            and former != vm
+        ),
+        order=_new_order(before, after),
+    )
+
+
+def _records(before: Scope, change: Change) -> tuple[EventRecord, ...]:
+    after = change.scope
+    ended = {
+        fact.event.id: fact
+        for fact in change.transitions
+        if isinstance(fact, _ENDINGS) and fact.event.id not in after.events
+    }
+    for event_id in before.events:
+        if event_id not in after.events and event_id not in ended:
+            raise VanishedEventError(event_id)
+    records = [
+        EventRecord(
+            scope_id=after.id, event=fact.event, ended_at=fact.at, end_reason=facts.cause(fact)
+        )
+        for fact in ended.values()
+    ]
+    for event_id, event in after.events.items():
+        former = before.events.get(event_id)
+        if former is not event and former != event:
+            records.append(EventRecord(scope_id=after.id, event=event))
+    return tuple(records)
+
+
+def _new_order(before: Scope, after: Scope) -> tuple[ResourceName, ...]:
+    stayed = [name for name in before.resources if name in after.resources]
+    came = [name for name in after.resources if name not in before.resources]
+    wanted = tuple(after.resources)
+    return () if wanted == (*stayed, *came) else wanted
+
+
+def _refuse_names_twice(scope: Scope) -> None:
+    folded = set()
+    for name in scope.resources:
+        if fold(name) in folded:
+            raise NameTakenError(name, scope.id)
+        folded.add(fold(name))

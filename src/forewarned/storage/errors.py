@@ -1,0 +1,79 @@
+"""Why a store would not open, and the one mistake a store never forgives."""
+
+from pathlib import Path
+
+from forewarned.service.ports import StoreUnavailableError
+
+
+class CannotOpenError(StoreUnavailableError):
+    """The store can't be opened until somebody does what the message says."""
+
+
+class StoreInUseError(CannotOpenError):
+    def __init__(self, path: Path, holder: str) -> None:
+        who = f"process {holder}" if holder else "another process"
+        super().__init__(
+            f"{path} is in use by {who}: stop that server, or give this one a directory of its own"
+        )
+        self.path = path
+        self.holder = holder
+
+
+class NewerDatabaseError(CannotOpenError):
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} was written by a newer Forewarned (schema {found}, this one knows {known}):"
+            " install that version or a later one, or restore a backup from before the upgrade"
+        )
+        self.path = path
+        self.found = found
+        self.known = known
+
+
+class ForeignDatabaseError(CannotOpenError):
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is not a database of Forewarned: move it away, or name another directory"
+        )
+        self.path = path
+
+
+class UnwritableDirectoryError(CannotOpenError):
+    def __init__(self, directory: Path, reason: str) -> None:
+        super().__init__(
+            f"can't write to {directory} ({reason}): create it, or name another directory"
+        )
+        self.directory = directory
+
+
+class CannotTakeOverError(CannotOpenError):
+    def __init__(self, directory: Path, reason: str) -> None:
+        super().__init__(
+            f"can't rename {directory} and the database in it, which were made under the product's"
+            f" old name: {reason}"
+        )
+        self.directory = directory
+
+
+class NoWriteAheadLogError(CannotOpenError):
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"the file system of {path} can't hold SQLite's write-ahead log:"
+            " name a directory on a local disk"
+        )
+        self.path = path
+
+
+class OldSqliteError(CannotOpenError):
+    def __init__(self, found: str, needed: str) -> None:
+        super().__init__(f"SQLite {found} is too old: this needs {needed} or later")
+        self.found = found
+        self.needed = needed
+
+
+class VanishedEventError(AssertionError):
+    """A decision dropped an event and did not say how it ended. Never a request's fault."""
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__(f"event {event_id} left its scope without being completed or canceled")
+        self.event_id = event_id

@@ -1,0 +1,191 @@
+"""One connection to SQLite, and the one thread that ever touches it.
+
+The rule that must stay true: every work handed in is carried out, one after another in the order
+they came, and answered once its transaction has ended, whoever still waits for it.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, Self, TypeVar
+
+from forewarned.service.ports import StoreUnavailableError
+
+T = TypeVar("T")
+U = TypeVar("U")
+Given = TypeVar("Given")
+Connect = Callable[[], sqlite3.Connection]
+
+
+class Turn(Generic[Given]):
+    """A work, and what came of it."""
+
+    __slots__ = ("_answer", "_error", "_result", "_then", "_work")
+
+    # A lane takes works of every type. `Lane.run` sees to it that each gets its own type back.
+    def __init__(
+        self,
+        work: Callable[[Given], Any],
+        answer: "asyncio.Future[Any]",
+        then: Callable[[Any], object],
+    ) -> None:
+        self._work = work
+        self._answer = answer
+        self._then = then
+        self._result: object = None
+        self._error: BaseException | None = None
+
+    def run(self, given: Given) -> None:
+        self._result = self._work(given)
+
+    def fail(self, error: BaseException) -> None:
+        """Whoever waits gets this error, which is about them alone: it is never shared."""
+        self._error = _fit_to_tell(error)
+
+    def answer(self) -> None:
+        """On the event loop's thread. What follows a commit does so even if nobody waits."""
+        if self._error is None:
+            try:
+                self._result = self._then(self._result)
+            except Exception as error:  # noqa: BLE001  # told to whoever waits
+                self._error = error
+        if self._answer.done():
+            return
+        if self._error is None:
+            self._answer.set_result(self._result)
+        else:
+            self._answer.set_exception(self._error)
+
+
+Turns = Iterator[Turn[Given]]
+CarryOut = Callable[[sqlite3.Connection, Turns[Given]], Sequence[Turn[Given]]]
+"""Takes one turn or more, ends their transaction, and returns those it took."""
+
+
+class ConnectionThread(Generic[Given]):
+    def __init__(self, name: str, connect: Connect, carry_out: CarryOut[Given]) -> None:
+        """`carry_out` is called on the lane's thread, and finds at least one turn to take."""
+        self._name = name
+        self._connect = connect
+        self._carry_out = carry_out
+        self._waiting: SimpleQueue[Turn[Given] | None] = SimpleQueue()
+        self._is_open = False
+        self._closed: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self._waiting = SimpleQueue()
+        self._closed = loop.create_future()
+        opened: asyncio.Future[None] = loop.create_future()
+        # A daemon: a process that ends in disorder is not kept alive by a thread that waits.
+        threading.Thread(
+            target=self._live,
+            args=(loop, Turn(same, opened, same), Turn(same, self._closed, same)),
+            name=f"store-{self._name}",
+            daemon=True,
+        ).start()
+        try:
+            await opened
+        except BaseException:
+            self._waiting.put(None)
+            raise
+        self._is_open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_open or self._closed is None:
+            return
+        # Whatever was handed in before is done first: the thread takes one after another.
+        self._is_open = False
+        self._waiting.put(None)
+        await self._closed
+
+    async def run(self, work: Callable[[Given], T], then: Callable[[T], U]) -> U:
+        """Have the work carried out, and once it is committed, `then` on the caller's thread.
+
+        Both happen even if the caller gives up waiting. `then` is called in order of commits.
+        """
+        if not self._is_open:
+            raise StoreUnavailableError("the store is closed")
+        answer: asyncio.Future[U] = asyncio.get_running_loop().create_future()
+        self._waiting.put(Turn(work, answer, then))
+        return await answer
+
+    def _live(
+        self, loop: asyncio.AbstractEventLoop, opened: Turn[Given], closed: Turn[Given]
+    ) -> None:
+        try:
+            connection = self._connect()
+        except BaseException as error:  # noqa: BLE001  # told to whoever opens the lane
+            opened.fail(error)
+            loop.call_soon_threadsafe(opened.answer)
+            return
+        loop.call_soon_threadsafe(opened.answer)
+        while (first := self._waiting.get()) is not None:
+            # One hop back for all of them: waking the event loop costs more than a work does.
+            ended = self._carry_out(connection, self._turns(first))
+            loop.call_soon_threadsafe(_answer, ended)
+        with contextlib.suppress(sqlite3.Error):
+            connection.close()
+        loop.call_soon_threadsafe(closed.answer)
+
+    def _turns(self, first: Turn[Given]) -> Turns[Given]:
+        """The first, then those that wait already, for as long as somebody takes them."""
+        turn: Turn[Given] | None = first
+        while turn is not None:
+            yield turn
+            try:
+                turn = self._waiting.get_nowait()
+            except Empty:
+                return
+        self._waiting.put(None)
+
+
+def alone(
+    connection: sqlite3.Connection, turns: Turns[Given], given: Callable[[], Given]
+) -> Sequence[Turn[Given]]:
+    """One turn, in a transaction of its own that sees the database as it is now."""
+    turn = next(turns)
+    try:
+        roll_back(connection)
+        connection.execute("BEGIN DEFERRED")
+        turn.run(given())
+        connection.execute("COMMIT")
+    except BaseException as error:  # noqa: BLE001  # told to whoever waits for the turn
+        roll_back(connection)
+        turn.fail(error)
+    return [turn]
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    # SQLite has rolled back by itself after some errors. Where rolling back fails too, the next
+    # transaction tries again before it begins.
+    if connection.in_transaction:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+
+
+def same(result: T) -> T:
+    return result
+
+
+def _answer(turns: Sequence[Turn[Given]]) -> None:
+    for turn in turns:
+        turn.answer()
+
+
+def _fit_to_tell(error: BaseException) -> BaseException:
+    told: Exception
+    match error:
+        case sqlite3.Error():
+            told = StoreUnavailableError(f"the store can't be used: {error}")
+        case StopIteration():
+            # A future can't carry this one: whoever awaits it would wait for ever.
+            told = RuntimeError("the work of a transaction raised StopIteration")
+        case _:
+            return error
+    told.__cause__ = error
+    return told

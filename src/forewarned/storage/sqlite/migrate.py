@@ -1,0 +1,72 @@
+"""Brings a database to the schema this code knows, one numbered step after another.
+
+A step and the number that says it was taken are one transaction: a crash leaves the database
+before a step or after it.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from forewarned.storage.diff import fold
+from forewarned.storage.errors import ForeignDatabaseError, NewerDatabaseError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    number: int
+    sql: str
+
+
+def migrations() -> list[Migration]:
+    folder = files("forewarned.storage") / "sql" / "sqlite"
+    return sorted(
+        (
+            Migration(number=int(file.name.partition("_")[0]), sql=file.read_text("utf-8"))
+            for file in folder.iterdir()
+            if file.name.endswith(".sql")
+        ),
+        key=lambda migration: migration.number,
+    )
+
+
+def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    """Look, and touch nothing: the file may be somebody else's, or a later version's."""
+    version = schema_version(connection)
+    newest = migrations()[-1].number
+    if version > newest:
+        raise NewerDatabaseError(path, version, newest)
+    [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if not version and tables:
+        raise ForeignDatabaseError(path)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    version = schema_version(connection)
+    for migration in migrations():
+        if migration.number > version:
+            apply(connection, migration)
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def apply(connection: sqlite3.Connection, migration: Migration) -> None:
+    # Steps fold names as the store does: SQLite's own lower() knows ASCII only.
+    connection.create_function("fold", 1, fold, deterministic=True)
+    # `executescript` commits whatever is open before it begins, so the script brings its own.
+    script = f"""
+        BEGIN IMMEDIATE;
+        {migration.sql}
+        PRAGMA user_version = {migration.number};
+        COMMIT;
+    """
+    try:
+        connection.executescript(script)
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

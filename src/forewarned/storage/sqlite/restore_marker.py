@@ -1,0 +1,144 @@
+"""Two small files beside a database that tell whether it is the one that was last used there.
+
+The *mark* holds the number of the last change that was committed: a database that is behind it is
+an older one. The *origin* is never written again once it is there, and the database remembers its
+inode and when that last changed, which no program can set: where the whole directory was copied or
+unpacked, mark and all, the origin is another file.
+
+Invariant: no restart is taken for a restore, and after a crash the mark is never ahead of the
+database. It is written after each commit and left to the system to bring to the disk: a process
+that is killed loses nothing of it, and a power loss leaves it behind, which is no harm.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from forewarned.storage.errors import UnwritableDirectoryError
+from forewarned.storage.sqlite.lock import sole_use
+
+_log = logging.getLogger(__name__)
+
+_SIZE: Final = 8
+_DECLARED: Final = 2**63 - 1
+"""In the mark: an operator says that the database was restored."""
+_SLACK_NS: Final = 1_000_000_000
+"""By which a file's two times may differ that nobody but a server has written."""
+_WORDS: Final = (
+    b"This file tells NotBefore that its database was not copied here from a backup.\n"
+    b"Leave it where it is.\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What lay beside the database when it was opened."""
+
+    origin: str
+    """Tells this file from a copy of it."""
+    was_origin: bool
+    """Whether it was there."""
+    high: int | None
+    """The number of the last change committed here; None where no mark was there."""
+    is_touched: bool
+    """Whether something else than a server has written the mark, or set its times."""
+
+    def reason(self, *, noted: str | None, last: int) -> str | None:
+        """Why the database is taken for a restored one; None where it is not.
+
+        `noted` is the origin that the database remembers, and `last` its last change.
+        """
+        if noted is None and not self.high:
+            # New, or of a version that knew no marks.
+            return None
+        if self.high == _DECLARED:
+            return "an operator says that it was restored"
+        if self.high is not None and self.high > last:
+            return f"it ends with change {last}, and change {self.high} was committed here before"
+        if self.high is None or not self.was_origin:
+            return "the files that mark where it was used last are not beside it"
+        if self.origin != noted or self.is_touched:
+            return "its directory was copied, or unpacked"
+        return None
+
+
+class RestoreMarker:
+    def __init__(self, mark: int, found: Found) -> None:
+        """`mark` is the file's descriptor."""
+        self._mark = mark
+        self._is_behind = False
+        self.found = found
+
+    def raise_to(self, last: int) -> None:
+        """The change of this number is on the disk."""
+        os.pwrite(self._mark, last.to_bytes(_SIZE, "big"), 0)
+
+    def follow(self, last: int) -> None:
+        """The same, for a change that stands whether or not the mark can be written."""
+        try:
+            self.raise_to(last)
+        except OSError as error:
+            if not self._is_behind:
+                _log.warning(
+                    "the restore marker can't be written: an older database may go unnoticed",
+                    extra={"why": str(error)},
+                )
+            self._is_behind = True
+        else:
+            self._is_behind = False
+
+
+def mark_path(database: Path) -> Path:
+    return database.with_name(f"{database.name}.mark")
+
+
+def origin_path(database: Path) -> Path:
+    return database.with_name(f"{database.name}.origin")
+
+
+@contextmanager
+def opened_marker(database: Path) -> Iterator[RestoreMarker]:
+    """For whoever has the database to itself. Raises UnwritableDirectoryError."""
+    # Two names of one file must come to one marker.
+    database = database.resolve()
+    try:
+        was_origin = _make_origin(origin_path(database))
+        origin = origin_path(database).stat()
+        mark = os.open(mark_path(database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UnwritableDirectoryError(database.parent, error.strerror or str(error)) from error
+    try:
+        times = os.fstat(mark)
+        raw = os.pread(mark, _SIZE, 0)
+        found = Found(
+            origin=f"{origin.st_ino} {origin.st_ctime_ns}",
+            was_origin=was_origin,
+            high=int.from_bytes(raw, "big") if len(raw) == _SIZE else None,
+            is_touched=abs(times.st_mtime_ns - times.st_ctime_ns) > _SLACK_NS,
+        )
+        yield RestoreMarker(mark, found)
+    finally:
+        os.close(mark)
+
+
+def declare_restored(database: Path) -> None:
+    """Have the next start take the database for a restored one. Raises CannotOpenError."""
+    with sole_use(database), opened_marker(database) as marker:
+        marker.raise_to(_DECLARED)
+
+
+def _make_origin(path: Path) -> bool:
+    """Whether it was there."""
+    try:
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
+    except FileExistsError:
+        return True
+    try:
+        os.write(made, _WORDS)
+    finally:
+        os.close(made)
+    return False

@@ -1,0 +1,126 @@
+"""An event, as the test that scheduled it sees it."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from typing_extensions import override
+
+from forewarned.core import model
+from forewarned.core.ids import EventId
+from forewarned.core.model import EventStatus, EventType
+from forewarned.testing._ledger import WaitTimeoutError
+from forewarned.testing._running import TEST, Running
+
+__tracebackhide__ = True
+
+_OVER = (EventStatus.COMPLETED, EventStatus.CANCELED)
+
+
+class Event:
+    """One planned interruption. Its properties are as they are now."""
+
+    def __init__(self, running: Running, event_id: EventId) -> None:
+        self._running = running
+        self.id: str = event_id
+        """As the document has it."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Event {self.type} {self.status} of {', '.join(self.resources)}: {self.id}>"
+
+    @property
+    def type(self) -> str:
+        return self._now.type.value
+
+    @property
+    def status(self) -> str:
+        """`Scheduled`, `Started`, `Completed` or `Canceled`."""
+        return self._now.status.value
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The names of the VMs it interrupts."""
+        return self._now.resources
+
+    @property
+    def not_before(self) -> datetime | None:
+        """The earliest start without an approval; None once it has started."""
+        return self._now.not_before
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether the VMs are told of it: not where nobody had read their document."""
+        return self._now.announced
+
+    @property
+    def approved_by(self) -> str | None:
+        """The VM's name, `test` for the test itself, or `policy`; None while nobody has."""
+        approval = self._now.approval
+        return None if approval is None else approval.by.removeprefix("vm:")
+
+    @property
+    def start_cause(self) -> str | None:
+        """`approved`, `not_before`, `host_failure`, …; None before it has started."""
+        cause = self._now.start_cause
+        return None if cause is None else cause.value
+
+    # --- waiting for what the handler does ---
+
+    def wait_approved(self, timeout: float = 5) -> None:
+        """Until a VM has approved it. Raises WaitTimeoutError, at once if it started without."""
+        self._wait(
+            lambda: self.approved_by is not None or self.status != EventStatus.SCHEDULED,
+            timeout,
+            "has not been approved",
+        )
+        if self.approved_by is None:
+            untold = "" if self.is_announced else f", because no VM was told of it: {self._untold}"
+            raise WaitTimeoutError(f"{self!r} was never approved{untold}; {self._account}")
+
+    def wait_started(self, timeout: float = 5) -> None:
+        """Until it has started. Raises WaitTimeoutError, at once if it has been called off."""
+        self._wait(lambda: self.status != EventStatus.SCHEDULED, timeout, "has not started")
+        if self.status == EventStatus.CANCELED:
+            raise WaitTimeoutError(f"{self!r} has been called off; {self._account}")
+
+    def wait_gone(self, timeout: float = 5) -> None:
+        """Until it is over. A started one is, some minutes later: `advance` the clock."""
+        self._wait(lambda: self.status in _OVER, timeout, "is not over")
+
+    # --- deciding ---
+
+    def approve(self) -> None:
+        """Let it start now, as an operator would."""
+        approvals = self._running.application.approvals
+        self._running.call(approvals.approve_from_outside(EventId(self.id), by=TEST))
+
+    def cancel(self, reason: str = "") -> None:
+        """Call it off. Raises ValueError once it has started."""
+        scheduler = self._running.application.scheduler
+        self._running.call(scheduler.cancel(EventId(self.id), reason=reason, by=TEST))
+
+    def complete(self) -> None:
+        """Have it over with. Raises ValueError unless it has started."""
+        actuation = self._running.application.actuation
+        self._running.call(actuation.complete_by_hand(EventId(self.id), by=TEST))
+
+    @property
+    def _now(self) -> model.Event:
+        return self._running.ledger.event(EventId(self.id))
+
+    @property
+    def _untold(self) -> str:
+        """Why no VM was told of it, where none was."""
+        name = self.resources[0]
+        if self.type == EventType.TERMINATE:
+            return f"vm({name!r}, terminate_notice='5m') makes a VM that is told of its deletion"
+        return f"VM {name} had never read its document when it was scheduled"
+
+    @property
+    def _account(self) -> str:
+        return self._running.ledger.account()
+
+    def _wait(self, is_so: Callable[[], bool], timeout: float, missing: str) -> None:
+        now = self._running.application.clock.now()
+        still = f"{self!r} {missing} (the clock stands at {now:%Y-%m-%d %H:%M:%S})"
+        self._running.ledger.wait(is_so, timeout=timeout, otherwise=still)

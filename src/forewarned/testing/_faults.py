@@ -1,0 +1,110 @@
+"""What is to go wrong, as tests ask for it."""
+
+from typing_extensions import override
+
+from forewarned.core.ids import ResourceName
+from forewarned.service import faults as service
+from forewarned.service.faults import FaultKind, FaultMethod, FaultRecord
+from forewarned.testing._running import Running
+from forewarned.testing._words import MistakeError, Span, choose, span_or_none
+
+__tracebackhide__ = True
+
+
+class Fault:
+    """One fault that was added."""
+
+    def __init__(self, running: Running, record: FaultRecord) -> None:
+        self._running = running
+        self._fault = record.fault
+        self._used = 0
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Fault {self._fault.id} {self._fault.kind}, used {self.used} times>"
+
+    @property
+    def used(self) -> int:
+        """How often it has happened."""
+
+        async def look() -> int:
+            for record in self._running.application.faults.show():
+                if record.fault.id == self._fault.id:
+                    self._used = record.used
+            return self._used
+
+        return self._running.call(look())
+
+    def remove(self) -> None:
+        """Let it happen no more. Removing it again changes nothing."""
+        count = self.used
+
+        async def remove() -> None:
+            faults = self._running.application.faults
+            if any(record.fault.id == self._fault.id for record in faults.show()):
+                faults.remove(self._fault.id)
+
+        self._running.call(remove())
+        self._used = count
+
+
+class Faults:
+    """The faults of a service."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    def add(
+        self,
+        what: str | int | None = None,
+        /,
+        *,
+        kind: str | None = None,
+        status: int | None = None,
+        delay: Span | None = None,
+        retry_after: Span | None = None,
+        times: int | None = None,
+        vm: str | None = None,
+        method: str | None = None,
+    ) -> Fault:
+        """Make something go wrong from now on, `times` times or until it is removed.
+
+        `what` is a kind (`"empty"`, `"reset"`, `"truncated"`, `"stale"`) or a status (`500`); both
+        have keywords, too. A `delay` goes with any kind, or alone; it is real time. `vm` (a name)
+        and `method` (`"GET"`: reads, `"POST"`: approvals) narrow it down. Raises ValueError for
+        what makes no sense.
+        """
+        if isinstance(what, int):
+            if status is not None:
+                raise ValueError("a status is given twice")
+            status = what
+        elif what is not None:
+            if kind is not None:
+                raise ValueError("a kind is given twice")
+            kind = what
+        usual = FaultKind.DELAY if status is None else FaultKind.STATUS
+        wanted = service.Fault(
+            kind=usual if kind is None else choose(FaultKind, kind, "a kind of fault"),
+            status=status,
+            delay=span_or_none(delay),
+            retry_after=span_or_none(retry_after),
+            times=times,
+            vm=None if vm is None else ResourceName(vm),
+            method=None if method is None else choose(FaultMethod, method, "a method"),
+        )
+
+        async def add() -> FaultRecord:
+            application = self._running.application
+            if vm is not None and application.directory.by_name(vm) is None:
+                raise MistakeError(f"no VM is named {vm!r}")
+            return application.faults.add(wanted)
+
+        return Fault(self._running, self._running.call(add()))
+
+    def clear(self) -> None:
+        """Let none of them happen any more."""
+
+        async def clear() -> None:
+            self._running.application.faults.clear()
+
+        self._running.call(clear())

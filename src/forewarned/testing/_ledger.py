@@ -1,0 +1,126 @@
+"""What happened so far, and waiting for more of it.
+
+Written by the server's thread, read and waited on by tests'. The rule that must stay true: nobody
+looks again now and then; whoever waits is woken by what happens.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from forewarned.core.ids import EventId
+from forewarned.core.model import Event
+from forewarned.core.transitions import EventTransition
+from forewarned.metadata.refusals import Refusal
+from forewarned.metadata.routes import (
+    Approve,
+    Ask,
+    ReadEvents,
+    ReadInstance,
+    ReadToken,
+    ReadVersions,
+)
+from forewarned.service.ports import Caller, Commit
+
+__tracebackhide__ = True
+
+_WORDS: Final = {
+    ReadEvents: "events",
+    Approve: "approve",
+    ReadInstance: "instance",
+    ReadVersions: "versions",
+    ReadToken: "token",
+    Refusal: "refused",
+}
+
+
+class WaitTimeoutError(AssertionError):
+    """What a test waits for has not happened in time, or can't happen any more."""
+
+    # What pytest prints is where people import it from.
+    __module__ = "forewarned.testing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request that reached the service."""
+
+    vm: str | None
+    """The VM it came from; None where it named no VM that there is."""
+    what: str
+    """`events`, `approve`, `instance`, `versions`, `token`; `refused` if it was not understood."""
+    status: int | None
+    """Of the answer. None where there was none: the poll waits for a change, or was reset."""
+    refusal: str = ""
+    """Why it was not understood, where it was not."""
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._moved = threading.Condition()
+        self._events: dict[EventId, Event] = {}
+        self._requests: list[Request] = []
+
+    # --- the server's side ---
+
+    def hear(self, commit: Commit) -> None:
+        with self._moved:
+            for saved in commit.scopes:
+                self._events.update(saved.scope.events)
+            # An event that is over is in no scope any more.
+            for fact in commit.transitions:
+                if isinstance(fact, EventTransition) and fact.event.id not in _open(commit):
+                    self._events[fact.event.id] = fact.event
+            self._moved.notify_all()
+
+    def witness(self, caller: Caller | None, ask: Ask, status: int | None) -> None:
+        request = Request(
+            vm=None if caller is None else caller.name,
+            what=_WORDS[type(ask.want)],
+            status=None if status is None else int(status),
+            refusal=ask.want.message if isinstance(ask.want, Refusal) else "",
+        )
+        with self._moved:
+            self._requests.append(request)
+            self._moved.notify_all()
+
+    # --- the tests' side ---
+
+    def event(self, event_id: EventId) -> Event:
+        with self._moved:
+            return self._events[event_id]
+
+    def requests(self, vm: str | None = None) -> list[Request]:
+        """Those of one VM, or all."""
+        with self._moved:
+            return [each for each in self._requests if vm is None or each.vm == vm]
+
+    def wait(self, is_so: Callable[[], bool], *, timeout: float, otherwise: str) -> None:
+        """`otherwise` says what is missing."""
+        with self._moved:
+            happened = self._moved.wait_for(is_so, timeout)
+        if not happened:
+            raise WaitTimeoutError(f"{otherwise} within {timeout:g} s; {self.account()}")
+
+    def account(self) -> str:
+        """What has been asked so far, for people who wonder why nothing happens."""
+        requests = self.requests()
+        if not requests:
+            return "nothing has been asked so far: does the handler use vm.endpoint?"
+        counted: dict[str, int] = {}
+        for each in requests:
+            name = f"{each.vm or 'no VM'}: {each.what} {_answer(each)}"
+            counted[name] = counted.get(name, 0) + 1
+        listed = ", ".join(f"{number} × {name}" for name, number in counted.items())
+        return f"asked so far: {listed}"
+
+
+def _open(commit: Commit) -> set[EventId]:
+    return {event_id for saved in commit.scopes for event_id in saved.scope.events}
+
+
+def _answer(request: Request) -> str:
+    if request.refusal:
+        return f"with {request.status} ({request.refusal})"
+    return "without an answer yet" if request.status is None else f"with {request.status}"

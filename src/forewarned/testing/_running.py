@@ -1,0 +1,141 @@
+"""A service on a thread of its own: everything in memory, on a free port of loopback."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from datetime import datetime
+from functools import partial
+from itertools import count
+from typing import Any, Final, TypeVar
+
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.errors import RefusalError
+from forewarned.core.ids import EventId
+from forewarned.core.model import Actor
+from forewarned.metadata.http.responses import render
+from forewarned.metadata.options import Options
+from forewarned.metadata.server import MetadataServer
+from forewarned.runtime.assembly import Application, simulated_timings
+from forewarned.runtime.settings import Settings
+from forewarned.service.azure.context import AzureContext
+from forewarned.service.faults import Faults
+from forewarned.service.fleet.plan import guid
+from forewarned.storage.memory import MemoryStore
+from forewarned.testing._ledger import Ledger
+from forewarned.testing._words import MistakeError
+
+__tracebackhide__ = True
+
+T = TypeVar("T")
+
+DEFAULT_VM: Final = "vm"
+"""The VM that requests without a VM's name in their path come from."""
+TEST: Final = Actor(name="test")
+"""Who history says it was."""
+
+
+class Running:
+    """Serves between `start` and `stop`. Whatever is asked of it may be asked on any thread."""
+
+    application: Application
+    means: AzureContext
+    endpoint: str
+
+    def __init__(self, start: datetime | None) -> None:
+        self.ledger = Ledger()
+        self._start = start
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped: asyncio.Event | None = None
+        self._ready: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name="forewarned.testing", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.result()
+
+    def stop(self) -> None:
+        """Returns once every socket is closed."""
+        loop, stopped = self._loop, self._stopped
+        if loop is not None and stopped is not None:
+            self._loop = None
+            loop.call_soon_threadsafe(stopped.set)
+            self._thread.join()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it where the service runs, and return what it returns.
+
+        What the rules refuse is a mistake in the test, and so a ValueError. It is raised anew, so
+        that pytest shows the line of the test and not what the server was made of.
+        """
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the scheduled events of this test are over")
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except (RefusalError, MistakeError) as error:
+            message = str(error)
+        raise ValueError(message)
+
+    def _run(self) -> None:
+        try:
+            # The one kind of loop that watches plain sockets on every system.
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._stopped = asyncio.Event()
+        settings = Settings()
+        clock = VirtualClock(self._start, speed=0)
+        rules = settings.rules()
+        self.means = means = _means(settings)
+        store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
+        self.application = application = Application(
+            store,
+            clock,
+            rules=rules,
+            render=render,
+            new_id=means.new_event_id,
+            timings=simulated_timings(settings),
+            address_range=settings.address_range,
+            faults=Faults(),
+        )
+        application.engine.tell(self.ledger.hear)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(store)
+            await stack.enter_async_context(application)
+            await stack.enter_async_context(clock)
+            metadata = MetadataServer(
+                board=application.board,
+                directory=application.directory,
+                reader=application.reading,
+                approver=application.approvals,
+                clock=clock,
+                options=Options(port=0, emulator=True, rate_limit=None, default_vm=DEFAULT_VM),
+                readiness=application.readiness,
+                faults=application.faults,
+                witness=self.ledger.witness,
+            )
+            await stack.enter_async_context(metadata)
+            host, port = metadata.address
+            self.endpoint = f"http://{host}:{port}"
+            self._loop = asyncio.get_running_loop()
+            self._ready.set_result(None)
+            await self._stopped.wait()
+
+
+def _means(settings: Settings) -> AzureContext:
+    """With ids that are the same in every run, so that a failure reads the same, too."""
+    numbers = count(1)
+    return AzureContext(
+        rules=settings.rules(),
+        new_event_id=lambda: EventId(guid(f"event/{next(numbers)}").upper()),
+        new_id=lambda: guid(f"operation/{next(numbers)}"),
+        address_range=settings.address_range,
+    )

@@ -1,0 +1,162 @@
+"""A VM: where its handler reads its document, and what befalls it."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from typing_extensions import override
+
+from forewarned.core.errors import UnknownResourceError
+from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.model import EventSource, EventType, Priority
+from forewarned.metadata import wire
+from forewarned.metadata.versions import EVENT_VERSIONS
+from forewarned.service.azure import inventory
+from forewarned.service.azure.actions import Action, operate
+from forewarned.service.events.schedule import Request as Wanted
+from forewarned.service.ports import EventRecord, Transaction
+from forewarned.testing._event import Event
+from forewarned.testing._ledger import Request
+from forewarned.testing._running import TEST, Running
+from forewarned.testing._words import MistakeError, Span, choose, span_or_none
+
+if TYPE_CHECKING:
+    import pytest
+
+__tracebackhide__ = True
+
+ENDPOINT_VARIABLE: Final = "FOREWARNED_ENDPOINT"
+
+
+class Vm:
+    """One VM. Hand its `endpoint` to the code under test."""
+
+    def __init__(self, running: Running, name: str) -> None:
+        self._running = running
+        self.name = name
+        self.endpoint = f"{running.endpoint}/vm/{name}"
+        """What comes before `/metadata/scheduledevents` in its requests."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Vm {self.name} at {self.endpoint}>"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What `forewarned.client` finds the endpoint by, for another process."""
+        return {ENDPOINT_VARIABLE: self.endpoint}
+
+    def set_environment(self, monkeypatch: "pytest.MonkeyPatch") -> None:
+        """Let `forewarned.client` in this process find the endpoint, until the test ends."""
+        monkeypatch.setenv(ENDPOINT_VARIABLE, self.endpoint)
+
+    def schedule(
+        self,
+        type: str,
+        *,
+        notice: Span | None = None,
+        duration: Span | None = None,
+        description: str | None = None,
+        source: str | None = None,
+    ) -> Event:
+        """Schedule a Freeze, Reboot, Redeploy, Preempt (of a Spot VM) or Terminate.
+
+        `notice` is the time to NotBefore, by default what Azure gives; `duration` the impact that
+        the document tells of. The source is `Platform`, but `User` for a Terminate. Raises
+        ValueError for what makes no sense.
+
+        Without a `notice`, a Terminate does what deleting the VM does on Azure: a VM that was made
+        with a `terminate_notice` is told of it and goes then, every other is gone at once.
+        """
+        kind = choose(EventType, type, "a type of event")
+        if kind is EventType.TERMINATE and notice is None:
+            deletion = self._running.call(self._delete_untold())
+            if deletion is not None:
+                event = Event(self._running, deletion)
+                event.wait_gone()
+                return event
+        usual = EventSource.USER if kind is EventType.TERMINATE else EventSource.PLATFORM
+        wanted = Wanted(
+            type=kind,
+            resources=(ResourceName(self.name),),
+            source=usual if source is None else choose(EventSource, source, "a source"),
+            notice=span_or_none(notice),
+            short_notice=notice is not None,
+            duration=span_or_none(duration),
+            description=description,
+        )
+        scheduler = self._running.application.scheduler
+        [record] = self._running.call(scheduler.schedule(wanted, by=TEST))
+        return Event(self._running, record.event.id)
+
+    async def _delete_untold(self) -> EventId | None:
+        """Delete it as the service does where its model asks for no notice; None where it does."""
+        means = self._running.means
+
+        def work(tx: Transaction) -> EventId | None:
+            found = inventory.machine(tx, self.name)
+            if found is None:
+                raise UnknownResourceError(ResourceName(self.name))
+            vm = found.resource
+            if vm.terminate_notice is not None and vm.priority is not Priority.SPOT:
+                return None
+            [event_id] = operate(tx, [found], Action.DELETE, means=means, by=TEST)
+            return event_id
+
+        return await self._running.application.engine.decide(work)
+
+    def fail_host(self) -> Event:
+        """Break the host it is on: an event that has started already, with no notice at all."""
+
+        async def fail() -> list[EventRecord]:
+            application = self._running.application
+            about = await application.reading.about(ResourceName(self.name))
+            if about is None:
+                raise MistakeError(f"VM {self.name!r} is gone")
+            return await application.scheduler.fail_host(about.resource.host, by=TEST)
+
+        [record] = self._running.call(fail())
+        return Event(self._running, record.event.id)
+
+    def document(self, api_version: str = "2020-07-01") -> dict[str, Any]:
+        """Its document as it is now, JSON decoded. Counts as no request of the VM.
+
+        Raises ValueError for an api-version that there is not.
+        """
+        if api_version not in EVENT_VERSIONS:
+            known = ", ".join(EVENT_VERSIONS)
+            raise ValueError(f"{api_version!r} is not an api-version: expected one of {known}")
+
+        async def look() -> bytes:
+            application = self._running.application
+            caller = application.directory.by_name(self.name)
+            page = None if caller is None else application.board.page(caller.scope_id)
+            if page is None:
+                raise MistakeError(f"VM {self.name!r} is gone")
+            return wire.encode(page.document, EVENT_VERSIONS[api_version])
+
+        found: dict[str, Any] = json.loads(self._running.call(look()))
+        return found
+
+    @property
+    def requests(self) -> list[Request]:
+        """Every request it has made so far."""
+        return self._running.ledger.requests(self.name)
+
+    @property
+    def polls(self) -> int:
+        """How often it has read its document."""
+        return sum(request.what == "events" for request in self.requests)
+
+    @property
+    def approvals(self) -> int:
+        """How often it has asked to let events start, granted or not."""
+        return sum(request.what == "approve" for request in self.requests)
+
+    def wait_polled(self, times: int = 1, timeout: float = 5) -> None:
+        """Until it has read its document so often in all. Raises WaitTimeoutError."""
+        self._running.ledger.wait(
+            lambda: self.polls >= times,
+            timeout=timeout,
+            otherwise=f"VM {self.name} has read its document {self.polls} times, not {times},",
+        )

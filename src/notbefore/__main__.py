@@ -1,5 +1,0 @@
-"""`python -m notbefore` is `notbefore`."""
-
-from notbefore.cli import main
-
-main()

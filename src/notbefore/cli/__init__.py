@@ -1,8 +1,0 @@
-"""The command line: parse, call the control API, print. It decides nothing.
-
-Importing this is cheap; each command brings what it needs when it is run.
-"""
-
-from notbefore.cli.app import cli, main
-
-__all__ = ["cli", "main"]

@@ -1,0 +1,58 @@
+"""`forewarned store`: what an operator says of a store whose server is stopped."""
+
+import json
+from pathlib import Path
+
+from forewarned.clock import VirtualClock
+from forewarned.service.ports import HistoryFilter, Snapshot
+from forewarned.storage import SqliteStore
+from tests.builders import NOON
+from tests.cli.served import invoke
+
+
+def a_store(folder: Path) -> SqliteStore:
+    path = folder / "forewarned.db"
+    return SqliteStore(path, VirtualClock(NOON, speed=0), next_wake=lambda _: None)
+
+
+def restorations(snapshot: Snapshot) -> list[str]:
+    return [row.cause for row in snapshot.history(HistoryFilter(action="store_restored"))]
+
+
+async def test_f17_the_next_start_takes_the_store_for_a_restored_one(tmp_path: Path) -> None:
+    async with a_store(tmp_path):
+        pass
+
+    said = invoke("store", "restored", "--data", str(tmp_path))
+
+    async with a_store(tmp_path) as store:
+        [cause] = await store.read(restorations)
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert cause.startswith("an operator says that it was restored: incarnations were raised by")
+
+
+async def test_a_server_that_runs_is_left_alone(tmp_path: Path) -> None:
+    async with a_store(tmp_path):
+        refused = invoke("store", "restored", "--data", str(tmp_path))
+
+    async with a_store(tmp_path) as store:
+        assert await store.read(restorations) == []
+    assert refused.exit_code == 1
+    assert "is in use" in refused.stderr
+
+
+def test_where_there_is_no_store_nothing_is_made(tmp_path: Path) -> None:
+    refused = invoke("store", "restored", "--data", str(tmp_path / "none"))
+
+    assert refused.exit_code == 1
+    assert "there is no store in" in refused.stderr
+    assert not (tmp_path / "none").exists()
+
+
+async def test_it_tells_programs_which_store(tmp_path: Path) -> None:
+    async with a_store(tmp_path):
+        pass
+
+    said = invoke("store", "restored", "--data", str(tmp_path), "--json")
+
+    assert json.loads(said.stdout) == {"path": str(tmp_path / "forewarned.db")}

@@ -1,0 +1,145 @@
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from starlette.routing import Route
+
+from forewarned.control.fleet.wire import WireFleet
+from forewarned.control.http.errors import STATUS
+from forewarned.control.v1.app import OPERATIONS, description
+from forewarned.control.v1.request_wire import Nothing
+from tests.control.steering import Steering
+
+
+def refs(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "$ref":
+                yield value
+            else:
+                yield from refs(value)
+    elif isinstance(node, list | tuple):
+        for value in node:
+            yield from refs(value)
+
+
+def described() -> dict[tuple[str, str], Any]:
+    return {
+        (method.upper(), path): operation
+        for path, methods in description()["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+async def test_the_description_is_served(control: Steering) -> None:
+    served = await control.get("/v1/openapi.json")
+
+    assert served == json.loads(json.dumps(description()))
+    assert served["openapi"].startswith("3.1.")
+
+
+async def test_every_route_is_described_and_nothing_else_is(control: Steering) -> None:
+    routed = {
+        (method, route.path.replace(":path", ""))
+        for route in control.app.routes
+        if isinstance(route, Route)
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+
+    assert set(described()) == routed
+    assert len(routed) == len(OPERATIONS)
+    assert len(control.app.routes) == len({path for _, path in routed})
+
+
+def test_every_reference_leads_somewhere() -> None:
+    found = set(refs(description()))
+
+    assert found
+    for ref in found:
+        node = description()
+        for part in ref.removeprefix("#/").split("/"):
+            node = node[part]
+
+
+def test_every_shape_is_used() -> None:
+    used = {ref.rpartition("/")[2] for ref in refs(description())}
+
+    assert set(description()["components"]["schemas"]) <= used
+
+
+def test_operations_have_names_of_their_own_and_a_summary() -> None:
+    operations = described().values()
+
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    assert all(operation["summary"] for operation in operations)
+
+
+def test_every_parameter_in_a_path_is_described() -> None:
+    for (_, path), operation in described().items():
+        in_path = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
+        assert [f"{{{name}}}" for name in in_path] == [
+            part for part in path.split("/") if part.startswith("{")
+        ]
+
+
+def test_every_answer_is_described_with_its_errors() -> None:
+    for operation in described().values():
+        responses = operation["responses"]
+        assert responses["default"] == {"$ref": "#/components/responses/Refusal"}
+        assert any(status.startswith("2") for status in responses)
+
+
+def test_bodies_are_described_where_there_are_any() -> None:
+    with_body = {(each.method, each.template) for each in OPERATIONS if each.body is not Nothing}
+
+    assert {key for key, shown in described().items() if "requestBody" in shown} == with_body
+    assert ("PUT", "/v1/fleet") in with_body
+
+
+def test_queries_are_described_by_parameters_without_null() -> None:
+    parameters = {p["name"]: p["schema"] for p in described()["GET", "/v1/events"]["parameters"]}
+
+    assert set(parameters) == {"status", "vm", "scope", "type", "limit"}
+    assert parameters["vm"] == {"type": "string", "minLength": 1}
+    assert parameters["type"] == {"$ref": "#/components/schemas/EventType"}
+    assert parameters["limit"]["maximum"] == 10_000
+
+
+def test_the_fleet_is_described_as_the_fleet_file_has_it() -> None:
+    known = {field.encode_name for field in msgspec.structs.fields(WireFleet)}
+
+    assert set(description()["components"]["schemas"]["WireFleet"]["properties"]) == known
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/fleet", "/v1/events", "/v1/history", "/v1/clock", "/v1/health"]
+)
+async def test_answers_have_exactly_the_names_that_are_described(
+    control: Steering, path: str
+) -> None:
+    schema = described()["GET", path]["responses"]["200"]["content"]["application/json"]["schema"]
+    # Where strangers get less, what others get comes first.
+    [ref, *_] = refs(schema)
+    shape = description()["components"]["schemas"][ref.rpartition("/")[2]]
+
+    assert list(await control.get(path)) == list(shape["properties"])
+    assert shape["required"] == list(shape["properties"])
+
+
+def test_every_operation_says_the_role_it_needs() -> None:
+    """S12."""
+    schemes = description()["components"]["securitySchemes"]
+
+    for each in OPERATIONS:
+        shown = described()[each.method, each.template]
+        names = [name for way in shown["security"] for name in way]
+        assert set(names) <= set(schemes)
+        assert ({} in shown["security"]) is (each.needs is None)
+        assert ("session" in names) is each.takes_session
+        assert each.needs is None or f"the role {each.needs}" in shown["description"]
+
+
+def test_the_table_of_statuses_has_errors_only() -> None:
+    assert all(400 <= status < 500 for status in STATUS.values())

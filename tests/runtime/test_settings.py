@@ -1,0 +1,335 @@
+"""Settings: precedence, where values came from, and what is refused."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarned.config.values import Address, ClockSpeed, show
+from forewarned.core.model import EventType
+from forewarned.runtime.settings import (
+    SETTINGS,
+    Approve,
+    ControlAccess,
+    Mode,
+    Resolved,
+    Setting,
+    Settings,
+    SettingsError,
+    load,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def resolve(file: str = "", *, flags: dict[str, object] | None = None, **environ: str) -> Resolved:
+    if file:
+        Path("forewarned.toml").write_text(file)
+    return load(flags=flags or {}, environ=environ)
+
+
+def problems(file: str = "", *, flags: dict[str, object] | None = None, **environ: str) -> str:
+    with pytest.raises(SettingsError) as refused:
+        resolve(file, flags=flags, **environ)
+    return str(refused.value)
+
+
+# --- precedence and origin -----------------------------------------------------------------------
+
+
+def test_without_any_source_every_setting_has_its_default() -> None:
+    resolved = resolve()
+
+    assert resolved.settings == Settings()
+    assert set(resolved.origin.values()) == {"default"}
+    assert resolved.file is None
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file() -> None:
+    file = "\nrate = 1\nsilence = '1h'\nmax_user_events = 1\n"
+
+    resolved = resolve(
+        file, flags={"rate": "3"}, FOREWARNED_RATE="2", FOREWARNED_SILENCE="2h", HOME="/"
+    )
+
+    assert resolved.settings.rate == 3
+    assert resolved.settings.silence == timedelta(hours=2)
+    assert resolved.settings.max_user_events == 1
+    assert resolved.origin["rate"] == "flag --rate"
+    assert resolved.origin["silence"] == "environment FOREWARNED_SILENCE"
+    assert resolved.origin["max_user_events"] == "file forewarned.toml:4"
+    assert resolved.origin["mode"] == "default"
+
+
+def test_a_flag_that_was_not_given_and_an_empty_variable_say_nothing() -> None:
+    assert resolve(flags={"rate": None}, FOREWARNED_RATE="").settings == Settings()
+
+
+def test_none_takes_back_what_a_weaker_source_says() -> None:
+    resolved = resolve("max_user_events = 10", FOREWARNED_MAX_USER_EVENTS="none")
+
+    assert resolved.settings.max_user_events is None
+
+
+def test_the_file_may_be_elsewhere_and_its_paths_are_relative_to_it(tmp_path: Path) -> None:
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    file = folder / "server.toml"
+    file.write_text('fleet = "fleet.toml"\ndata = "/var/lib/forewarned"')
+
+    by_flag = load(flags={}, environ={"FOREWARNED_CONFIG": "nowhere"}, path=file)
+    by_variable = load(flags={"fleet": "mine.toml"}, environ={"FOREWARNED_CONFIG": str(file)})
+
+    assert by_flag.file == by_variable.file == file
+    assert by_flag.settings.fleet == folder / "fleet.toml"
+    assert by_flag.settings.data == Path("/var/lib/forewarned")
+    assert by_variable.settings.fleet == Path("mine.toml")
+
+
+def test_a_file_that_was_asked_for_must_exist() -> None:
+    with pytest.raises(SettingsError, match=r"flag --config: there is no file 'gone.toml'"):
+        load(flags={}, environ={}, path=Path("gone.toml"))
+    assert problems(FOREWARNED_CONFIG="gone.toml").startswith("environment FOREWARNED_CONFIG")
+
+
+def test_service_mode_has_defaults_of_its_own() -> None:
+    settings = resolve('mode = "service"').settings
+
+    assert settings.clock.is_real
+    assert settings.rate_limit
+    assert resolve(flags={"mode": "service", "rate_limit": "off"}).settings.rate_limit is False
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+def test_all_problems_are_reported_together_with_source_key_value_and_what_is_allowed() -> None:
+    told = problems(
+        'rates = 4\nlog_level = "loud"\nrate_limit = 3\n',
+        flags={"clock": "fast"},
+        FOREWARNED_FIRST_CALL_DELAY="3m",
+    )
+
+    assert told.splitlines() == [
+        "file forewarned.toml:1: rates = 4: there is no such setting; did you mean rate?",
+        'file forewarned.toml:2: log_level = "loud": expected debug or info or warning or error',
+        "file forewarned.toml:3: rate_limit = 3: expected on or off",
+        'environment FOREWARNED_FIRST_CALL_DELAY: first_call_delay = "3m": expected a duration from 0s to 2m',
+        'flag --clock: clock = "fast": expected real, paused, or a speed from 0.001x to 100000x, like 60x',
+    ]
+
+
+def test_a_table_is_no_setting() -> None:
+    told = problems("[server.clock]\nspeed = 1\n")
+
+    assert told.startswith(
+        "file forewarned.toml:1: server = {'clock': {'speed': 1}}: there is no such"
+    )
+
+
+def test_a_file_that_is_no_toml_is_refused_with_its_line() -> None:
+    assert problems("rate = x\n") == "file forewarned.toml: Invalid value (at line 1, column 8)"
+
+
+def test_a_file_that_is_beyond_all_measure_is_refused() -> None:
+    assert problems(f"rate = {'9' * 5000}") == "file forewarned.toml: a number has too many digits"
+    assert problems(f"rate = {'[' * 5000}") == "file forewarned.toml: the nesting is too deep"
+
+
+def test_the_mark_that_editors_put_before_a_text_is_passed_over() -> None:
+    assert resolve("\ufeffrate = 7").settings.rate == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("mode", ["", "prod", 1]),
+        ("data", [1]),
+        ("metadata", ["", "127.0.0.1", ":80", "a:b", "[::1]", "::1:80", "1.2.3.4:65536", "a b:1", "[x]:1", 80]),
+        ("fleet", [3, False]),
+        ("clock", ["0x", "100001x", "-1x", "1e3x", 1, "x"]),
+        ("rate_limit", ["maybe", 1, []]),
+        ("rate", ["0", "nan", "inf", "x", True, [], -1]),
+        ("default_vm", [1]),
+        ("max_user_events", ["0", "-1", "1.5", 0, True, 1.5]),
+        ("silence", ["0", "1", 5, "366d"]),
+        ("hosts", [[1], 3]),
+        ("address_range", ["10.0.0.1/8", "x", 3.5]),
+        ("host_failure_type", ["Freeze"]),
+    ],
+)  # fmt: skip
+def test_what_a_setting_cant_be_is_refused(name: str, values: list[object]) -> None:
+    setting = next(setting for setting in SETTINGS if setting.name == name)
+
+    for value in values:
+        with pytest.raises(ValueError):
+            setting.parse(value)
+
+
+def test_service_mode_runs_in_real_time_and_knows_vms_by_address() -> None:
+    told = problems(flags={"mode": "service", "clock": "paused", "default_vm": "web"})
+
+    assert "flag --clock: clock = paused: " in told
+    assert "flag --default-vm: default_vm = web: " in told
+
+
+def test_an_emulator_listens_to_vms_on_loopback_only() -> None:
+    told = problems(FOREWARNED_METADATA="0.0.0.0:80")
+    service = resolve(flags={"mode": "service"}, FOREWARNED_METADATA="169.254.169.254:80").settings
+
+    assert told.startswith(
+        "environment FOREWARNED_METADATA: metadata = 0.0.0.0:80: in emulator mode"
+    )
+    assert service.metadata == Address("169.254.169.254", 80)
+
+
+def test_a_listener_that_asks_nobody_who_they_are_is_on_loopback_only() -> None:
+    """S12: and so is an emulator's, whatever it asks."""
+    off_loopback: dict[str, object] = {"control": "10.0.0.1:9000"}
+    for access in ("open", "token"):
+        told = problems(flags=off_loopback | {"control_access": access})
+        assert told.startswith("flag --control: control = 10.0.0.1:9000: an emulator is for")
+        assert "--mode service" in told
+
+    told = problems(flags=off_loopback | {"mode": "service", "control_access": "open"})
+    assert told.startswith("flag --control-access: control_access = open: whoever reaches 10.0.0.1")
+    assert "take token" in told
+
+
+def test_control_is_served_off_loopback_over_tls_to_those_who_show_a_token() -> None:
+    """S12."""
+    settings = resolve(flags={"mode": "service", "control": "0.0.0.0:9000"}).settings
+
+    assert settings.control == Address("0.0.0.0", 9000)
+    assert settings.control_access is ControlAccess.TOKEN
+    assert settings.control_is_tls
+    assert not resolve(flags={"mode": "service"}).settings.control_is_tls
+
+
+def test_a_service_asks_for_a_token_unless_told_otherwise_and_an_emulator_if_told_to() -> None:
+    """S12."""
+    assert resolve().settings.control_access is ControlAccess.OPEN
+    assert resolve(FOREWARNED_CONTROL_ACCESS="token").settings.control_access == "token"
+    assert resolve('mode = "service"').settings.control_access is ControlAccess.TOKEN
+    told = resolve('mode = "service"\ncontrol_access = "open"').settings
+    assert told.control_access is ControlAccess.OPEN
+
+
+def test_arm_is_served_off_loopback_only_where_people_have_to_sign_in() -> None:
+    told = problems(flags={"arm": "10.0.0.1:9000"})
+    service = resolve(flags={"mode": "service", "arm": "10.0.0.1:9000"}).settings
+
+    assert told.startswith("flag --arm: arm = 10.0.0.1:9000: in emulator mode nobody has to sign")
+    assert service.arm == Address("10.0.0.1", 9000)
+
+
+@pytest.mark.parametrize("off", ["off", "OFF", "none"])
+def test_arm_can_be_switched_off(off: str) -> None:
+    assert resolve(FOREWARNED_ARM=off).settings.arm is None
+    assert resolve("arm = false").settings.arm is None
+    assert resolve(flags={"arm": "off", "control": "127.0.0.1:8171"}).settings.arm is None
+
+
+def test_an_address_of_arm_may_be_written_as_clients_write_it() -> None:
+    assert resolve(FOREWARNED_ARM="https://[::1]:9000/").settings.arm == Address("::1", 9000)
+    assert problems(flags={"arm": "on"}).endswith("like 127.0.0.1:8169 or [::1]:8169; or off")
+
+
+def test_listeners_need_different_addresses_unless_any_port_will_serve() -> None:
+    anywhere: dict[str, object] = dict.fromkeys(["metadata", "control", "arm"], "127.0.0.1:0")
+
+    assert "address of their own" in problems(flags={"control": "127.0.0.1:8169"})
+    assert resolve(flags=anywhere).settings.arm == Address("127.0.0.1", 0)
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_a_default_is_shown_in_the_words_its_parser_reads(setting: Setting) -> None:
+    for default in (setting.default, setting.service_default):
+        assert setting.parse(show(default)) == default
+
+
+@given(st.floats(min_value=0.001, max_value=100_000).map(lambda speed: round(speed, 6)))
+def test_any_speed_is_read_back_as_it_is_shown(speed: float) -> None:
+    assert ClockSpeed.parse(str(ClockSpeed(speed))) == ClockSpeed(speed)
+
+
+def test_clock_speeds() -> None:
+    assert ClockSpeed.parse("real") == ClockSpeed(None)
+    assert ClockSpeed.parse("paused") == ClockSpeed(0)
+    assert str(ClockSpeed.parse("60x")) == "60x"
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "is_loopback"),
+    [
+        ("127.0.0.1:8169", Address("127.0.0.1", 8169), True),
+        ("127.8.0.1:0", Address("127.8.0.1", 0), True),
+        ("localhost:80", Address("localhost", 80), True),
+        ("[::1]:80", Address("::1", 80), True),
+        ("[::]:80", Address("::", 80), False),
+        ("0.0.0.0:80", Address("0.0.0.0", 80), False),
+        ("localhost.example.com:80", Address("localhost.example.com", 80), False),
+    ],
+)
+def test_addresses(text: str, address: Address, is_loopback: bool) -> None:
+    assert Address.parse(text) == address
+    assert str(address) == text
+    assert address.is_loopback is is_loopback
+
+
+def test_lists_are_written_with_commas_or_as_toml_lists() -> None:
+    assert resolve('hosts = ["a", "b"]').settings.hosts == ("a", "b")
+    assert resolve(FOREWARNED_HOSTS="c, d,").settings.hosts == ("c", "d")
+
+
+def test_the_rules_follow_from_the_settings() -> None:
+    settings = Settings(
+        silence=timedelta(hours=1),
+        reset_incarnation=True,
+        max_user_events=10,
+        approve=Approve.OWN_RESOURCE,
+    )
+
+    rules = settings.rules()
+
+    assert rules.silence == timedelta(hours=1)
+    assert rules.resets_incarnation
+    assert rules.max_user_events == 10
+    assert rules.host_failure_type is EventType.REDEPLOY
+    assert rules.own_terminate_only
+    assert rules.short_notice_allowed
+    assert not Settings(mode=Mode.SERVICE).rules().short_notice_allowed
+
+
+def test_every_type_of_event_settles_and_its_impact_is_over_by_then() -> None:
+    settings = Settings()
+
+    assert set(settings.settles()) == set(EventType)
+    assert all(impact <= settings.settles()[type_] for type_, impact in settings.impacts().items())
+
+
+def test_the_default_range_is_on_loopback() -> None:
+    assert Settings().address_range.is_loopback
+
+
+# --- the manual ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_the_manual_has_every_setting_with_its_flag_variable_and_default(setting: Setting) -> None:
+    default = show(setting.default) or "(empty)"
+    if setting.service_default != setting.default:
+        default = f"{default}; {show(setting.service_default)} in service mode"
+    row = f"| `{setting.name}` | `{setting.flag}` | `{setting.variable}` | {default} | {setting.help} |"
+
+    assert row in (ROOT / "docs" / "settings.md").read_text().splitlines()

@@ -1,0 +1,96 @@
+"""A supervisor with children of every sort. What becomes of real ones is tested end to end."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+
+import pytest
+
+from forewarned.config.values import Address
+from forewarned.runtime import child_process
+from forewarned.runtime.listeners.sockets import StartError, control_listener, metadata_listeners
+from forewarned.runtime.settings import load
+from forewarned.runtime.supervisor import Child, Crew
+
+LOOPBACK = Address("127.0.0.1", 0)
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        yield opened
+
+
+def a_child(module: str, listener: socket.socket) -> Child:
+    resolved = load(flags={}, environ={})
+    return Child(
+        module,
+        "writer",
+        child_process.brief(
+            resolved,
+            supervisor=os.getpid(),
+            listener=listener.fileno(),
+            metadata_url="http://127.0.0.1:1",
+            pollers=1,
+        ),
+    )
+
+
+def run(served: Callable[[], Coroutine[None, None, None]]) -> None:
+    """On the supervisor's own loop, which can give its children a group of their own."""
+    asyncio.run(asyncio.wait_for(served(), 60))
+
+
+def test_a_child_that_can_not_start_ends_the_server_and_says_so(listener: socket.socket) -> None:
+    async def served() -> None:
+        waiting = a_child("forewarned.runtime.poller", listener)
+        crew = Crew(writer=a_child("no.such.module", listener), pollers=[waiting])
+        await crew.serve(asyncio.Event(), lambda: None)
+
+    with pytest.raises(StartError, match="writer ended with status 1"):
+        run(served)
+
+
+def test_a_server_told_to_stop_before_it_is_ready_stops(listener: socket.socket) -> None:
+    async def served() -> None:
+        children = [a_child("forewarned.runtime.poller", listener) for _ in range(2)]
+        crew = Crew(writer=children[0], pollers=children[1:])
+        stop = asyncio.Event()
+        stop.set()
+        await crew.serve(stop, lambda: pytest.fail("it was never ready"))
+
+    run(served)
+
+
+async def test_an_address_that_is_taken_is_named_with_what_to_do_about_it(
+    listener: socket.socket,
+) -> None:
+    taken = Address(*listener.getsockname())
+
+    with pytest.raises(StartError, match=f"can't listen at {taken}.*--metadata another address"):
+        await metadata_listeners(taken, 2)
+    with pytest.raises(StartError, match=f"can't listen at {taken}.*--control another address"):
+        await control_listener(taken)
+
+
+async def test_an_address_that_becomes_free_in_a_moment_is_waited_for(
+    listener: socket.socket,
+) -> None:
+    """A server that was killed takes a moment to be gone."""
+    taken = Address(*listener.getsockname())
+    asyncio.get_running_loop().call_later(0.05, listener.close)
+
+    [opened] = await metadata_listeners(taken, 1)
+
+    assert opened.getsockname() == (taken.host, taken.port)
+    opened.close()
+
+
+async def test_several_pollers_have_a_socket_each_at_one_address() -> None:
+    listeners = await metadata_listeners(LOOPBACK, 3)
+
+    names = {listener.getsockname() for listener in listeners}
+    for listener in listeners:
+        listener.close()
+    assert len(names) == 1

@@ -1,0 +1,49 @@
+"""Who completes events, as the whole server puts it together. The sentences: control/test_explaining."""
+
+import pytest
+
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import EventSource, EventType
+from forewarned.core.rules import Rules
+from forewarned.service.events.schedule import Request
+from tests.builders import NOON, OPERATOR, event_id
+from tests.stateful.fleet import plan
+from tests.stateful.observer import Observer
+from tests.stateful.stack import MemoryStack
+
+REBOOT = Request(
+    type=EventType.REBOOT, resources=(ResourceName("solo"),), source=EventSource.PLATFORM
+)
+
+
+@pytest.mark.parametrize(
+    ("is_simulated", "waits_for"),
+    [
+        (True, "the simulated work, to be over"),
+        (
+            False,
+            (
+                "an operator, who does the work and then completes the event:"
+                f" forewarned complete {event_id(1)}"
+            ),
+        ),
+    ],
+    ids=["emulator", "service"],
+)
+def test_a_started_event_waits_for_an_operator_where_nothing_is_simulated(
+    *, is_simulated: bool, waits_for: str
+) -> None:
+    observer = Observer(MemoryStack, start=NOON, rules=Rules(), is_simulated=is_simulated)
+    try:
+        app = observer.stack.application
+        observer.expect(app.fleet.apply(plan(), by=OPERATOR))
+        observer.poll("solo")
+        observer.expect(app.scheduler.schedule(REBOOT, by=OPERATOR))
+        [waiting] = observer.oracle.waiting()
+        observer.approve("solo", [waiting.event.id])
+
+        explained = observer.run(app.explainer.explain(waiting.event.id))
+    finally:
+        observer.close()
+
+    assert explained.waits_for == (waits_for,)

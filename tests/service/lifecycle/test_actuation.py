@@ -1,0 +1,43 @@
+"""What an actuator reports, in the order and as often as a restart makes it report."""
+
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.service.ports import Report, Stage
+from tests.builders import MINUTE
+from tests.control.steering import Steering, steering
+
+
+async def actions(control: Steering, event_id: str) -> list[str]:
+    rows = (await control.get("/v1/history", event=event_id))["history"]
+    return [row["action"] for row in reversed(rows)]
+
+
+async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up(
+    anyio_backend: object,
+) -> None:
+    """I22, I23: after a restart the actuator takes up what has started from its beginning."""
+    async with steering() as control:
+        actuation = control.services.actuation
+        event = await control.schedule("Reboot", "web")
+        what = (ScopeId("vm/web"), EventId(event["event_id"]))
+        await actuation.report(Report(Stage.INTERRUPTED, *what))
+        await control.services.clock_control.step(MINUTE)
+        await actuation.report(Report(Stage.RESTORED, *what))
+
+        await actuation.report(Report(Stage.INTERRUPTED, *what), Report(Stage.RESTORED, *what))
+
+        assert await actions(control, event["event_id"]) == ["started", "interrupted", "restored"]
+        assert (await control.get("/v1/vms/web"))["state"] == "running"
+
+
+async def test_a_vm_moves_to_a_host_that_no_other_vm_is_on(anyio_backend: object) -> None:
+    """I21: a host that held two update domains of a set could not be worked on."""
+    declared = [{"name": "c-0", "host": "spare-01"}, "c-1"]
+    async with steering() as control:
+        sets = [{"name": "cache", "vms": declared}]
+        await control.put_fleet({"availability_sets": sets})
+        event = await control.schedule("Redeploy", "c-1")
+
+        completed = Report(Stage.COMPLETED, ScopeId("avset/cache"), EventId(event["event_id"]))
+        await control.services.actuation.report(completed)
+
+        assert (await control.get("/v1/vms/c-1"))["host"] == "spare-02"

@@ -1,0 +1,219 @@
+"""Rows that wait to be written together: nobody can tell that they have waited."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from forewarned.core import lifecycle
+from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.model import EventStatus
+from forewarned.core.rules import Rules
+from forewarned.service.event_filter import EventFilter
+from forewarned.service.ports import (
+    HistoryFilter,
+    Snapshot,
+    Store,
+    StoreUnavailableError,
+    Transaction,
+)
+from forewarned.storage import SqliteStore
+from forewarned.storage.sqlite.write_buffer import WriteBuffer
+from tests.builders import OPERATOR, A, B, a_scope, an_event
+from tests.storage.conftest import OpenSqlite
+from tests.storage.keeping import everything, keep, kept
+from tests.storage.sqlite.test_group_commit import MindChangedError, fail_after, held_up, together
+
+SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")
+Work = Callable[[Transaction], object]
+
+
+async def keep_two(store: Store) -> None:
+    """An event in each of two scopes."""
+    of_vm2 = an_event(B, resources=["vm2"])
+    await keep(store, a_scope(an_event(A)), a_scope(of_vm2, id="scope2"))
+
+
+def approve(scope_id: ScopeId, event_id: EventId) -> Work:
+    """Which starts it."""
+
+    def work(tx: Transaction) -> None:
+        change = lifecycle.approve(
+            tx.load(scope_id), [event_id], by=OPERATOR, rules=Rules(), now=tx.now
+        )
+        tx.save(change, by=OPERATOR)
+
+    return work
+
+
+def complete(scope_id: ScopeId, event_id: EventId) -> Work:
+    def work(tx: Transaction) -> None:
+        tx.save(lifecycle.complete(tx.load(scope_id), event_id, now=tx.now), by=OPERATOR)
+
+    return work
+
+
+def one_after_another(*works: Work) -> Work:
+    def work(tx: Transaction) -> None:
+        for each in works:
+            each(tx)
+
+    return work
+
+
+def statuses(snapshot: Snapshot) -> dict[EventId, EventStatus]:
+    return {found.event.id: found.event.status for found in snapshot.events(EventFilter())}
+
+
+def actions(snapshot: Snapshot) -> list[str]:
+    """The oldest first."""
+    return [row.action for row in snapshot.history(HistoryFilter())][::-1]
+
+
+async def in_one_group(store: SqliteStore, *works: Work) -> list[object]:
+    """What came of each."""
+    async with held_up(store):
+        answers = asyncio.ensure_future(together(store, *works))
+        await asyncio.sleep(0)
+    return [answer[0] if isinstance(answer, tuple) else answer for answer in await answers]
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+async def test_a_work_finds_what_it_has_written_itself(store: Store) -> None:
+    """I10"""
+    await keep_two(store)
+
+    def work(tx: Transaction) -> tuple[dict[EventId, EventStatus], list[str]]:
+        approve(SCOPE1, A)(tx)
+        return statuses(tx), actions(tx)
+
+    (found, happened), _ = await store.transact(work)
+
+    assert found == {A: EventStatus.STARTED, B: EventStatus.SCHEDULED}
+    assert happened == ["approved", "started"]
+
+
+async def test_a_work_finds_what_those_before_it_in_its_group_have_written(
+    sqlite: OpenSqlite,
+) -> None:
+    """I10, I25"""
+    async with sqlite() as store:
+        await keep_two(store)
+
+        *_, found = await in_one_group(store, approve(SCOPE1, A), approve(SCOPE2, B), statuses)
+
+    assert found == {A: EventStatus.STARTED, B: EventStatus.STARTED}
+
+
+# --- order ---------------------------------------------------------------------------------------
+
+
+async def test_of_two_saves_of_a_scope_the_last_stays_whatever_other_scopes_do(
+    store: Store,
+) -> None:
+    """I14, I19: the statement that ends events comes before the one that starts them."""
+    await keep_two(store)
+    await store.transact(approve(SCOPE2, B))
+
+    await store.transact(
+        one_after_another(complete(SCOPE2, B), approve(SCOPE1, A), complete(SCOPE1, A))
+    )
+
+    assert await store.read(statuses) == dict.fromkeys((A, B), EventStatus.COMPLETED)
+    assert [saved.scope.events for saved in await kept(store)] == [{}, {}]
+
+
+async def test_of_two_works_of_a_group_on_one_scope_the_last_stays(sqlite: OpenSqlite) -> None:
+    """I14, I19"""
+    async with sqlite() as store:
+        await keep_two(store)
+        await store.transact(approve(SCOPE2, B))
+
+        await in_one_group(store, complete(SCOPE2, B), approve(SCOPE1, A), complete(SCOPE1, A))
+
+        assert await store.read(statuses) == dict.fromkeys((A, B), EventStatus.COMPLETED)
+        assert (await store.read(actions))[2:] == ["completed", "approved", "started", "completed"]
+
+
+# --- failing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asks", [False, True])
+async def test_rows_of_a_work_that_failed_are_not_written_with_its_group(
+    sqlite: OpenSqlite, *, asks: bool
+) -> None:
+    """I10, I29: whether or not they had been written by then."""
+    failing = one_after_another(approve(SCOPE2, B), statuses) if asks else approve(SCOPE2, B)
+    async with sqlite() as store:
+        await keep_two(store)
+
+        answers = await in_one_group(store, approve(SCOPE1, A), fail_after(failing))
+
+        assert isinstance(answers[1], MindChangedError)
+        assert await store.read(statuses) == {A: EventStatus.STARTED, B: EventStatus.SCHEDULED}
+        assert await store.read(actions) == ["approved", "started"]
+
+
+async def test_rows_that_cannot_be_written_are_the_failure_of_all_who_share_the_commit(
+    sqlite: OpenSqlite, path: Path
+) -> None:
+    """I14, F9: also where it is another work that asks, and so has them written."""
+    async with sqlite() as store:
+        await keep_two(store)
+        before = await store.read(everything)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(
+            """CREATE TRIGGER full BEFORE INSERT ON history
+               BEGIN SELECT RAISE(ABORT, 'no room'); END"""
+        )
+    async with sqlite() as store:
+        answers = await in_one_group(store, approve(SCOPE1, A), statuses)
+
+        assert [type(answer) for answer in answers] == [StoreUnavailableError] * 2
+        assert await store.read(everything) == before
+
+
+def test_rows_that_were_lost_once_are_not_taken_for_written() -> None:
+    """I14: a work might look away where asking fails."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        pending = WriteBuffer(connection)
+        pending.begin()
+        pending.add(SCOPE1, [("INSERT INTO nowhere VALUES (?)", (1,))])
+        pending.keep()
+        pending.begin()
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            pending.to_ask()
+
+        with pytest.raises(sqlite3.OperationalError, match="could not be written"):
+            pending.write()
+
+
+# --- what it is for ------------------------------------------------------------------------------
+
+
+async def test_a_group_of_works_writes_each_kind_of_row_in_one_go(sqlite: OpenSqlite) -> None:
+    asked: list[str] = []
+    async with sqlite() as store:
+        await keep_two(store)
+        async with held_up(store):
+            answers = asyncio.ensure_future(
+                together(
+                    store,
+                    lambda tx: tx._connection.set_trace_callback(asked.append),  # type: ignore[attr-defined]  # SQLite's own
+                    approve(SCOPE1, A),
+                    approve(SCOPE2, B),
+                )
+            )
+            await asyncio.sleep(0)
+        await answers
+
+    tables = [
+        statement.split()[1] for statement in asked if statement.lstrip().startswith("UPDATE")
+    ]
+    assert tables == ["events", "events", "scopes", "scopes"]
+    assert not any("SAVEPOINT" in statement for statement in asked)

@@ -1,0 +1,49 @@
+"""docs/architecture.md names the hops of seven requests: each must be there."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src" / "forewarned"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+FOLLOWED = PAGE.partition("## Follow a request")[2].partition("\n## ")[0]
+DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+HOPS = sorted(set(re.findall(r"`([a-z_]+(?:\.\w+)+)`", FOLLOWED)))
+
+
+def is_there(hop: str) -> bool:
+    """Whether a module has it, or is it, by its source: nothing is imported."""
+    parts = hop.split(".")
+    for at in range(len(parts), 0, -1):
+        path = SRC.joinpath(*parts[:at])
+        for module in (path.with_suffix(".py"), path / "__init__.py"):
+            if module.exists():
+                return has(ast.parse(module.read_text(encoding="utf-8")), parts[at:])
+    return False
+
+
+def has(tree: ast.AST, names: list[str]) -> bool:
+    if not names:
+        return True
+    first, *rest = names
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, DEFINITIONS) and node.name == first:
+            return has(node, rest)
+        if isinstance(node, ast.ImportFrom) and any(each.name == first for each in node.names):
+            return not rest
+    return False
+
+
+def test_seven_requests_are_followed() -> None:
+    assert FOLLOWED.count("\n### ") == 7
+    assert len(HOPS) > 40
+
+
+def test_every_hop_is_there() -> None:
+    assert [hop for hop in HOPS if not is_there(hop)] == []
+
+
+def test_a_hop_that_is_gone_would_be_noticed() -> None:
+    assert not is_there("service.engine.Engine.undecide")
+    assert not is_there("service.motor")
