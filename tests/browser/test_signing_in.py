@@ -40,7 +40,7 @@ async def test_a_reader_signs_in_looks_around_and_signs_out(
     await expect(rae.page).to_have_url(f"{rae.origin}/vms/web")
     await rae.is_live()
     await expect(rae.page.locator("header.top")).to_contain_text("rae, reader")
-    await expect(rae.page.get_by_role("link", name="Do", exact=True)).to_have_count(0)
+    await expect(rae.page.get_by_role("link", name="Actions", exact=True)).to_have_count(0)
     await expect(rae.page.get_by_role("link", name="Restart")).to_have_count(0)
     await expect(rae.page.locator(".clock-controls")).to_have_count(0)
     assert await rae.grave_issues() == []

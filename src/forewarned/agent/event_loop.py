@@ -1,6 +1,6 @@
 """The agent's loop: reads documents, and attends to every event that names this VM.
 
-The rules that must stay true: an event is gone only when a well-formed document lacks it; nothing
+Invariants: an event is gone only when a well-formed document lacks it; nothing
 is done about what the journal holds before the first such document, because the event may be over.
 """
 

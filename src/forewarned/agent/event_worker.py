@@ -1,6 +1,6 @@
 """What the agent does about one event, from its first sight until all is put back.
 
-The rules that must stay true: what is about to be done is in the journal before it is done; what
+Invariants: what is about to be done is in the journal before it is done; what
 the journal holds is all that decides. An agent that is told to stop cancels the hook that runs and
 writes nothing about it. To the journal, stopping is a crash: nobody knows how far the hook came,
 and the way back from a crash is then the only one there is, and the one that is always taken.

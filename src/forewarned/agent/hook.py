@@ -1,6 +1,6 @@
 """What every kind of hook offers, and what it is told when it runs.
 
-The rule that must stay true: a hook never raises for what can go wrong outside. It says what came
+Invariant: a hook never raises for what can go wrong outside. It says what came
 of it, in words for people, and it ends at once when it is cancelled.
 """
 

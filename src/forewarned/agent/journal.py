@@ -1,6 +1,6 @@
 """What the agent has done, on disk: one line of JSON for each fact, flushed before the next step.
 
-The rule that must stay true: what is about to be done is written before it is done, so that no
+Invariant: what is about to be done is written before it is done, so that no
 crash, and no reboot, makes the agent do it twice.
 """
 

@@ -1,6 +1,6 @@
 """Events of one VM that overlap. Pure.
 
-The rule that must stay true: nothing is put back, or recovered, that another event which is still
+Invariant: nothing is put back, or recovered, that another event which is still
 to come has prepared. Undoing the drain of one would put traffic on a VM that the next restarts.
 It may have been prepared by another hook, which has found it drained and left it so.
 """

@@ -1,6 +1,6 @@
 """What the agent does next about an event. Pure: the journal, the document and the time are given.
 
-The rules that must stay true (I30): a hook runs at most once for an event and a phase, whatever
+Invariants (I30): a hook runs at most once for an event and a phase, whatever
 dies in between; whatever was prepared is undone and recovered from, exactly once; no event is
 approved whose required hooks have not succeeded, unless its plan says so.
 

@@ -236,7 +236,7 @@ def _authorization(address: str, token: str) -> Mapping[str, str]:
             field="control",
             advice=[
                 "Give --control or FOREWARNED_CONTROL as https://HOST:PORT.",
-                "If the server wants no token, leave FOREWARNED_TOKEN and --token-file away.",
+                "If the server wants no token, omit --token-file and unset FOREWARNED_TOKEN.",
             ],
         )
     return {"Authorization": f"Bearer {token}"}

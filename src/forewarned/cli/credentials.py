@@ -1,7 +1,7 @@
 """What the CLI shows a server that asks who is calling, and what it trusts that server by.
 
 A token comes from FOREWARNED_TOKEN or from a file. There is no flag for it: everybody on a machine
-can read what programs were started with. The rule that must stay true: no message shows a token.
+can read what programs were started with. Invariant: no message shows a token.
 """
 
 import re

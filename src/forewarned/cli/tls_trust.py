@@ -1,6 +1,6 @@
 """Whether the server at an HTTPS address is the one that is meant, and what to do where it is not.
 
-The rule that must stay true: no certificate goes unchecked, and no flag says otherwise.
+Invariant: no certificate goes unchecked, and no flag says otherwise.
 """
 
 import ssl

@@ -1,6 +1,6 @@
 """The console as one app: its addresses, its files, and the headers that every answer has.
 
-The rule that must stay true: no page runs a script or takes a style that is not a file of ours.
+Invariant: no page runs a script or takes a style that is not a file of ours.
 """
 
 from collections.abc import Callable, Mapping

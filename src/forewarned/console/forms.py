@@ -1,6 +1,6 @@
 """What people send from a form: fields as they typed them, read one by one.
 
-The rule that must stay true: what was typed is kept, so that a form which is refused can be shown
+Invariant: what was typed is kept, so that a form which is refused can be shown
 again with it.
 """
 

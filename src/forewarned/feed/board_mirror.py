@@ -1,6 +1,6 @@
 """A poller's memory: what the feed says, put where the metadata listener looks.
 
-The rule that must stay true: what VMs are shown is what the store held at some moment, and for one
+Invariant: what VMs are shown is what the store held at some moment, and for one
 scope never an older document after a newer one. A new snapshot takes the old one's place bit by
 bit for pages, by their revisions, and in one go for places.
 """

@@ -5,7 +5,7 @@ The order on a connection, from writer to poller:
     Hello, ClockSet, FaultsSet, Pages…, Places…, FirstVm, Committed…, SnapshotEnd
     then, in any order, Committed, ClockSet, FaultsSet, Sync and answers
 
-A poller asks nothing before the snapshot's end. The rule that must stay true: a change stands on
+A poller asks nothing before the snapshot's end. Invariant: a change stands on
 the stream before the answer to whoever asked for it.
 """
 

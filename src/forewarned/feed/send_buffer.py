@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 class SendBuffer:
-    """The rule that must stay true: frames leave in the order in which they were written."""
+    """Invariant: frames leave in the order in which they were written."""
 
     def __init__(
         self, transport: asyncio.Transport, *, most: int, overflow: Callable[[], None]

@@ -237,7 +237,7 @@ async def opened_store(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
 
 
 def engine_parts(settings: Settings) -> dict[str, Any]:
-    """What an Engine takes beside its store, its clock and its audience."""
+    """What the use cases take besides their store, their clock and their audience."""
     return {
         "rules": settings.rules(),
         "new_id": new_event_id,

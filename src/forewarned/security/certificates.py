@@ -3,7 +3,7 @@
 Both lie beside the store. The authority is made once and kept, because people tell their clients to
 trust it; the server's certificate is made anew whenever it would not do any more.
 
-The rule that must stay true: a private key is never readable by others, and no file is ever half
+Invariant: a private key is never readable by others, and no file is ever half
 written.
 """
 

@@ -31,7 +31,7 @@ _LARGEST: Final = 4 << 20
 
 _TABLE: Final = "principals"
 _HEADER: Final = """\
-# Who may steer this server. `forewarned token` writes this file, and a server that runs notices.
+# Who may operate this server. `forewarned token` writes this file; a running server notices.
 # Secrets are kept as SHA-256 digests.
 """
 _FORMS: Final = {

@@ -3,7 +3,7 @@
 They are timed by the machine's own clock, not the server's: clients keep a token by real time, and
 would lose theirs whenever somebody moved the server's.
 
-The rule that must stay true: the libraries are loaded, and the key is read, when the first token
+Invariant: the libraries are loaded, and the key is read, when the first token
 is wanted. Most pollers never issue one.
 """
 

@@ -1,6 +1,6 @@
 """The documents as VMs read them, in memory, rendered once per change and api-version.
 
-A poll reads this and nothing else. The rule that must stay true: the Board shows committed
+A poll reads this and nothing else. Invariant: the Board shows committed
 documents only, and for one scope never an older one after a newer one.
 """
 

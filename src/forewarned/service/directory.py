@@ -1,7 +1,7 @@
 """Who is calling: VMs by address and by name, in memory.
 
 There may be a million, so nothing is kept twice: a VM's name leads to its address, and the address
-to the one Caller. The rule that must stay true: an address leads to the VM it was given to last.
+to the one Caller. Invariant: an address leads to the VM it was given to last.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The one way in for every change: decide in a transaction, then tell, then answer.
 
-The rule that must stay true: nobody hears of a change before it is durable, and whoever asked for
-it is answered after the Board has heard.
+Invariant: no one hears of a change before it is durable, and its caller is answered after the Board
+has heard of it.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ class Engine:
         self._listeners.append(listener)
 
     async def decide(self, work: Callable[[Transaction], T]) -> T:
-        """Run the work, commit, and tell.
+        """Run the transaction function, commit, and tell.
 
-        A caller who gives up waiting (a VM that hangs up) does not keep the others from hearing of
-        what is committed: it is the store that tells, in order of commits.
+        A caller that gives up waiting (a VM that hangs up) does not keep others from hearing of the
+        commit: it is the store that tells, in the order of commits.
         """
         clock = asyncio.get_running_loop().time
         asked_at = clock()
@@ -59,12 +59,12 @@ class Engine:
         return await self._store.read(question)
 
     def rehearsal(self) -> "Engine":
-        """One that decides the same, and takes it back: to tell people what would happen."""
+        """One that decides the same and takes it back, to preview what would happen."""
         return Engine(PreviewStore(self._store))
 
     async def finish(self) -> None:
         """Wait for what is under way, before the store is closed."""
-        # Works are carried out in order, so after this one there is none left.
+        # Functions are run in order, so after this one there is none left.
         with suppress(StoreUnavailableError):
             await self._store.transact(lambda _: None)
 

@@ -1,6 +1,6 @@
 """Faults: what a developer wants to go wrong between VMs and an emulator.
 
-They are kept in memory only, so a restart is the end of them. The rule that must stay true: a fault
+They are kept in memory only, so a restart is the end of them. Invariant: a fault
 that is to happen so many times happens exactly so often, however many pollers there are; so each
 use is counted here, where there is one of it.
 """

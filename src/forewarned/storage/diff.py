@@ -1,6 +1,6 @@
 """What saving a change writes: decided here, once, for every store.
 
-The rule that must stay true: an event leaves a scope only with the record of how it ended.
+Invariant: an event leaves a scope only with the record of how it ended.
 """
 
 from collections.abc import Iterable, Iterator

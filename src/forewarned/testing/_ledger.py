@@ -1,6 +1,6 @@
 """What happened so far, and waiting for more of it.
 
-Written by the server's thread, read and waited on by tests'. The rule that must stay true: nobody
+Written by the server's thread, read and waited on by tests'. Invariant: nobody
 looks again now and then; whoever waits is woken by what happens.
 """
 

@@ -1,6 +1,6 @@
 """A file that a load balancer's health check looks at: there while draining, or gone.
 
-The rule that must stay true: the file is changed in one step, and put back as it was only where it
+Invariant: the file is changed in one step, and put back as it was only where it
 is still as we left it. A file that somebody else made, or made anew, is theirs.
 """
 

@@ -1,6 +1,6 @@
 """Takes servers out of HAProxy through its runtime socket, and waits for their sessions to end.
 
-The rule that must stay true: a server that somebody else has drained or put into maintenance is
+Invariant: a server that somebody else has drained or put into maintenance is
 theirs. It is neither touched now nor put back later.
 """
 

@@ -1,6 +1,6 @@
 """Cordons this VM's node and evicts its pods, as disruption budgets allow; then uncordons it.
 
-The rule that must stay true: only a node that the agent has cordoned is uncordoned, and only when
+Invariant: only a node that the agent has cordoned is uncordoned, and only when
 the last event it was cordoned for is over. An annotation on the node says which those are, written
 in one step with the cordon, so neither a crash nor somebody's `kubectl cordon` is mistaken.
 """

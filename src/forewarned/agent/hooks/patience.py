@@ -1,9 +1,10 @@
 """What every kind of hook has in common: its limit, its retries, and that it never raises.
 
-A kind says what is to be done once, and raises a TargetError where that failed. The rules that
-must stay true: what an earlier attempt has kept is known to the next one, so that nobody takes our
-own change for someone else's; and what is put back is tried until its limit where trying again
-does no harm, because a node that stays drained for ever is worse than a late one.
+A kind says what is to be done once, and raises a TargetError where that failed.
+
+Invariants: the next attempt knows what an earlier one has kept, so that it never takes our own
+change for someone else's; and putting back is retried until its limit wherever a retry does no
+harm, because a node that stays drained for ever is worse than a late one.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Makes PostgreSQL ready to go down: a checkpoint, or a switchover that Patroni carries out.
 
-The rule that must stay true: a switchover names this node as the leader it believes in, so that
+Invariant: a switchover names this node as the leader it believes in, so that
 Patroni refuses where another has become so in the meantime.
 """
 

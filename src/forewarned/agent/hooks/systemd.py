@@ -1,6 +1,6 @@
 """Stops, starts or restarts units of systemd, through `systemctl`.
 
-The rule that must stay true: an undo starts only units that ran when this hook stopped them, and
+Invariant: an undo starts only units that ran when this hook stopped them, and
 stops only those that this hook has started.
 """
 

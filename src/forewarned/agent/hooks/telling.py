@@ -1,6 +1,6 @@
 """What a hook's target is told of the event: variables, placeholders in texts, and JSON.
 
-The rule that must stay true: what an event says is a value, wherever it ends up. It never becomes
+Invariant: what an event says is a value, wherever it ends up. It never becomes
 a variable's name, a part of a URL's path, a header or JSON's structure (S15).
 """
 

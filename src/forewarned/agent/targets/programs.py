@@ -1,6 +1,6 @@
 """Programs that hooks start: an argv, never a shell, and nothing left of them once they are over.
 
-The rules that must stay true (S15): a program gets a small environment that is the same for every
+Invariants (S15): a program gets a small environment that is the same for every
 agent, its own process group, and is gone with all it started when the hook is cancelled.
 """
 

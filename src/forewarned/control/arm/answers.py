@@ -1,6 +1,6 @@
 """What an operation answers with, and how long-running ones tell where to look again.
 
-The rule that must stay true: an answer that is not final names its operation. A client takes a 202
+Invariant: an answer that is not final names its operation. A client takes a 202
 without any such header for success.
 """
 

@@ -1,6 +1,6 @@
 """What a refusal is to ARM's clients: the one table of statuses and codes, and the one shape.
 
-The rule that must stay true: whatever goes wrong, the answer is `{"error": {"code", "message"}}`,
+Invariant: whatever goes wrong, the answer is `{"error": {"code", "message"}}`,
 which is what `az` and the SDKs print.
 """
 

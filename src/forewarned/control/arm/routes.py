@@ -1,6 +1,6 @@
 """One operation of ARM as a value, and how a request finds it.
 
-The rule that must stay true: paths are compared in any letter case, and values keep theirs.
+Invariant: paths are compared in any letter case, and values keep theirs.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping

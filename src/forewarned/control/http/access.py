@@ -1,6 +1,6 @@
 """Who may do what: deny by default, and keep a record of whom. One for all listeners of a server.
 
-The rule that must stay true: nobody is admitted whose token was not checked, except where
+Invariant: nobody is admitted whose token was not checked, except where
 `OpenOnLoopback` stands before it. A refusal says what is missing, never what a secret should have
 been.
 """

@@ -1,6 +1,6 @@
 """Who a request to the control API is of, and whether they may.
 
-The rule that must stay true: a browser's session never admits anybody to change something. A page
+Invariant: a browser's session never admits anybody to change something. A page
 of another site can make a browser send its cookies, but not a token.
 """
 

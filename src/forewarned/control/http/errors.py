@@ -1,6 +1,6 @@
 """What a refusal is in HTTP: the one table of statuses, and the one shape of an error.
 
-The rule that must stay true: whatever goes wrong, the answer has this shape.
+Invariant: whatever goes wrong, the answer has this shape.
 """
 
 import re
@@ -57,7 +57,7 @@ class ForeignHostError(RequestError):
 
 class ForeignOriginError(RequestError):
     def __init__(self, origin: str) -> None:
-        super().__init__(f"pages of {origin!r} may not steer this server", field="Origin")
+        super().__init__(f"requests from origin {origin!r} are not allowed", field="Origin")
         self.origin = origin
 
 

@@ -1,6 +1,6 @@
 """An answer that takes its time, as lines of JSON: how far it has come, and last what came of it.
 
-The rule that must stay true: there is always a last line, and it is a result or a `Refusal`.
+Invariant: there is always a last line, and it is a result or a `Refusal`.
 """
 
 import asyncio

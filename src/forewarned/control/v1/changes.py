@@ -1,6 +1,6 @@
 """Telling watchers of every transition, live, as server-sent events.
 
-The rule that must stay true: a watcher never holds the writer up. What it has not taken yet waits
+Invariant: a watcher never holds the writer up. What it has not taken yet waits
 in its own queue; when that is full the watcher is dropped, and told so in its last message.
 """
 

@@ -4,7 +4,7 @@ Every VM polls every second, with the same bytes. So a poll that was read before
 turn of the event loop: receive, recognise, look up, send. Whatever is not such a poll goes to a
 `Conversation`, which takes all the care that HTTP asks for, and leaves when it is through.
 
-The rule that must stay true: both ways end in `Answers.at_once`, so no way can give an answer that
+Invariant: both ways end in `Answers.at_once`, so no way can give an answer that
 the other would not.
 """
 

@@ -33,7 +33,7 @@ class Peer:
 
 
 class Identity:
-    """Tells callers apart. The rule that must stay true: by the socket's peer, never by a header.
+    """Tells callers apart. Invariant: by the socket's peer, never by a header.
 
     In an emulator one laptop plays every VM: loopback callers may be whoever the path says.
     """

@@ -1,6 +1,6 @@
 """What people do to VMs: restart, redeploy, switch off and on, evict, delete.
 
-The rule that must stay true: asking twice does not act twice. Clients send a request again when
+Invariant: asking twice does not act twice. Clients send a request again when
 they get no answer, so an action on a VM with an open event of that kind joins the event.
 """
 

@@ -1,6 +1,6 @@
 """Scale sets: declared, scaled, brought to a new model, deleted.
 
-The rules that must stay true: capacity is the number of VMs that stay, so the two can't differ; an
+Invariants: capacity is the number of VMs that stay, so the two can't differ; an
 instance number is never used twice; a model that changes touches no VM until it is brought to it.
 
 Each function is one decision in a transaction. What a client's JSON means is for the control plane:

@@ -1,6 +1,6 @@
 """Approvals from outside that name the resource they are for: a VM, or a set of VMs.
 
-The rule that must stay true: an event of something else is answered as one that does not exist.
+Invariant: an event of something else is answered as one that does not exist.
 """
 
 from collections.abc import Callable, Mapping, Sequence

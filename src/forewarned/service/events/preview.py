@@ -1,6 +1,6 @@
 """Finding out what would come of a change, by making it and taking it back.
 
-The rule that must stay true: nothing of a rehearsal is kept, and nobody hears of it.
+Invariant: nothing of a rehearsal is kept, and nobody hears of it.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The fleet: bringing it to a plan, and showing it.
 
-The rule that must stay true: a plan that is refused has changed nothing. A small one is applied in
+Invariant: a plan that is refused has changed nothing. A small one is applied in
 one transaction; a large one is compared with the whole fleet first, and then written in steps.
 """
 
@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 
 
 def unheard(done: int, total: int) -> None:
-    """For whom nobody waits."""
+    """Runs in the background."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

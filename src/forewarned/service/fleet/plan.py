@@ -1,6 +1,6 @@
 """From what an operator declares to scopes and bindings, ready to be applied. Pure, and linear.
 
-The rules that must stay true: the same plan expands to the same fleet, and no host holds VMs of two
+Invariants: the same plan expands to the same fleet, and no host holds VMs of two
 update domains of one scope.
 """
 

@@ -1,7 +1,7 @@
 """One connection to SQLite, and the one thread that ever touches it.
 
-The rule that must stay true: every work handed in is carried out, one after another in the order
-they came, and answered once its transaction has ended, whoever still waits for it.
+Invariant: functions are run one after another in the order in which they were handed in, and each
+is answered once its transaction has ended, even if its caller has stopped waiting.
 """
 
 import asyncio
@@ -21,11 +21,12 @@ Connect = Callable[[], sqlite3.Connection]
 
 
 class Turn(Generic[Given]):
-    """A work, and what came of it."""
+    """A function to run in a transaction, and what came of it."""
 
     __slots__ = ("_answer", "_error", "_result", "_then", "_work")
 
-    # A lane takes works of every type. `Lane.run` sees to it that each gets its own type back.
+    # The thread takes functions of every type. `ConnectionThread.run` sees to it that each caller
+    # gets its own type back.
     def __init__(
         self,
         work: Callable[[Given], Any],
@@ -42,15 +43,15 @@ class Turn(Generic[Given]):
         self._result = self._work(given)
 
     def fail(self, error: BaseException) -> None:
-        """Whoever waits gets this error, which is about them alone: it is never shared."""
+        """The caller gets this error, which is about that caller alone: it is never shared."""
         self._error = _fit_to_tell(error)
 
     def answer(self) -> None:
-        """On the event loop's thread. What follows a commit does so even if nobody waits."""
+        """On the event loop's thread. What follows a commit happens even if no caller waits."""
         if self._error is None:
             try:
                 self._result = self._then(self._result)
-            except Exception as error:  # noqa: BLE001  # told to whoever waits
+            except Exception as error:  # noqa: BLE001  # told to the caller
                 self._error = error
         if self._answer.done():
             return
@@ -67,7 +68,7 @@ CarryOut = Callable[[sqlite3.Connection, Turns[Given]], Sequence[Turn[Given]]]
 
 class ConnectionThread(Generic[Given]):
     def __init__(self, name: str, connect: Connect, carry_out: CarryOut[Given]) -> None:
-        """`carry_out` is called on the lane's thread, and finds at least one turn to take."""
+        """`carry_out` is called on this thread, and finds at least one turn to take."""
         self._name = name
         self._connect = connect
         self._carry_out = carry_out
@@ -98,13 +99,13 @@ class ConnectionThread(Generic[Given]):
     async def __aexit__(self, *_: object) -> None:
         if not self._is_open or self._closed is None:
             return
-        # Whatever was handed in before is done first: the thread takes one after another.
+        # What was handed in before is run first: the thread takes one after another.
         self._is_open = False
         self._waiting.put(None)
         await self._closed
 
     async def run(self, work: Callable[[Given], T], then: Callable[[T], U]) -> U:
-        """Have the work carried out, and once it is committed, `then` on the caller's thread.
+        """Run `work` in a transaction and, once that is committed, `then` on the caller's thread.
 
         Both happen even if the caller gives up waiting. `then` is called in order of commits.
         """
@@ -119,13 +120,13 @@ class ConnectionThread(Generic[Given]):
     ) -> None:
         try:
             connection = self._connect()
-        except BaseException as error:  # noqa: BLE001  # told to whoever opens the lane
+        except BaseException as error:  # noqa: BLE001  # told to whoever opens the store
             opened.fail(error)
             loop.call_soon_threadsafe(opened.answer)
             return
         loop.call_soon_threadsafe(opened.answer)
         while (first := self._waiting.get()) is not None:
-            # One hop back for all of them: waking the event loop costs more than a work does.
+            # One hop back for all of them: waking the event loop costs more than a function does.
             ended = self._carry_out(connection, self._turns(first))
             loop.call_soon_threadsafe(_answer, ended)
         with contextlib.suppress(sqlite3.Error):
@@ -133,7 +134,7 @@ class ConnectionThread(Generic[Given]):
         loop.call_soon_threadsafe(closed.answer)
 
     def _turns(self, first: Turn[Given]) -> Turns[Given]:
-        """The first, then those that wait already, for as long as somebody takes them."""
+        """The first, then those that are queued already, for as long as they are taken."""
         turn: Turn[Given] | None = first
         while turn is not None:
             yield turn
@@ -154,7 +155,7 @@ def alone(
         connection.execute("BEGIN DEFERRED")
         turn.run(given())
         connection.execute("COMMIT")
-    except BaseException as error:  # noqa: BLE001  # told to whoever waits for the turn
+    except BaseException as error:  # noqa: BLE001  # told to the caller
         roll_back(connection)
         turn.fail(error)
     return [turn]
@@ -183,8 +184,8 @@ def _fit_to_tell(error: BaseException) -> BaseException:
         case sqlite3.Error():
             told = StoreUnavailableError(f"the store can't be used: {error}")
         case StopIteration():
-            # A future can't carry this one: whoever awaits it would wait for ever.
-            told = RuntimeError("the work of a transaction raised StopIteration")
+            # A future can't carry this one: its caller would wait for ever.
+            told = RuntimeError("a transaction function raised StopIteration")
         case _:
             return error
     told.__cause__ = error

@@ -1,8 +1,9 @@
-"""Commits works in groups: those that come while a commit is under way share the next one.
+"""Commits transaction functions in groups: those that arrive during a commit share the next one.
 
-Waiting for the disk is most of what a change costs, and one wait does for all who wait. The rules
-that must stay true: a work that fails is undone alone, nobody is answered before the commit, and a
-commit that fails is everybody's failure.
+Waiting for the disk is most of what a change costs, and one wait serves the whole group.
+
+Invariants: a function that fails is undone alone, no caller is answered before the commit, and a
+commit that fails is the failure of every caller in the group.
 """
 
 import sqlite3
@@ -19,9 +20,9 @@ from forewarned.storage.sqlite.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.writes import NextWake, SqliteTransaction
 
 MOST: Final = 256
-"""Works in a group."""
+"""Functions in a group."""
 LONGEST: Final = 0.005
-"""Seconds after which a group takes no more works: the first to come waits for the last."""
+"""Seconds after which a group is closed: the first caller waits for the last one."""
 
 
 class GroupCommitter:
@@ -42,7 +43,7 @@ class GroupCommitter:
         group = [next(turns)]
         try:
             self._commit(connection, group, turns)
-        except BaseException as error:  # noqa: BLE001  # told to everybody who waits
+        except BaseException as error:  # noqa: BLE001  # told to every caller
             roll_back(connection)
             self._kept.forget()
             self._first_vm.forget()
@@ -97,8 +98,8 @@ class GroupCommitter:
         try:
             turn.run(transaction)
             pending.keep()
-        except BaseException as error:  # told to whoever waits for the turn
-            # A full disk makes SQLite roll back more than this work: then the group has failed.
+        except BaseException as error:  # told to the caller
+            # A full disk makes SQLite roll back more than this function: then the group has failed.
             if not connection.in_transaction:
                 raise
             pending.undo()

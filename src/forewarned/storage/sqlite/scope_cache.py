@@ -1,7 +1,7 @@
 """Scopes as the database has them, kept in memory so that they need not be loaded again.
 
 There is one writer to a database, and a lock that sees to it, so what was loaded or written stays
-true. The rule that must stay true: what is not committed is known to its own group of works only.
+true. Invariant: what is not committed is known to its own group of works only.
 """
 
 from collections import OrderedDict

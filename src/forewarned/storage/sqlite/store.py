@@ -1,6 +1,6 @@
 """The store in one file: SQLite with a write-ahead log, one writer and one reader beside it.
 
-The rule that must stay true: what `transact` returned has reached the disk, and what it raised has
+Invariant: what `transact` returned has reached the disk, and what it raised has
 changed nothing.
 """
 

@@ -1,9 +1,11 @@
-"""Rows that a group of works has decided on and that are not written yet.
+"""Rows that the functions of a group have decided on, and that are not written yet.
 
-Ten thousand events that start together are three statements then, each given all of its rows, and
-not thirty thousand. The rules that must stay true: whoever asks the database finds every row of
-this group there, rows of a work that fails are written nowhere, and of one scope no more than
-one save waits, for statements don't wait in the order in which they came.
+Ten thousand events that start together become three statements, each with all of its rows, instead
+of thirty thousand.
+
+Invariants: a query finds every row of this group, the rows of a function that fails are written
+nowhere, and no more than one save of a scope is buffered, because buffered statements are not
+written in the order in which they came.
 """
 
 import sqlite3
@@ -13,18 +15,18 @@ from forewarned.storage.rows import Row
 
 
 class WriteBuffer:
-    """For one group. Its works come one after another, each from `begin` to `keep` or `undo`."""
+    """For one group. Its functions run one after another, each from `begin` to `keep` or `undo`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._ended = _Waiting()
-        """Of works that have come to their end."""
+        """Of functions that have ended."""
         self._own = _Waiting()
-        """Of the work under way."""
+        """Of the function that is running."""
         self._is_marked = False
-        """Whether there is a point to roll the work under way back to."""
+        """Whether there is a savepoint to roll the running function back to."""
         self._is_lost = False
-        """Whether rows of works that have ended could not be written: the group has failed then."""
+        """Whether rows of ended functions could not be written: then the group has failed."""
 
     def begin(self) -> None:
         self._own = _Waiting()
@@ -50,14 +52,14 @@ class WriteBuffer:
         self._own.add(scope_id, rows)
 
     def to_ask(self) -> sqlite3.Connection:
-        """Whoever asks by this finds what has been written."""
+        """Queries by this connection find what has been buffered."""
         if self._own.scopes:
             return self.to_write()
         self.write()
         return self._connection
 
     def to_write(self) -> sqlite3.Connection:
-        """What is written by this stands after what waits, and goes with the work if it fails."""
+        """What is written by this comes after what is buffered, and is undone with the function."""
         self.write()
         if not self._is_marked:
             self._connection.execute("SAVEPOINT work")
@@ -66,7 +68,7 @@ class WriteBuffer:
         return self._connection
 
     def write(self) -> None:
-        """All that works have left behind which have come to their end. Raises sqlite3.Error."""
+        """Write all that ended functions have left in the buffer. Raises sqlite3.Error."""
         if self._is_lost:
             raise sqlite3.OperationalError("rows of this group could not be written")
         self._is_lost = True

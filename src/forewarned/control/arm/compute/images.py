@@ -42,7 +42,7 @@ async def show_version(_: ArmServices, asked: Asked) -> ArmAnswer:
         raise ArmError(
             HTTPStatus.NOT_FOUND,
             "NotFound",
-            f"Artifact: VMImage was not found: version '{version[:80]}' is none such as 1.0.0.",
+            f"Artifact: VMImage was not found: version '{version[:80]}' is not of the form 1.0.0.",
         )
     is_windows = any("windows" in asked.path[name].casefold() for name in ("publisher", "offer"))
     return ok(

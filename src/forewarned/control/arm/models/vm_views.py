@@ -1,6 +1,6 @@
 """VMs as ARM shows them: what they are over what was declared of them.
 
-The rule that must stay true: what a client declared it gets back, and where that and the VM differ
+Invariant: what a client declared it gets back, and where that and the VM differ
 it is told of the VM. A VM that came with the fleet and was never declared here is shown all the
 same.
 """

@@ -1,6 +1,6 @@
 """What clients write when they declare a VM, read into what is wanted.
 
-The rule that must stay true: these functions are pure. What they refuse has changed nothing.
+Invariant: these functions are pure. What they refuse has changed nothing.
 """
 
 from collections.abc import Mapping
