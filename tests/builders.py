@@ -23,7 +23,7 @@ from forewarned.core.model import (
     SetMaintenance,
     StartCause,
 )
-from forewarned.service.ports import Binding, Profile
+from forewarned.service.records import Binding, Profile
 
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)

@@ -8,7 +8,8 @@ from forewarned.actuators.simulated import SimulatedActuator, Timing
 from forewarned.clock import VirtualClock
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Event, EventStatus, EventType
-from forewarned.service.ports import Report, StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.records import Report
 from tests.builders import MINUTE, NOON, SECOND, A, B, C, an_event, event_id
 
 SCOPE1 = ScopeId("scope1")

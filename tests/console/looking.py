@@ -37,7 +37,7 @@ from forewarned.runtime.writer import (
 from forewarned.security.identities import Role
 from forewarned.security.tokens import Tokens
 from forewarned.service.engine import Engine
-from forewarned.service.ports import Caller
+from forewarned.service.records import Caller
 from tests.builders import NOON
 from tests.control.gate import Roster
 from tests.control.steering import FLEET, Breakable

@@ -12,7 +12,7 @@ from forewarned.control.http.access import Access, Identities, OpenOnLoopback, a
 from forewarned.core.ids import ResourceName
 from forewarned.security.identities import Bearer, Principal, Role
 from forewarned.security.tokens import Tokens
-from forewarned.service.ports import HistoryFilter, HistoryRow
+from forewarned.service.listings import HistoryFilter, HistoryRow
 from tests.builders import NOON
 from tests.control.steering import Steering, steering
 

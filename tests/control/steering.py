@@ -23,6 +23,7 @@ from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.rules import Rules
 from forewarned.service.clock_control import ClockControl
 from forewarned.service.engine import Engine
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.approval import Approvals
 from forewarned.service.events.explain import Explainer
 from forewarned.service.events.schedule import Scheduler
@@ -31,15 +32,8 @@ from forewarned.service.fleet.apply import Fleet
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
 from forewarned.service.lifecycle.waker import Waker
-from forewarned.service.ports import (
-    Caller,
-    Clock,
-    Commit,
-    Listener,
-    Snapshot,
-    StoreUnavailableError,
-    Transaction,
-)
+from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
+from forewarned.service.records import Caller, Commit
 from forewarned.service.reset import Reset
 from forewarned.storage.memory import MemoryStore
 from tests.builders import NOON, event_id

@@ -30,7 +30,8 @@ from forewarned.service.directory import MemoryDirectory
 from forewarned.service.events.schedule import Request
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.plan import FleetPlan, VirtualMachine
-from forewarned.service.ports import Caller, EventRecord, Snapshot, Store
+from forewarned.service.ports import Snapshot, Store
+from forewarned.service.records import Caller, EventRecord
 from forewarned.storage import MemoryStore, SqliteStore
 from tests.builders import NOON, OPERATOR, event_id
 

@@ -20,7 +20,7 @@ from forewarned.feed.protocol import (
 )
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
-from forewarned.service.ports import PageContent, Place, ScopePlaces
+from forewarned.service.records import PageContent, Place, ScopePlaces
 from tests.builders import NOON
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")

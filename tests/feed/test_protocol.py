@@ -41,8 +41,8 @@ from forewarned.feed.protocol import (
 )
 from forewarned.service.azure.equipment import Equipment, Image, Interface
 from forewarned.service.faults import Fault, FaultKind, FaultMethod
-from forewarned.service.ports import About, Caller, PageContent, Place, Saved, ScopePlaces
 from forewarned.service.readiness import ReadinessReport, Standing
+from forewarned.service.records import About, Caller, PageContent, Place, Saved, ScopePlaces
 from tests.builders import MINUTE, NOON, A, a_binding, a_resource, a_scope, an_event
 from tests.storage.strategies import scopes
 

@@ -7,7 +7,7 @@ import pytest
 
 from forewarned.core.ids import ResourceName
 from forewarned.feed.remote import RemoteReader, RemoteWriter
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 
 pytestmark = pytest.mark.anyio
 

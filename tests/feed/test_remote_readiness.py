@@ -4,7 +4,7 @@ import pytest
 
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.readiness import Standing
 from tests.builders import A
 from tests.feed.joined import REPORT, WEB, Poller, Writer, polling, until

@@ -9,7 +9,7 @@ import pytest
 from forewarned.metadata.options import Options
 from forewarned.metadata.versions import METADATA_VERSIONS
 from forewarned.security.identities import LOCAL_USER, TokensUnavailableError
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 from tests.builders import HOUR, NOON
 from tests.metadata.fakes import Answer, Client, FakeService, Site, a_vm, get
 

@@ -8,7 +8,7 @@ import pytest
 
 from forewarned.core.ids import ScopeId
 from forewarned.metadata.options import Options
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 from tests.builders import SECOND, A, a_scope, an_event
 from tests.metadata.fakes import DATE, Client, FakeService, Site, get, post, until
 

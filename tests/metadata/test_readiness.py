@@ -8,7 +8,7 @@ import pytest
 from forewarned.core.errors import UnknownResourceError
 from forewarned.metadata.options import Options
 from forewarned.metadata.server import MetadataServer
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 from tests.builders import A, B, C
 from tests.metadata.fakes import Answer, Client, FakeService, Site, get
 

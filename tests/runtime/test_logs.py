@@ -10,7 +10,7 @@ import pytest
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.transitions import Activated, ResourceAdded
 from forewarned.runtime import logs
-from forewarned.service.ports import Commit
+from forewarned.service.records import Commit
 from tests.builders import MINUTE, NOON, SECOND
 
 SCOPE = ScopeId("scope1")

@@ -28,7 +28,8 @@ from forewarned.service.azure.resource_ids import (
 from forewarned.service.azure.scale_sets import SetOutcome, WantedSet
 from forewarned.service.azure.vms import ReadingSets, WantedAvailabilitySet, WantedMachine
 from forewarned.service.fleet.declaration import Model, Orchestration, ScaleSet, VirtualMachine
-from forewarned.service.ports import Caller, Declaration, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Caller, Declaration
 from forewarned.storage.memory import MemoryStore
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND, event_id
 

@@ -1,7 +1,7 @@
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Document, document
 from forewarned.service.board import Board
-from forewarned.service.ports import Commit, Saved
+from forewarned.service.records import Commit, Saved
 from tests.builders import A, B, a_scope, an_event
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")

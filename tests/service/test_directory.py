@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
-from forewarned.service.ports import Caller, Commit, Place, Saved, ScopePlaces
+from forewarned.service.records import Caller, Commit, Place, Saved, ScopePlaces
 from tests.builders import a_binding, a_scope
 
 VMS = 50_000

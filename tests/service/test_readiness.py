@@ -20,8 +20,9 @@ from forewarned.runtime.assembly import UseCases
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request
 from forewarned.service.fleet.plan import AvailabilitySet, FleetPlan, Member, VirtualMachine
-from forewarned.service.ports import Caller, Snapshot, Store
+from forewarned.service.ports import Snapshot, Store
 from forewarned.service.readiness import KeptReadiness, ReadinessReport, Standing
+from forewarned.service.records import Caller
 from forewarned.storage.memory import MemoryStore
 from tests.builders import MINUTE, NOON, OPERATOR, A, event_id
 

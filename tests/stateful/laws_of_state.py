@@ -7,8 +7,9 @@ from typing import Final
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Document
 from forewarned.core.transitions import EventTransition, Transition
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import EventRecord, HistoryFilter, HistoryRow, Saved, Snapshot
+from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import EventRecord, Saved
 from tests.stateful.oracle import Oracle
 
 _EVERYTHING: Final = 1_000_000

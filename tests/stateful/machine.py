@@ -27,7 +27,7 @@ from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application
 from forewarned.service.events.schedule import Request, WorkRequest
-from forewarned.service.ports import Report, Stage
+from forewarned.service.records import Report, Stage
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, SECOND, event_id
 from tests.stateful import expectations
 from tests.stateful.documents import NEWEST, SHAPES

@@ -12,7 +12,7 @@ from forewarned.core.model import Document
 from forewarned.core.rules import Rules
 from forewarned.metadata.http.responses import Persistence, Rendered, render
 from forewarned.service.board import Board
-from forewarned.service.ports import Caller, Commit, EventRecord, Saved
+from forewarned.service.records import Caller, Commit, EventRecord, Saved
 from tests.builders import event_id
 from tests.stateful import laws_of_commits, laws_of_state
 from tests.stateful.documents import NEWEST, SHAPES, Reader

@@ -18,7 +18,7 @@ from forewarned.core.transitions import (
     Started,
     Transition,
 )
-from forewarned.service.ports import Commit, Saved
+from forewarned.service.records import Commit, Saved
 
 
 @dataclass(slots=True, kw_only=True)

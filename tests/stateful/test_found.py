@@ -8,7 +8,7 @@ from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.events.schedule import Request, WorkRequest
-from forewarned.service.ports import HistoryFilter
+from forewarned.service.listings import HistoryFilter
 from tests.builders import NOON, OPERATOR
 from tests.stateful.documents import NEWEST
 from tests.stateful.fleet import FULL, SOLO, VMS, plan

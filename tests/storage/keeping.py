@@ -4,8 +4,9 @@ from forewarned.core.change import Change
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Actor, Scope
 from forewarned.core.transitions import Transition
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import Commit, HistoryFilter, Saved, Snapshot, Store, Transaction
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Snapshot, Store, Transaction
+from forewarned.service.records import Commit, Saved
 from tests.builders import OPERATOR, emptied
 
 

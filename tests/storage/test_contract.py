@@ -20,7 +20,9 @@ from forewarned.core.transitions import (
     Scheduled,
 )
 from forewarned.service.errors import NameTakenError
-from forewarned.service.ports import Commit, HistoryFilter, Store, Transaction
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Store, Transaction
+from forewarned.service.records import Commit
 from forewarned.storage.errors import VanishedEventError
 from tests.builders import (
     HOUR,

@@ -10,9 +10,9 @@ from forewarned.core.ids import EventId, HostName, ScopeId
 from forewarned.core.model import Approval, EventSource, EventStatus, EventType
 from forewarned.core.transitions import Canceled
 from forewarned.service.attention import Attention
-from forewarned.service.event_filter import EventFilter, Order
+from forewarned.service.listings import EventFilter, Order
 from forewarned.service.ports import Store
-from forewarned.service.summary import Summary
+from forewarned.service.records import Summary
 from tests.builders import (
     DAY,
     HOUR,

@@ -5,7 +5,8 @@ import pytest
 from forewarned.core.change import Change
 from forewarned.core.errors import UnknownResourceError
 from forewarned.service.errors import AddressTakenError
-from forewarned.service.ports import Binding, Commit, Store, Transaction
+from forewarned.service.ports import Store, Transaction
+from forewarned.service.records import Binding, Commit
 from tests.builders import OPERATOR, a_binding, a_profile, a_resource, a_scope, emptied
 from tests.storage.keeping import keep, save
 

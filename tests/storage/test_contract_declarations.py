@@ -18,14 +18,9 @@ from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import Activated
-from forewarned.service.ports import (
-    Declaration,
-    GroupPlace,
-    HistoryFilter,
-    OperationRecord,
-    Store,
-    Transaction,
-)
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Store, Transaction
+from forewarned.service.records import Declaration, GroupPlace, OperationRecord
 from forewarned.storage import MemoryStore, SqliteStore
 from forewarned.storage.diff import fold
 from tests.builders import (

@@ -10,8 +10,8 @@ from forewarned.core.change import without_event
 from forewarned.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import EventStatus, ScopeKind
 from forewarned.core.transitions import Activated, Canceled, Deactivated, ResourceRemoved
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import HistoryFilter, Store
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Store
 from tests.builders import HOUR, MINUTE, NOON, A, B, C, a_resource, a_scope, an_event
 from tests.storage.keeping import keep, save
 

@@ -10,16 +10,9 @@ from forewarned.core.change import Change, with_event, without_event
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import Actor, EventStatus, EventType
 from forewarned.core.transitions import Activated, Approved, Canceled, ResourceAdded
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import (
-    Binding,
-    EventRecord,
-    HistoryFilter,
-    PageContent,
-    Place,
-    Store,
-    Transaction,
-)
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Store, Transaction
+from forewarned.service.records import Binding, EventRecord, PageContent, Place
 from tests.builders import (
     HOUR,
     MINUTE,

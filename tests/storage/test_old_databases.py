@@ -23,13 +23,9 @@ from forewarned.core.model import (
     SetMaintenance,
 )
 from forewarned.core.transitions import Canceled, Scheduled
-from forewarned.service.ports import (
-    Declaration,
-    HistoryFilter,
-    OperationRecord,
-    Profile,
-    Transaction,
-)
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Transaction
+from forewarned.service.records import Declaration, OperationRecord, Profile
 from forewarned.storage import MemoryStore
 from forewarned.storage.sqlite.migrate import apply, migrations
 from tests.builders import (

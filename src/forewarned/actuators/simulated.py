@@ -13,7 +13,9 @@ from typing import Final
 
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Event, EventType
-from forewarned.service.ports import Clock, Report, Reports, Stage, StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.ports import Clock, Reports
+from forewarned.service.records import Report, Stage
 
 _RETRY: Final = timedelta(seconds=1)
 _TOGETHER: Final = 1000

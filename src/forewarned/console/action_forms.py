@@ -13,7 +13,7 @@ from forewarned.service.azure.actions import Action
 from forewarned.service.azure.resource_ids import InvalidResourceIdError, ResourceId
 from forewarned.service.azure.set_changes import SetWish
 from forewarned.service.events.schedule import Request, WorkRequest
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 
 MOST_INSTANCES: Final = 1000
 

@@ -20,7 +20,8 @@ from forewarned.service.azure.set_changes import BadWishError, SetWish, WishRead
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request, Scheduler, WorkRequest
 from forewarned.service.fleet.declaration import Model
-from forewarned.service.ports import EventRecord, Profile, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.records import EventRecord, Profile
 
 _USUAL_LOCATION: Final = "local"
 

@@ -14,7 +14,7 @@ from forewarned.core.ids import EventId, parse_event_id
 from forewarned.core.model import Actor, EventStatus
 from forewarned.service.engine import Engine
 from forewarned.service.events.approval import Approvals
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 
 _NAMED: Final = 3
 

@@ -14,7 +14,7 @@ from forewarned.console.rendering import Pages
 from forewarned.core.errors import RefusalError
 from forewarned.security.identities import AccessError
 from forewarned.service.azure.set_changes import BadWishError
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 
 _UNKNOWN: Final = "Unknown"
 

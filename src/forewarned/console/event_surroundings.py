@@ -5,8 +5,9 @@ from typing import Final
 
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import Event, EventStatus, Resource, Scope
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import EventRecord, Snapshot
+from forewarned.service.listings import EventFilter
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import EventRecord
 
 _SIBLINGS: Final = 50
 _MOST_LOOKED_AT: Final = 10_000

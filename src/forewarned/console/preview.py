@@ -11,7 +11,7 @@ from forewarned.console.actions import Caused, SetAction
 from forewarned.console.rendering import ahead, instant
 from forewarned.core.model import Event, EventStatus, EventType, StartCause
 from forewarned.service.azure.inventory import ScaleSetView
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 
 _MOST_NAMES: Final = 8
 

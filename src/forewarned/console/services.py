@@ -15,7 +15,7 @@ from forewarned.service.events.explain import Explainer
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
-from forewarned.service.ports import About
+from forewarned.service.records import About
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

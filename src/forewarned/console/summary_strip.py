@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from forewarned.service.attention import Attention
-from forewarned.service.summary import Summary
+from forewarned.service.records import Summary
 
 
 class Tile(NamedTuple):

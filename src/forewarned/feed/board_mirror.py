@@ -25,7 +25,7 @@ from forewarned.feed.protocol import (
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
 from forewarned.service.faults import Fault
-from forewarned.service.ports import PageContent
+from forewarned.service.records import PageContent
 
 Rendered = TypeVar("Rendered")
 

@@ -17,8 +17,8 @@ import msgspec
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.feed.frames import FeedBrokenError
 from forewarned.service.faults import Fault, FaultMethod
-from forewarned.service.ports import About, Caller, PageContent, Place, ScopePlaces
 from forewarned.service.readiness import ReadinessReport, Standing
+from forewarned.service.records import About, Caller, PageContent, Place, ScopePlaces
 
 PROTOCOL: Final = 7
 

@@ -27,7 +27,8 @@ from forewarned.feed.protocol import (
     Unavailable,
 )
 from forewarned.feed.refusals import rebuilt
-from forewarned.service.ports import About, Caller, StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.records import About, Caller
 
 LONGEST_WAIT: Final = timedelta(seconds=10)
 """For an answer, within a second or so. A writer that hangs is as good as none."""

@@ -3,8 +3,8 @@
 from forewarned.core.ids import ResourceName
 from forewarned.feed.protocol import FaultTaken, TakeFault
 from forewarned.feed.remote import RemoteWriter
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.faults import Fault, FaultMethod, Watcher, first_match
-from forewarned.service.ports import StoreUnavailableError
 
 
 class RemoteFaults:

@@ -3,8 +3,8 @@
 from forewarned.core.ids import EventId
 from forewarned.feed.protocol import AskReadiness, ReportReadiness, Reports
 from forewarned.feed.remote import RemoteWriter
-from forewarned.service.ports import Caller
 from forewarned.service.readiness import ReadinessReport, Standing
+from forewarned.service.records import Caller
 
 
 class RemoteReadiness:

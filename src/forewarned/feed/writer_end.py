@@ -11,7 +11,7 @@ from forewarned.feed.frames import FeedBrokenError, frame, in_parts
 from forewarned.feed.poller_link import PollerLink
 from forewarned.feed.protocol import ClockSet, Committed, FaultsSet, encode
 from forewarned.service.faults import Fault, FaultSource
-from forewarned.service.ports import Commit, PageContent, Place, ScopePlaces
+from forewarned.service.records import Commit, PageContent, Place, ScopePlaces
 
 _log = logging.getLogger(__name__)
 

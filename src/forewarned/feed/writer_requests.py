@@ -20,8 +20,9 @@ from forewarned.feed.protocol import (
     Unavailable,
 )
 from forewarned.feed.refusals import refused
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.faults import FaultSource
-from forewarned.service.ports import Approver, Reader, StoreUnavailableError
+from forewarned.service.ports import Approver, Reader
 from forewarned.service.readiness import Readiness
 
 _log = logging.getLogger(__name__)

@@ -15,8 +15,9 @@ from forewarned.feed.protocol import PROTOCOL, Hello
 from forewarned.feed.snapshot import Ask, send_snapshot
 from forewarned.feed.writer_end import WriterEnd
 from forewarned.feed.writer_requests import WriterRequests
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.faults import FaultSource
-from forewarned.service.ports import Approver, Reader, StoreUnavailableError
+from forewarned.service.ports import Approver, Reader
 from forewarned.service.readiness import Readiness
 
 _NAME: Final = "feed.sock"

@@ -33,16 +33,10 @@ from forewarned.metadata.routes import (
 )
 from forewarned.security.identities import LOCAL_USER, Bearer, TokensUnavailableError
 from forewarned.service.board import Board, Page
-from forewarned.service.ports import (
-    Approver,
-    Caller,
-    Clock,
-    Directory,
-    Reader,
-    StoreUnavailableError,
-    TokenIssuer,
-)
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.ports import Approver, Clock, Directory, Reader, TokenIssuer
 from forewarned.service.readiness import Readiness
+from forewarned.service.records import Caller
 
 _log = logging.getLogger(__name__)
 

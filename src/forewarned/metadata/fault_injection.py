@@ -18,7 +18,7 @@ from forewarned.metadata.http.responses import JSON, Rendered, Response
 from forewarned.metadata.routes import Approve, Ask, ReadEvents
 from forewarned.service.board import Board, Page
 from forewarned.service.faults import Fault, FaultKind, FaultMethod, FaultSource
-from forewarned.service.ports import Caller
+from forewarned.service.records import Caller
 
 
 class Reset(Enum):

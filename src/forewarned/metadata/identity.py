@@ -10,7 +10,7 @@ import msgspec
 from forewarned.metadata.instance import resource_id
 from forewarned.metadata.routes import ReadToken
 from forewarned.security.identities import Bearer, IssuedToken
-from forewarned.service.ports import About
+from forewarned.service.records import About
 
 
 def bearer(vm: About) -> Bearer:

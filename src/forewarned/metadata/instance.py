@@ -14,7 +14,7 @@ from forewarned.metadata.routes import Format, ReadInstance
 from forewarned.metadata.versions import METADATA_VERSIONS
 from forewarned.service.azure.equipment import Interface
 from forewarned.service.azure.inventory import cloud_service
-from forewarned.service.ports import About
+from forewarned.service.records import About
 
 Node = str | list["Node"] | dict[str, "Node"]
 Field = Callable[[About], Node]

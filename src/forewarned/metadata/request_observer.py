@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from forewarned.metadata.routes import Ask
-from forewarned.service.ports import Caller
+from forewarned.service.records import Caller
 
 Witness = Callable[[Caller | None, Ask, int | None], None]
 """Is told whose a request was, what it asked, and the status of the answer.

@@ -21,6 +21,7 @@ from forewarned.service.board import Board
 from forewarned.service.clock_control import ClockControl, MovableClock
 from forewarned.service.directory import MemoryDirectory
 from forewarned.service.engine import Engine
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.approval import Approvals
 from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.events.schedule import Scheduler
@@ -29,14 +30,8 @@ from forewarned.service.fleet.apply import Fleet, Network
 from forewarned.service.lifecycle.activation import Activation, Equip, bare
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.waker import Waker
-from forewarned.service.ports import (
-    HistoryFilter,
-    Listener,
-    Observer,
-    Snapshot,
-    Store,
-    StoreUnavailableError,
-)
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Listener, Observer, Snapshot, Store
 from forewarned.service.readiness import KeptReadiness
 
 _log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from typing_extensions import override
 from forewarned.core import transitions
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.transitions import EventTransition, ResourceTransition, Transition
-from forewarned.service.ports import Commit
+from forewarned.service.records import Commit
 
 _log = logging.getLogger("forewarned")
 

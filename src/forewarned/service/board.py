@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Document
-from forewarned.service.ports import Commit, PageContent, Saved
+from forewarned.service.records import Commit, PageContent, Saved
 
 Rendered = TypeVar("Rendered")
 

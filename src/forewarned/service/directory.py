@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 
 from forewarned.core.ids import ResourceName, ScopeId
-from forewarned.service.ports import Binding, Caller, Commit, Place, ScopePlaces
+from forewarned.service.records import Binding, Caller, Commit, Place, ScopePlaces
 
 
 class MemoryDirectory:

@@ -16,16 +16,10 @@ from forewarned.core.model import Actor
 from forewarned.core.transitions import Approved, Canceled, ResourceRemoved
 from forewarned.service.azure import protection
 from forewarned.service.azure.inventory import resource_id
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.preview import PreviewStore
-from forewarned.service.ports import (
-    Commit,
-    Listener,
-    Observer,
-    Snapshot,
-    Store,
-    StoreUnavailableError,
-    Transaction,
-)
+from forewarned.service.ports import Listener, Observer, Snapshot, Store, Transaction
+from forewarned.service.records import Commit
 
 T = TypeVar("T")
 _AGREEMENTS: Final = (Approved, Canceled)

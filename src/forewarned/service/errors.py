@@ -7,6 +7,10 @@ from forewarned.config.durations import format_duration
 from forewarned.core.errors import RefusalError
 
 
+class StoreUnavailableError(Exception):
+    """The store can't be reached or can't write. Nothing has changed; try again later."""
+
+
 class NameTakenError(RefusalError):
     field = "name"
 

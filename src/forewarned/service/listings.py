@@ -1,16 +1,13 @@
-"""What the store answers for people who look: what happened, what is named like what they type, and
-how much there is of it.
+"""What people look up in the store: the filters they set, and the rows they get."""
 
-Invariant: an answer costs what it shows. None loads a whole fleet, however little of it is wanted.
-"""
-
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from enum import StrEnum
+from typing import NamedTuple
 
-from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
-from forewarned.core.model import Event, EventType, ScopeKind
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from forewarned.core.model import Event, EventSource, EventStatus, EventType, ScopeKind
+from forewarned.service.attention import Attention
 
 
 class HistoryRow(NamedTuple):
@@ -82,27 +79,28 @@ class HostSummary:
     """Open ones of its VMs, oldest first."""
 
 
-class Listings(Protocol):
-    """Names are compared in any letter case, and found by any part of them."""
+class Order(StrEnum):
+    """How events are listed, and which of too many are left out."""
 
-    def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
-    def vms_like(self, text: str, *, limit: int) -> list[FoundVm]:
-        """Those whose names begin with the text first, each group in order of name."""
+    OLDEST = "oldest"
+    """The oldest first; of too many, the newest are listed."""
+    URGENT = "urgent"
+    """The next to start first, then those that have started, the longest ago first, then those
+    that are over, the last to end first; of too many, the first of these are listed."""
 
-    def scopes_like(
-        self, text: str, *, kinds: Collection[ScopeKind], limit: int
-    ) -> list[ScopeId]: ...
-    def hosts_like(self, text: str, *, limit: int) -> list[HostName]: ...
-    def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
-        """Scopes named like that, or with a VM or on a host named like that; the oldest first."""
 
-    def vms_like_in(
-        self, scope_ids: Collection[ScopeId], text: str, *, limit: int
-    ) -> dict[ScopeId, list[ResourceName]]:
-        """The VMs of each scope that are named like that, the first ones of each."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """What is None does not narrow."""
 
-    def affected_hosts(self) -> list[HostName]:
-        """Those with VMs that open events are about, in order of name."""
-
-    def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
-        """Of those hosts that have VMs, in order of name."""
+    statuses: frozenset[EventStatus] | None = None
+    scope_id: ScopeId | None = None
+    resource: ResourceName | None = None
+    type: EventType | None = None
+    maintenance: MaintenanceId | None = None
+    source: EventSource | None = None
+    host: HostName | None = None
+    """Where one of its VMs is now."""
+    attention: Attention | None = None
+    order: Order = Order.OLDEST
+    limit: int = 1000

@@ -1,225 +1,46 @@
-"""Every seam of the service on one page: what it needs of the world, and what it hands over.
+"""The ports of the service: what it needs of the world, and what others need of it.
 
-A transaction is a plain function over a `Transaction`: deciding needs no await, so the whole of
-load, decide and save runs in one go where the store wants it (on its writer's thread), and can be
-run again when a race is lost. Such a function must not keep state between runs.
+A transaction is a plain function over a `Transaction`: deciding needs no await, so load, decide and
+save run in one go where the store wants them to (on its writer's thread). When a race is lost the
+function is run again. Invariant: it can be. Ids are made before it and handed in, and it keeps
+nothing between runs.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import Protocol, TypeVar
 
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from forewarned.core.model import (
-    Actor,
-    Document,
-    Event,
-    EventStatus,
-    EventType,
-    Resource,
-    Scope,
-    document,
-)
-from forewarned.core.transitions import Transition
+from forewarned.core.model import Actor, Event, Scope, ScopeKind
 from forewarned.security.identities import Bearer, Claims, IssuedToken, Principal
-from forewarned.service.azure.equipment import Equipment
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.listings import HistoryFilter as HistoryFilter  # noqa: PLC0414  # for all
-from forewarned.service.listings import HistoryRow as HistoryRow  # noqa: PLC0414  # for all
-from forewarned.service.listings import Listings
-from forewarned.service.summary import Summary
+from forewarned.service.listings import (
+    EventFilter,
+    FoundVm,
+    HistoryFilter,
+    HistoryRow,
+    HostSummary,
+    ScopeListing,
+)
+from forewarned.service.records import (
+    About,
+    Binding,
+    Caller,
+    Census,
+    Commit,
+    Declaration,
+    EventRecord,
+    GroupPlace,
+    OperationRecord,
+    PageContent,
+    Place,
+    Report,
+    Saved,
+    ScopePlaces,
+    Summary,
+)
 
 T = TypeVar("T")
-
-
-class StoreUnavailableError(Exception):
-    """The store can't be reached or can't write. Nothing has changed; try again later."""
-
-
-# --- values that cross the seams -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What a VM is told about itself, beyond what the rules need to know."""
-
-    vm_id: str
-    subscription_id: str
-    resource_group: str
-    location: str
-    size: str
-    computer_name: str
-    os_type: str = "Linux"
-    zone: str = ""
-    scale_set: str = ""
-    """The scale set it belongs to, by name; empty for none."""
-    is_flexible: bool = False
-    """Whether that scale set's orchestration mode is Flexible."""
-    availability_set: str = ""
-    placement_group_id: str = ""
-    model_revision: int = 0
-    """Which model of its scale set the VM was made from, or brought to."""
-    image_notice: timedelta | None = None
-    """That model's notice of a new OS image; None where nobody is told of one."""
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
-    """A VM's place in the fleet: its scope, the address its requests come from, its profile."""
-
-    name: ResourceName
-    scope_id: ScopeId
-    address: str
-    profile: Profile
-
-
-class Place(NamedTuple):
-    """As much of a Binding as it takes to know a caller."""
-
-    name: ResourceName
-    scope_id: ScopeId
-    address: str
-
-    @classmethod
-    def of(cls, binding: Binding) -> Self:
-        return cls(binding.name, binding.scope_id, binding.address)
-
-
-class ScopePlaces(NamedTuple):
-    """Places of VMs of one scope. There may be a million: nothing is said twice."""
-
-    scope_id: ScopeId
-    names: list[ResourceName]
-    addresses: list[str]
-    """In the order of the names."""
-
-
-class About(NamedTuple):
-    """All there is to know of one VM."""
-
-    binding: Binding
-    resource: Resource
-    equipment: Equipment = Equipment()
-
-
-class Caller(NamedTuple):
-    """The VM behind a request."""
-
-    name: ResourceName
-    scope_id: ScopeId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRecord:
-    """An event as the store keeps it, open or over."""
-
-    scope_id: ScopeId
-    event: Event
-    ended_at: datetime | None = None
-    end_reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """What somebody declared under a ResourceId, and what has come of it.
-
-    VMs and their scopes are the truth about the fleet. This holds what they can't tell: the words
-    of whoever declared them, what no VM is part of, and the counters of a scale set.
-    """
-
-    path: str
-    """The ResourceId as it was first written. Paths are compared in any letter case."""
-    document: str
-    """JSON that the control plane alone can read."""
-    created_at: datetime
-    revision: int = 0
-    """Of a scale set's model; moves when the model does."""
-    next_instance: int = 0
-    """Of a scale set: the number its next instance gets. No number is used twice."""
-    is_going: bool = False
-    """Whether it is to be gone as soon as its last VM is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord:
-    """Something that takes its time, for whoever asked to look how far it is.
-
-    It has no state of its own: it is over when its events are.
-    """
-
-    id: str
-    path: str
-    """The ResourceId of what is operated on."""
-    action: str
-    started_at: datetime
-    event_ids: tuple[EventId, ...] = ()
-    failure_code: str = ""
-    """Why it failed before there was any event; empty where it did not."""
-    failure: str = ""
-
-
-class GroupPlace(NamedTuple):
-    """A resource group that VMs are in."""
-
-    subscription_id: str
-    name: str
-    location: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
-    """How much there is."""
-
-    scopes: int
-    events: Mapping[tuple[EventType, EventStatus], int]
-    """Open events, by type and status; what there is none of is left out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
-    """A scope as it was committed."""
-
-    scope: Scope
-    revision: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageContent:
-    """All that a page of the Board shows of a scope, and so all that a Board has to be told."""
-
-    scope_id: ScopeId
-    revision: int
-    is_active: bool
-    document: Document
-
-    @classmethod
-    def of(cls, saved: Saved) -> Self:
-        return cls(
-            scope_id=saved.scope.id,
-            revision=saved.revision,
-            is_active=saved.scope.active,
-            document=document(saved.scope),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """What one transaction made true: told to the Board and everybody else, after the fact."""
-
-    scopes: tuple[Saved, ...] = ()
-    shown: tuple[Saved, ...] = ()
-    """Those of the scopes whose pages are to show something else than before."""
-    transitions: tuple[Transition, ...] = ()
-    bound: tuple[Binding, ...] = ()
-    unbound: tuple[ResourceName, ...] = ()
-    first_vm: ResourceName | None = None
-    """The fleet's first VM as of this commit; told where something was bound or unbound."""
-    next_wake: datetime | None = None
-    """When the store next wants waking, over all scopes, as of this commit."""
 
 
 class Observer(Protocol):
@@ -239,6 +60,36 @@ Listener = Callable[[Commit], None]
 
 
 # --- the store -----------------------------------------------------------------------------------
+
+
+class Listings(Protocol):
+    """What people look up.
+
+    Names are compared in any letter case, and found by any part of them. Invariant: an answer
+    costs what it shows. None loads a whole fleet, however little of it is wanted.
+    """
+
+    def history(self, wanted: HistoryFilter) -> list[HistoryRow]: ...
+    def vms_like(self, text: str, *, limit: int) -> list[FoundVm]:
+        """Those whose names begin with the text first, each group in order of name."""
+
+    def scopes_like(
+        self, text: str, *, kinds: Collection[ScopeKind], limit: int
+    ) -> list[ScopeId]: ...
+    def hosts_like(self, text: str, *, limit: int) -> list[HostName]: ...
+    def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
+        """Scopes named like that, or with a VM or on a host named like that; the oldest first."""
+
+    def vms_like_in(
+        self, scope_ids: Collection[ScopeId], text: str, *, limit: int
+    ) -> dict[ScopeId, list[ResourceName]]:
+        """The VMs of each scope that are named like that, the first ones of each."""
+
+    def affected_hosts(self) -> list[HostName]:
+        """Those with VMs that open events are about, in order of name."""
+
+    def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
+        """Of those hosts that have VMs, in order of name."""
 
 
 class Snapshot(Listings, Protocol):
@@ -383,20 +234,6 @@ class Actuator(Protocol):
 
     def begin(self, scope_id: ScopeId, event: Event) -> None:
         """Take a Started event up. May come again for the same event after a restart."""
-
-
-class Stage(StrEnum):
-    """How far the work of a Started event has come."""
-
-    INTERRUPTED = "interrupted"
-    RESTORED = "restored"
-    COMPLETED = "completed"
-
-
-class Report(NamedTuple):
-    stage: Stage
-    scope_id: ScopeId
-    event_id: EventId
 
 
 class Reports(Protocol):

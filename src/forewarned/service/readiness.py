@@ -19,7 +19,8 @@ from forewarned.core.errors import UnknownEventError, UnknownResourceError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import document
 from forewarned.service.engine import Engine
-from forewarned.service.ports import Caller, Commit, Snapshot
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Caller, Commit
 
 
 class Standing(StrEnum):

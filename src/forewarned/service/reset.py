@@ -23,7 +23,8 @@ from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.plan import PlannedScope
 from forewarned.service.fleet.writes import Step, carry_out
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import Binding, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.records import Binding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from datetime import datetime
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Scope
 from forewarned.core.transitions import Transition
-from forewarned.service.ports import Binding, Commit, Saved
+from forewarned.service.records import Binding, Commit, Saved
 from forewarned.storage.diff import Delta, fold
 
 

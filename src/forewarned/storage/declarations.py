@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from forewarned.core.ids import HostName
-from forewarned.service.ports import GroupPlace
+from forewarned.service.records import GroupPlace
 from forewarned.storage.diff import fold
 
 _OPERATIONS_LAST: Final = timedelta(days=7)

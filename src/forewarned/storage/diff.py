@@ -13,7 +13,8 @@ from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Resource, Scope
 from forewarned.core.transitions import Canceled, Completed, EventTransition, Transition
 from forewarned.service.errors import NameTakenError
-from forewarned.service.ports import EventRecord, HistoryRow
+from forewarned.service.listings import HistoryRow
+from forewarned.service.records import EventRecord
 from forewarned.storage.errors import VanishedEventError
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 
 
 class CannotOpenError(StoreUnavailableError):

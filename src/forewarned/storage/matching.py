@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import EventStatus, Scope
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import EventRecord, HistoryFilter, HistoryRow
+from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
+from forewarned.service.records import EventRecord
 from forewarned.storage.diff import fold
 
 

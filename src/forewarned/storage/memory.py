@@ -20,28 +20,31 @@ from forewarned.core.model import Actor, Event, EventStatus, Scope, ScopeKind
 from forewarned.service import attention
 from forewarned.service.attention import Attention
 from forewarned.service.errors import AddressTakenError, NameTakenError
-from forewarned.service.event_filter import EventFilter, Order
-from forewarned.service.listings import FoundVm, HostSummary, ScopeListing, ScopeSummary
-from forewarned.service.ports import (
+from forewarned.service.listings import (
+    EventFilter,
+    FoundVm,
+    HistoryFilter,
+    HistoryRow,
+    HostSummary,
+    Order,
+    ScopeListing,
+    ScopeSummary,
+)
+from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
+from forewarned.service.records import (
     Binding,
     Census,
-    Clock,
     Commit,
     Declaration,
     EventRecord,
     GroupPlace,
-    HistoryFilter,
-    HistoryRow,
-    Listener,
     OperationRecord,
     PageContent,
     Place,
     Saved,
     ScopePlaces,
-    Snapshot,
-    Transaction,
+    Summary,
 )
-from forewarned.service.summary import Summary
 from forewarned.storage import diff, matching
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.declarations import each_once, forgotten_before, hosts_like, likeness

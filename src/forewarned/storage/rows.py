@@ -26,11 +26,11 @@ from forewarned.core.model import (
     StartCause,
     visible,
 )
-from forewarned.service.ports import (
+from forewarned.service.listings import HistoryRow
+from forewarned.service.records import (
     Binding,
     Declaration,
     EventRecord,
-    HistoryRow,
     OperationRecord,
     PageContent,
     Profile,

@@ -13,7 +13,8 @@ from forewarned.runtime.assembly import Application
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, UPDATE_DOMAINS
 from forewarned.service.fleet.plan import PlannedScope, guid
 from forewarned.service.fleet.writes import Step, carry_out
-from forewarned.service.ports import Binding, Caller, Profile, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.records import Binding, Caller, Profile
 from forewarned.testing._running import TEST
 from forewarned.testing._words import MistakeError
 

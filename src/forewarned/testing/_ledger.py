@@ -21,7 +21,7 @@ from forewarned.metadata.routes import (
     ReadToken,
     ReadVersions,
 )
-from forewarned.service.ports import Caller, Commit
+from forewarned.service.records import Caller, Commit
 
 __tracebackhide__ = True
 

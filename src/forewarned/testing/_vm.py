@@ -14,7 +14,8 @@ from forewarned.metadata.versions import EVENT_VERSIONS
 from forewarned.service.azure import inventory
 from forewarned.service.azure.actions import Action, operate
 from forewarned.service.events.schedule import Request as Wanted
-from forewarned.service.ports import EventRecord, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.records import EventRecord
 from forewarned.testing._event import Event
 from forewarned.testing._ledger import Request
 from forewarned.testing._running import TEST, Running

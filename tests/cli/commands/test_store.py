@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from forewarned.clock import VirtualClock
-from forewarned.service.ports import HistoryFilter, Snapshot
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Snapshot
 from forewarned.storage import SqliteStore
 from tests.builders import NOON
 from tests.cli.served import invoke

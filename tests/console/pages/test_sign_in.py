@@ -14,7 +14,7 @@ from forewarned.console.action_forms import DEED_FORMS
 from forewarned.console.app import PAGES, SIGN_IN_PAGES, role_needed
 from forewarned.console.desk import own_path
 from forewarned.security.identities import Role
-from forewarned.service.ports import HistoryFilter, HistoryRow
+from forewarned.service.listings import HistoryFilter, HistoryRow
 from tests.console.looking import Looking, assert_guarded, looking, text_of
 from tests.control.gate import PEOPLE, token_of
 

@@ -7,7 +7,7 @@ from forewarned.console.timeline.lane_order import scale_set_of
 from forewarned.console.timeline.picture import View, Zoom, build
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import EventStatus
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 from tests.builders import HOUR, MINUTE, NOON
 from tests.console.timeline.test_picture import NOW, a_record, bars
 

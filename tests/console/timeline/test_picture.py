@@ -26,7 +26,7 @@ from forewarned.console.timeline.picture import (
 )
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Approval, EventStatus, EventType
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 from tests.builders import DAY, HOUR, MINUTE, NOON, SECOND, A, an_event, event_id
 
 HOUR_VIEW = View(zoom=Zoom.HOUR)

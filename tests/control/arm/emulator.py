@@ -25,7 +25,8 @@ from forewarned.core.model import Event, EventType
 from forewarned.core.rules import Rules
 from forewarned.metadata.http.responses import render
 from forewarned.runtime.assembly import Application
-from forewarned.service.ports import Binding, Caller, Store
+from forewarned.service.ports import Store
+from forewarned.service.records import Binding, Caller
 from forewarned.storage import MemoryStore, SqliteStore
 from tests.builders import NOON, event_id
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION, Doorkeeper, client, refusal

@@ -8,7 +8,7 @@ from forewarned.control.arm import answers
 from forewarned.control.arm.answers import ArmAnswer
 from forewarned.control.arm.requests import Asked
 from forewarned.core.model import Actor
-from forewarned.service.ports import OperationRecord
+from forewarned.service.records import OperationRecord
 from tests.builders import NOON
 from tests.control.arm.asking import ROOT
 

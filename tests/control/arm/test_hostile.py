@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from forewarned.control.arm.app import OPERATIONS, create_arm_app
 from forewarned.control.arm.routes import Operation
 from forewarned.security.identities import Bearer, Role
-from forewarned.service.ports import HistoryFilter, Snapshot
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Snapshot
 from tests.control.arm.asking import SUBSCRIPTION, refusal
 from tests.control.arm.emulator import COMPUTE, GROUP, Emulator, emulator
 from tests.control.arm.sets import WEB, a_set

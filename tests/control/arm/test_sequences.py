@@ -20,16 +20,9 @@ from typing_extensions import override
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Document, document
 from forewarned.core.rules import Rules
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import (
-    Binding,
-    Declaration,
-    EventRecord,
-    HistoryFilter,
-    OperationRecord,
-    Saved,
-    Snapshot,
-)
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
 from tests.control.arm.asking import ROOT, SUBSCRIPTION
 from tests.control.arm.emulator import Emulator
 

@@ -17,7 +17,7 @@ from forewarned.control.http.operations import Operation
 from forewarned.control.v1.app import OPERATIONS, create_app
 from forewarned.control.v1.changes import Changes
 from forewarned.security.identities import Principal, Role
-from forewarned.service.ports import HistoryFilter
+from forewarned.service.listings import HistoryFilter
 from tests.control.gate import AFAR, CLIENT_ID, PEOPLE, SECRET, Gate, a_gate, token_of
 from tests.control.steering import refusal
 

@@ -9,7 +9,7 @@ import msgspec
 from forewarned.control.v1.changes import Changes, Watcher
 from forewarned.core.model import StartCause
 from forewarned.core.transitions import Started
-from forewarned.service.ports import Commit
+from forewarned.service.records import Commit
 from tests.builders import NOON, a_scope, an_event
 from tests.control.steering import Steering, later, steering
 

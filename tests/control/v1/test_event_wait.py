@@ -8,7 +8,7 @@ import pytest
 
 from forewarned.control.v1.event_waits import EventWaits, Milestone
 from forewarned.core.ids import EventId
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 from tests.control.steering import Steering, steering
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from forewarned.clock import VirtualClock
-from forewarned.service.ports import Declaration
+from forewarned.service.records import Declaration
 from tests.builders import NOON
 from tests.control.steering import Steering, later, steering
 

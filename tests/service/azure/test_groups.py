@@ -15,7 +15,7 @@ from forewarned.service.azure.vms import (
     SetInUseError,
     UnknownAvailabilitySetError,
 )
-from forewarned.service.ports import HistoryFilter
+from forewarned.service.listings import HistoryFilter
 from tests.builders import OPERATOR
 from tests.service.estate import (
     SUBSCRIPTION,

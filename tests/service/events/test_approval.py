@@ -2,7 +2,7 @@ import pytest
 
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
-from forewarned.service.ports import Caller
+from forewarned.service.records import Caller
 from tests.control.steering import FLEET, steering
 
 

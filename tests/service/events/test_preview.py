@@ -11,11 +11,11 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, EventSource, EventStatus, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
-from forewarned.service.event_filter import EventFilter
 from forewarned.service.events.schedule import Request, Scheduler
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import HistoryFilter, Snapshot
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Snapshot
 from forewarned.storage.sqlite.store import SqliteStore
 from tests.builders import NOON, event_id
 from tests.control.steering import steering

@@ -16,7 +16,12 @@ from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor, Resource
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
-from forewarned.service.errors import AddressTakenError, HostSharedError, NameTakenError
+from forewarned.service.errors import (
+    AddressTakenError,
+    HostSharedError,
+    NameTakenError,
+    StoreUnavailableError,
+)
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.plan import (
     AddressesExhaustedError,
@@ -28,7 +33,8 @@ from forewarned.service.fleet.plan import (
 )
 from forewarned.service.fleet.writes import STEP
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import Commit, Listener, Place, StoreUnavailableError, Transaction
+from forewarned.service.ports import Listener, Transaction
+from forewarned.service.records import Commit, Place
 from forewarned.storage.memory import MemoryStore
 from tests.builders import NOON
 

@@ -11,7 +11,8 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
 from forewarned.service.lifecycle.activation import FLUSH_EVERY, Activation
-from forewarned.service.ports import Caller, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.records import Caller
 from forewarned.storage.memory import MemoryStore
 from tests.builders import HOUR, NOON, OPERATOR, a_scope
 

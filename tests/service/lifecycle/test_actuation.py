@@ -1,7 +1,7 @@
 """What an actuator reports, in the order and as often as a restart makes it report."""
 
 from forewarned.core.ids import EventId, ScopeId
-from forewarned.service.ports import Report, Stage
+from forewarned.service.records import Report, Stage
 from tests.builders import MINUTE
 from tests.control.steering import Steering, steering
 

@@ -13,10 +13,12 @@ from forewarned.core import lifecycle, membership
 from forewarned.core.model import EventSource, EventStatus, EventType, Scope
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
-from forewarned.service.event_filter import EventFilter
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.waker import BATCH, Waker
-from forewarned.service.ports import Commit, Listener, StoreUnavailableError, Transaction
+from forewarned.service.listings import EventFilter
+from forewarned.service.ports import Listener, Transaction
+from forewarned.service.records import Commit
 from forewarned.storage.memory import MemoryStore
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND, a_resource, a_scope, event_id
 

@@ -13,17 +13,10 @@ import pytest
 from forewarned.core.change import Change, with_event
 from forewarned.core.ids import ScopeId
 from forewarned.core.transitions import Scheduled
-from forewarned.service.ports import (
-    Commit,
-    Declaration,
-    HistoryFilter,
-    OperationRecord,
-    Saved,
-    Snapshot,
-    Store,
-    StoreUnavailableError,
-    Transaction,
-)
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Snapshot, Store, Transaction
+from forewarned.service.records import Commit, Declaration, OperationRecord, Saved
 from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.connection_thread import same
 from forewarned.storage.sqlite.group_commit import MOST

@@ -10,7 +10,8 @@ from time import process_time
 
 from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import ScopeKind
-from forewarned.service.ports import HistoryFilter, Snapshot
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Snapshot
 from forewarned.storage.rows import micros
 from tests.builders import NOON
 from tests.storage.conftest import OpenSqlite

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarned.clock import VirtualClock
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage import SqliteStore
 from forewarned.storage.errors import (
     ForeignDatabaseError,

@@ -15,7 +15,8 @@ from forewarned.clock import VirtualClock
 from forewarned.core.change import Change, published, with_event
 from forewarned.core.ids import ScopeId
 from forewarned.core.transitions import Scheduled
-from forewarned.service.ports import HistoryFilter, HistoryRow, Store, Transaction
+from forewarned.service.listings import HistoryFilter, HistoryRow
+from forewarned.service.ports import Store, Transaction
 from forewarned.storage.errors import StoreInUseError
 from forewarned.storage.sqlite import restore_marker
 from tests.builders import NOON, OPERATOR, a_resource, a_scope, an_event, event_id

@@ -1,5 +1,5 @@
 from forewarned.core.ids import ScopeId
-from forewarned.service.ports import Saved
+from forewarned.service.records import Saved
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 from tests.builders import A, a_resource, a_scope, an_event
 

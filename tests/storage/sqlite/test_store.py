@@ -23,14 +23,10 @@ from forewarned.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import Scope, ScopeKind
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import Activated
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import (
-    HistoryFilter,
-    Saved,
-    Snapshot,
-    StoreUnavailableError,
-    Transaction,
-)
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Saved
 from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.connection_thread import same
 from forewarned.storage.sqlite.reads import SqliteSnapshot

@@ -12,14 +12,9 @@ from forewarned.core import lifecycle
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import EventStatus
 from forewarned.core.rules import Rules
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import (
-    HistoryFilter,
-    Snapshot,
-    Store,
-    StoreUnavailableError,
-    Transaction,
-)
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.write_buffer import WriteBuffer
 from tests.builders import OPERATOR, A, B, a_scope, an_event

@@ -10,8 +10,9 @@ from forewarned.console.forms import Form
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.service.attention import Attention
-from forewarned.service.event_filter import EventFilter, Order
-from forewarned.service.ports import EventRecord, Snapshot
+from forewarned.service.listings import EventFilter, Order
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import EventRecord
 
 PER_PAGE: Final = 100
 _MOST_PAGES: Final = 100

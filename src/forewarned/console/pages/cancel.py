@@ -14,7 +14,8 @@ from forewarned.console.rendering import actor
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventStatus, Scope
-from forewarned.service.ports import EventRecord, Snapshot
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import EventRecord
 
 _FIELDS: Final = frozenset({"reason"})
 _ANOTHER: Final = (

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from forewarned.console.desk import REFUSED, Desk, own_path, see
 from forewarned.console.forms import FieldError, Form, read_form
 from forewarned.core.model import EventStatus
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import HistoryFilter, Snapshot
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Snapshot
 
 _MOST_TIMERS: Final = 1000
 """Calls on the way to the next change that change nothing, such as writing down who has read."""

@@ -18,17 +18,10 @@ from forewarned.console.rendering import actor, indented
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import EventType, Resource, Scope, document
-from forewarned.service.event_filter import EventFilter
 from forewarned.service.fleet.apply import ScopeView
-from forewarned.service.ports import (
-    About,
-    Caller,
-    EventRecord,
-    HistoryFilter,
-    HistoryRow,
-    Profile,
-    Snapshot,
-)
+from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import About, Caller, EventRecord, Profile
 
 _PAST: Final = 50
 

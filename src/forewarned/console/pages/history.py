@@ -15,7 +15,7 @@ from forewarned.core import transitions
 from forewarned.core.errors import InvalidIdError
 from forewarned.core.ids import EventId, ResourceName, ScopeId, parse_event_id
 from forewarned.core.model import EventType
-from forewarned.service.ports import HistoryFilter, HistoryRow
+from forewarned.service.listings import HistoryFilter, HistoryRow
 
 _PER_PAGE: Final = 100
 _EXPORTED: Final = 10_000

@@ -12,9 +12,9 @@ from forewarned.console.summary_strip import tiles
 from forewarned.console.timeline.picture import View, build
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import EventStatus
-from forewarned.service.event_filter import EventFilter, Order
-from forewarned.service.ports import Census, EventRecord, Snapshot
-from forewarned.service.summary import Summary
+from forewarned.service.listings import EventFilter, Order
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Census, EventRecord, Summary
 
 OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
 OVER: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELED})

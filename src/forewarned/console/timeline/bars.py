@@ -12,7 +12,7 @@ from typing import Final
 from forewarned.config.durations import format_duration
 from forewarned.core.ids import EventId
 from forewarned.core.model import Event, EventStatus, EventType
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 
 NARROWEST: Final = 0.6
 """Percent: what is too short to see is drawn as wide as this."""

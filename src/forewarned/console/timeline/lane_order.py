@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from forewarned.console.natural_order import natural
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import EventStatus
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 
 _PLACEMENT_GROUP: Final = "vmss/"
 _PARTS_OF_GROUP: Final = 3

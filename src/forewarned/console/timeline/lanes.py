@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from forewarned.console.timeline.bars import Bar, Window, bar, merged, moves, packed
 from forewarned.console.timeline.lane_order import Heading
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 
 MOST_ROWS: Final = 4
 """Of one scope, before bars that say the same are drawn as one."""

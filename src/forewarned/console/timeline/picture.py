@@ -17,7 +17,7 @@ from forewarned.console.timeline.lane_order import Addresses, Planned, planned
 from forewarned.console.timeline.lanes import HIGH, LOW, Lane, Pen, Sketches
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import EventStatus
-from forewarned.service.ports import EventRecord
+from forewarned.service.records import EventRecord
 
 NOW_STANDS_AT: Final = 0.3
 """Of the width, from the left: what is to come matters more than what has been."""

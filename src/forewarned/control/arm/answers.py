@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from forewarned.service.ports import OperationRecord
+from forewarned.service.records import OperationRecord
 
 # A client waits 30 s where this is 0, and fails where it is no whole number.
 RETRY_AFTER: Final = "1"

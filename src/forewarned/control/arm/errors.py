@@ -20,9 +20,9 @@ from forewarned.core.errors import RefusalError
 from forewarned.service import errors as service
 from forewarned.service.azure import actions, group_index, protection, scale_sets, vms
 from forewarned.service.azure.resource_ids import InvalidResourceIdError
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events import acknowledgement
 from forewarned.service.fleet.plan import AddressesExhaustedError, InvalidFleetError
-from forewarned.service.ports import StoreUnavailableError
 
 _log = logging.getLogger(__name__)
 

@@ -32,14 +32,9 @@ from forewarned.security.identities import (
     TokensUnavailableError,
 )
 from forewarned.service.engine import Engine
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.addresses import neighbourhood
-from forewarned.service.ports import (
-    Principals,
-    StoreUnavailableError,
-    TokenIssuer,
-    TokenReader,
-    Transaction,
-)
+from forewarned.service.ports import Principals, TokenIssuer, TokenReader, Transaction
 
 __all__ = [
     "Access",

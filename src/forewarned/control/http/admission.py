@@ -14,7 +14,7 @@ from forewarned.control.http import bodies
 from forewarned.control.v1.services import Services
 from forewarned.core.model import Actor
 from forewarned.security.identities import AccessError, Role
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 
 _READING: Final = frozenset({"GET", "HEAD"})
 

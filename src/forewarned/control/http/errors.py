@@ -18,8 +18,8 @@ from forewarned.core import errors as core
 from forewarned.core.errors import RefusalError
 from forewarned.security import identities
 from forewarned.service import errors as service
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.plan import AddressesExhaustedError, InvalidFleetError
-from forewarned.service.ports import StoreUnavailableError
 
 FAILED: Final = HTTPStatus.INTERNAL_SERVER_ERROR
 """A fault of ours; everything else is somebody's request or the store."""

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from forewarned.control.v1 import views, wire
-from forewarned.service.ports import Commit
+from forewarned.service.records import Commit
 
 QUEUE: Final = 10_000
 BEAT: Final = timedelta(seconds=15)

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventStatus
 from forewarned.core.transitions import EventTransition
-from forewarned.service.ports import Commit, EventRecord
+from forewarned.service.records import Commit, EventRecord
 
 MOST_WAITS: Final = 1_000
 """A client that hangs up is noticed only when its wait ends."""

@@ -27,8 +27,9 @@ from forewarned.control.v1.services import Services
 from forewarned.core.errors import InvalidIdError, UnknownEventError
 from forewarned.core.ids import EventId, HostName, ScopeId, parse_event_id
 from forewarned.security.identities import InvalidTokenError
-from forewarned.service.event_filter import EventFilter
-from forewarned.service.ports import EventRecord, Snapshot
+from forewarned.service.listings import EventFilter
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import EventRecord
 
 # What a watcher is told of at first; it may ask for more by itself.
 _GREETED_WITH: Final = 10_000

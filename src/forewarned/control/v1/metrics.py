@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from forewarned.core import transitions
 from forewarned.core.model import EventStatus, EventType
 from forewarned.core.transitions import EventTransition
-from forewarned.service.ports import Commit
+from forewarned.service.records import Commit
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 

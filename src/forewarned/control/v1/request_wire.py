@@ -14,10 +14,9 @@ from forewarned.control.v1.event_waits import Milestone
 from forewarned.control.v1.wire import Span
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
-from forewarned.service.event_filter import EventFilter
 from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.faults import Fault, FaultKind, FaultMethod
-from forewarned.service.ports import HistoryFilter
+from forewarned.service.listings import EventFilter, HistoryFilter
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]

@@ -14,8 +14,7 @@ from forewarned.control.v1 import views, wire
 from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import Nothing, Speed, Step
 from forewarned.control.v1.services import Services
-from forewarned.service.errors import BadStepError
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import BadStepError, StoreUnavailableError
 
 
 async def show_health(services: Services, request: Request, _: Admitted) -> Response:

@@ -26,7 +26,7 @@ from forewarned.control.v1.wire import ResetDone as WireResetDone
 from forewarned.core import model, transitions
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import Canceled, Completed, EventTransition, Transition
-from forewarned.service import ports
+from forewarned.service import listings, records
 from forewarned.service.clock_control import ClockReading
 from forewarned.service.events import explain
 from forewarned.service.events.explain import Explanation
@@ -35,7 +35,7 @@ from forewarned.service.fleet.apply import Applied, ScopeView
 from forewarned.service.reset import ResetDone
 
 
-def event(record: ports.EventRecord) -> Event:
+def event(record: records.EventRecord) -> Event:
     seen = record.event
     return Event(
         event_id=seen.id,
@@ -60,11 +60,11 @@ def event(record: ports.EventRecord) -> Event:
     )
 
 
-def events(records: list[ports.EventRecord]) -> Events:
-    return Events(events=tuple(map(event, records)))
+def events(found: list[records.EventRecord]) -> Events:
+    return Events(events=tuple(map(event, found)))
 
 
-def vm(resource: model.Resource, binding: ports.Binding) -> Vm:
+def vm(resource: model.Resource, binding: records.Binding) -> Vm:
     profile = binding.profile
     return Vm(
         name=resource.name,
@@ -118,7 +118,7 @@ def fleet_applied(applied: Applied) -> FleetApplied:
     )
 
 
-def history_row(row: ports.HistoryRow) -> HistoryRow:
+def history_row(row: listings.HistoryRow) -> HistoryRow:
     return HistoryRow(
         id=row.id,
         at=row.at,
@@ -179,7 +179,7 @@ def change(fact: Transition) -> Change:
     record = None
     if isinstance(fact, EventTransition):
         is_over = isinstance(fact, Completed | Canceled)
-        record = ports.EventRecord(
+        record = records.EventRecord(
             scope_id=fact.scope_id,
             event=fact.event,
             ended_at=fact.at if is_over else None,

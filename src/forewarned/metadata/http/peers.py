@@ -7,7 +7,8 @@ from forewarned.metadata.http.responses import Rendered
 from forewarned.metadata.options import Options
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.service.board import Page
-from forewarned.service.ports import Caller, Directory
+from forewarned.service.ports import Directory
+from forewarned.service.records import Caller
 
 
 class Peer:

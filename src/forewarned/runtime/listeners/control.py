@@ -24,7 +24,7 @@ from forewarned.runtime.assembly import UseCases
 from forewarned.runtime.settings import Mode, Settings
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION
-from forewarned.service.ports import About
+from forewarned.service.records import About
 
 _API: Final = ("/v1/", "/metrics/")
 

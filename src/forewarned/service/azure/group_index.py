@@ -5,7 +5,8 @@ from typing import Final
 
 from forewarned.core.errors import RefusalError
 from forewarned.service.azure.resource_ids import group_path, same
-from forewarned.service.ports import Declaration, GroupPlace, Snapshot
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Declaration, GroupPlace
 
 _DEPTH: Final = group_path("s", "g").count("/")
 

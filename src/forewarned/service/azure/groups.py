@@ -8,7 +8,8 @@ from forewarned.service.azure import actions, group_index, inventory, scale_sets
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError, GroupView, UnknownGroupError
 from forewarned.service.azure.resource_ids import ResourceId, group_path
-from forewarned.service.ports import Declaration, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Declaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,8 @@ from forewarned.service.azure.resource_ids import (
     group_path,
     same,
 )
-from forewarned.service.ports import Binding, Declaration, Profile, Snapshot
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Binding, Declaration, Profile
 
 _CLOUD_SERVICE: Final = "service/"
 """How the scope of a cloud service begins."""

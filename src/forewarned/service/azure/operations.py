@@ -11,7 +11,8 @@ from enum import StrEnum
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventStatus
 from forewarned.service.azure.context import AzureContext
-from forewarned.service.ports import OperationRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import OperationRecord
 
 
 class OperationStatus(StrEnum):

@@ -13,7 +13,8 @@ from forewarned.core.errors import RefusalError
 from forewarned.core.ids import ResourceName
 from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
-from forewarned.service.ports import Binding, Declaration, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Binding, Declaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,9 @@ from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId, same
 from forewarned.service.fleet import placement
 from forewarned.service.fleet.declaration import FleetPlan, Model, ScaleSet
 from forewarned.service.fleet.layout import flexible_name, uniform_name
-from forewarned.service.ports import Declaration, HistoryFilter, Snapshot, Transaction
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Declaration
 
 _OWNER: Final = "owner of scale set "
 

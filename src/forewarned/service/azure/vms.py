@@ -26,7 +26,8 @@ from forewarned.service.fleet.declaration import (
     VirtualMachine,
 )
 from forewarned.service.fleet.layout import Group, Seat
-from forewarned.service.ports import Declaration, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Declaration
 
 _OWNER: Final = "owner of availability set "
 

@@ -20,7 +20,8 @@ from forewarned.service.azure.resource_ids import (
 from forewarned.service.azure.scale_sets import UnknownSetError
 from forewarned.service.azure.vms import UnknownAvailabilitySetError, UnknownMachineError
 from forewarned.service.events import approval
-from forewarned.service.ports import EventRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import EventRecord
 
 Concerns = Callable[[EventRecord], bool]
 

@@ -8,7 +8,8 @@ from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine, save
-from forewarned.service.ports import Caller, EventRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Caller, EventRecord
 
 
 class Approvals:

@@ -11,7 +11,9 @@ from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId, MaintenanceId, ScopeId
 from forewarned.core.model import Event, EventStatus, StartCause
 from forewarned.service.engine import Engine
-from forewarned.service.ports import EventRecord, HistoryFilter, HistoryRow, Snapshot
+from forewarned.service.listings import HistoryFilter, HistoryRow
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import EventRecord
 from forewarned.service.restoration import restored_since
 
 _MOST_NAMED: Final = 10

@@ -6,7 +6,8 @@ Invariant: nothing of a rehearsal is kept, and nobody hears of it.
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from forewarned.service.ports import Commit, Listener, Snapshot, Store, Transaction
+from forewarned.service.ports import Listener, Snapshot, Store, Transaction
+from forewarned.service.records import Commit
 
 T = TypeVar("T")
 

@@ -19,7 +19,8 @@ from forewarned.core.model import Actor, EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import EventTransition
 from forewarned.service.engine import Engine
-from forewarned.service.ports import EventRecord, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.records import EventRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,8 @@ from forewarned.service.fleet.writes import (
     steps,
 )
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import Binding, Place, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Binding, Place
 
 __all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
 

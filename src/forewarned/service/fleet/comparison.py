@@ -16,7 +16,7 @@ from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.layout import Group, Seat, groups
 from forewarned.service.fleet.plan import AddressesExhaustedError, Expansion, free_addresses
 from forewarned.service.fleet.validation import declaration_faults, seat_faults
-from forewarned.service.ports import Place
+from forewarned.service.records import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,8 @@ from forewarned.service.fleet.plan import (
     profile_of,
     resource_of,
 )
-from forewarned.service.ports import Binding, Transaction
+from forewarned.service.ports import Transaction
+from forewarned.service.records import Binding
 
 _LAST_ADDRESS: Final = "address given last"
 

@@ -35,7 +35,7 @@ from forewarned.service.fleet.validation import (
     faults,
     seat_faults,
 )
-from forewarned.service.ports import Binding, Profile
+from forewarned.service.records import Binding, Profile
 
 __all__ = [
     "AddressesExhaustedError",

@@ -18,7 +18,8 @@ from forewarned.service.engine import save
 from forewarned.service.errors import HostSharedError
 from forewarned.service.fleet.comparison import Comparison
 from forewarned.service.fleet.plan import PlannedScope
-from forewarned.service.ports import Binding, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Binding
 
 T = TypeVar("T")
 

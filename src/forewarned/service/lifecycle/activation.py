@@ -17,7 +17,8 @@ from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import Equipment, Interface, mac_address
 from forewarned.service.azure.inventory import Machine
 from forewarned.service.engine import Engine
-from forewarned.service.ports import About, Caller, Clock, Snapshot, Transaction
+from forewarned.service.ports import Clock, Snapshot, Transaction
+from forewarned.service.records import About, Caller
 
 FLUSH_EVERY: Final = timedelta(minutes=5)
 _READERS: Final = Actor(name="readers")

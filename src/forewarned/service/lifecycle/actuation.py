@@ -14,7 +14,8 @@ from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import Actor, Event, EventStatus, EventType, Scope
 from forewarned.core.transitions import Started
 from forewarned.service.engine import Engine, save
-from forewarned.service.ports import Actuator, Commit, EventRecord, Report, Stage, Transaction
+from forewarned.service.ports import Actuator, Transaction
+from forewarned.service.records import Commit, EventRecord, Report, Stage
 
 _ACTUATOR = Actor(name="actuator")
 _SPARE_HOSTS = "spare hosts used"

@@ -13,15 +13,10 @@ from forewarned.core.change import Change
 from forewarned.core.model import Actor, Scope
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine, save
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import (
-    Clock,
-    Commit,
-    Observer,
-    StoreUnavailableError,
-    Timer,
-    Transaction,
-)
+from forewarned.service.ports import Clock, Observer, Timer, Transaction
+from forewarned.service.records import Commit
 
 _log = logging.getLogger(__name__)
 

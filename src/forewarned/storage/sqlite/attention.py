@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from forewarned.service.attention import GRACE, SOON, UNKNOWN_IMPACT, Attention
-from forewarned.service.summary import Summary
+from forewarned.service.records import Summary
 from forewarned.storage.rows import micros
 
 # In order of `Attention`. Only open events have these statuses: what is said of `ended_at` is for

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Self, TypeVar
 
-from forewarned.service.ports import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError
 
 T = TypeVar("T")
 U = TypeVar("U")

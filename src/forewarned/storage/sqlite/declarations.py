@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from forewarned.service.ports import Declaration, OperationRecord
+from forewarned.service.records import Declaration, OperationRecord
 from forewarned.storage import rows
 from forewarned.storage.declarations import forgotten_before
 from forewarned.storage.diff import fold

@@ -8,23 +8,28 @@ from typing import Final
 from forewarned.core.errors import UnknownScopeError
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import EventStatus, EventType, Scope, ScopeKind
-from forewarned.service.event_filter import EventFilter, Order
-from forewarned.service.listings import FoundVm, HostSummary, ScopeListing
-from forewarned.service.ports import (
+from forewarned.service.listings import (
+    EventFilter,
+    FoundVm,
+    HistoryFilter,
+    HistoryRow,
+    HostSummary,
+    Order,
+    ScopeListing,
+)
+from forewarned.service.records import (
     Binding,
     Census,
     Declaration,
     EventRecord,
     GroupPlace,
-    HistoryFilter,
-    HistoryRow,
     OperationRecord,
     PageContent,
     Place,
     Saved,
     ScopePlaces,
+    Summary,
 )
-from forewarned.service.summary import Summary
 from forewarned.storage import first_vm, rows
 from forewarned.storage.declarations import each_once, hosts_like
 from forewarned.storage.diff import fold

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from forewarned.core.ids import ScopeId
-from forewarned.service.ports import Saved
+from forewarned.service.records import Saved
 
 _LIMIT: Final = 64_000
 """VMs, events and scopes, some 300 bytes each: a fraction of a large fleet, all of a small one."""

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from forewarned.clock import wall_clock
-from forewarned.service.ports import Clock, Commit, Listener, Snapshot, Transaction
+from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
+from forewarned.service.records import Commit
 from forewarned.storage.diff import fold
 from forewarned.storage.errors import ForeignDatabaseError, NoWriteAheadLogError, OldSqliteError
 from forewarned.storage.sqlite.connection_thread import ConnectionThread, Turn, Turns, alone, same

@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Final
 
 from forewarned.core.ids import ScopeId
-from forewarned.service.ports import Binding, PageContent, Place, Saved, ScopePlaces
+from forewarned.service.records import Binding, PageContent, Place, Saved, ScopePlaces
 from forewarned.storage import rows
 
 _SCOPES: Final = 200

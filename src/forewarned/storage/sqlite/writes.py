@@ -14,12 +14,12 @@ from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Scope, ScopeKind
 from forewarned.service import restoration
 from forewarned.service.errors import AddressTakenError, NameTakenError
-from forewarned.service.ports import (
+from forewarned.service.listings import HistoryFilter
+from forewarned.service.records import (
     Binding,
     Commit,
     Declaration,
     EventRecord,
-    HistoryFilter,
     OperationRecord,
     Saved,
 )

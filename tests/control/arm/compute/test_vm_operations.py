@@ -11,7 +11,7 @@ from forewarned.control.http.access import Role
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.service.events.schedule import Request
-from forewarned.service.ports import HistoryFilter
+from forewarned.service.listings import HistoryFilter
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND
 from tests.control.arm.asking import VERSION
 from tests.control.arm.declared_machines import FULL, NOTICED, PLAIN, SPOT, WEB, statuses

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from forewarned.service.fleet.declaration import FleetPlan, ScaleSet, VirtualMachine
-from forewarned.service.ports import HistoryFilter
+from forewarned.service.listings import HistoryFilter
 from tests.builders import OPERATOR
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION
 from tests.control.arm.emulator import COMPUTE, GROUP, Emulator

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from forewarned.control.arm.templates import deployments
-from forewarned.service.ports import HistoryFilter, HistoryRow
+from forewarned.service.listings import HistoryFilter, HistoryRow
 from tests.builders import MINUTE
 from tests.control.arm.asking import ROOT
 from tests.control.arm.emulator import COMPUTE, GROUP, Emulator, emulator

@@ -33,7 +33,8 @@ from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.protection import Protection
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.azure.scale_sets import SetOutcome
-from forewarned.service.ports import OperationRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import OperationRecord
 
 Condition = Callable[[ScaleSetView, Machine], bool]
 

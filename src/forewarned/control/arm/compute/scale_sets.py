@@ -28,7 +28,8 @@ from forewarned.service.azure.actions import Action
 from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
 from forewarned.service.azure.scale_sets import SetOutcome, Upgrade, WantedSet
-from forewarned.service.ports import OperationRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import OperationRecord
 
 
 def set_id(asked: Asked) -> ResourceId:

@@ -32,7 +32,8 @@ from forewarned.service.azure.vms import (
     UnknownMachineError,
     WantedMachine,
 )
-from forewarned.service.ports import Binding, Declaration, OperationRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Binding, Declaration, OperationRecord
 
 _SETS: Final = ReadingSets(domains=availability_sets.domains, is_flexible=vm_wire.is_flexible)
 _EXPANSIONS: Final = frozenset({"instanceview", "userdata"})

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from forewarned.control.arm.requests import Json
-from forewarned.service.ports import Declaration
+from forewarned.service.records import Declaration
 
 ORIGIN: Final = "forewarned:origin"
 """A name in documents that are kept. It is never shown, and ignored where a client sends it."""

@@ -36,7 +36,8 @@ from forewarned.service.azure.resource_ids import (
     ResourceId,
 )
 from forewarned.service.azure.scale_sets import model_path
-from forewarned.service.ports import Declaration, Snapshot
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Declaration
 
 _PROPERTIES: Final = "properties"
 

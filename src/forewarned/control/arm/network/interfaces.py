@@ -32,7 +32,8 @@ from forewarned.service.azure.resource_ids import (
     same,
 )
 from forewarned.service.lifecycle.activation import bare
-from forewarned.service.ports import Declaration, Snapshot
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Declaration
 
 _DEFAULT_SUFFIX: Final = "VMNic"
 _OF_MACHINES: Final = f"/providers/{MACHINES}/".casefold()

@@ -21,7 +21,8 @@ from forewarned.service.azure import group_index
 from forewarned.service.azure.groups import declare
 from forewarned.service.azure.groups import find as find_group
 from forewarned.service.azure.resource_ids import ResourceId, group_path, same
-from forewarned.service.ports import Declaration, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Declaration
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?")
 _DERIVED: Final = ("id", "name", "type", "etag", "properties.provisioningState")

@@ -23,7 +23,8 @@ from forewarned.control.arm.resources.declared import (
 from forewarned.control.arm.routes import Operation, delete, patch, put, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure.resource_ids import ResourceId, same
-from forewarned.service.ports import Declaration, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Declaration
 
 
 def operations_on(kind: Kind) -> tuple[Operation, ...]:

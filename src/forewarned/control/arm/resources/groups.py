@@ -20,7 +20,8 @@ from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure import group_index, groups, operations
 from forewarned.service.azure.group_index import GroupView
 from forewarned.service.azure.resource_ids import group_path, same
-from forewarned.service.ports import OperationRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import OperationRecord
 
 _TYPE: Final = "Microsoft.Resources/resourceGroups"
 _NAME: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")

@@ -14,7 +14,8 @@ from forewarned.control.arm.routes import Operation, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure import group_index, inventory
 from forewarned.service.azure.resource_ids import COMPUTE, ResourceId, group_path, same
-from forewarned.service.ports import Declaration, Snapshot
+from forewarned.service.ports import Snapshot
+from forewarned.service.records import Declaration
 
 _ASKED_OF: Final = ("resourcegroup", "resourcetype", "name", "location", "tagname", "tagvalue")
 _DEPTH: Final = ResourceId(subscription="s", group="g", type="n/t", name="n").path.count("/")

@@ -9,7 +9,7 @@ from typing import Final
 
 from forewarned.control.arm.models.vm_views import decoded
 from forewarned.control.arm.requests import Json
-from forewarned.service.ports import Declaration
+from forewarned.service.records import Declaration
 
 _OUTPUTS: Final = "EvaluateDeploymentOutput"
 """Azure's last operation of each deployment, which makes nothing."""

@@ -31,7 +31,8 @@ from forewarned.core.errors import RefusalError
 from forewarned.service.azure import operations
 from forewarned.service.azure.groups import declare
 from forewarned.service.azure.resource_ids import ResourceId, group_path, same
-from forewarned.service.ports import Declaration, OperationRecord, Snapshot, Transaction
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import Declaration, OperationRecord
 
 _TYPE: Final = "Microsoft.Resources/deployments"
 _MODE: Final = "Incremental"
