@@ -1,6 +1,7 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv az run test check fmt bench bench-smoke docs mutants screenshots constraints clean FORCE
+.PHONY: help venv az run test test-core test-tools test-all coverage check lint types fmt bench \
+	bench-smoke docs mutants screenshots constraints clean FORCE
 
 PYTHON ?= python3
 ARGS ?=
@@ -36,20 +37,45 @@ az: .venv-az/.az ## make .venv-az with the az that tests drive the server with
 run: .venv/.server ## serve; pass flags as ARGS="--clock paused"
 	@exec $(BIN)/forewarned serve $(ARGS)
 
-test: check .venv-az/.az ## run the checks and every test, and measure coverage
-	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(ARGS)
-	@$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
-	$(BIN)/coverage report --include='src/forewarned/core/*' --fail-under=100
+# Two jobs at a time, each shown whole when it is over, where this make can do that.
+TWO_JOBS := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup
+
+test: ## run the checks and the tests: what CI runs
+	@$(MAKE) $(TWO_JOBS) types lint test-core az
+	$(PYTEST) -m "not thorough" --ignore=tests/core --ignore=tests/tools $(ARGS)
 	@$(MAKE) --no-print-directory bench-smoke
 
-check: .venv/.dev ## lint, formatting, types, import rules, the rules of the tree
+test-core: .venv/.dev ## run the core's tests, which must cover every branch of it
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest --quiet tests/core
+	@$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --include='src/forewarned/core/*' --fail-under=100
+
+test-tools: .venv/.dev ## test what the project is tested, measured and photographed with
+	$(PYTEST) tests/tools $(ARGS)
+
+test-all: ## run every test there is, the thorough ones too: an hour or more
+	@$(MAKE) $(TWO_JOBS) types lint test-core az
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) $(ARGS)
+	@$(MAKE) --no-print-directory bench-smoke
+
+coverage: .venv/.dev .venv-az/.az ## run all but the thorough tests, and see what they cover in every process
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto --dist loadgroup -m "not thorough" $(ARGS)
+	@$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+check: lint types ## lint, formatting, types, import rules, the rules of the tree
+
+lint: .venv/.dev
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 	$(BIN)/pytest --quiet tests/test_tree.py
+
+types: .venv/.dev
+	$(BIN)/mypy $(CODE)
 
 fmt: .venv/.dev ## format, and mend what the linter can mend
 	$(BIN)/ruff check --fix $(CODE)

@@ -29,7 +29,7 @@ from benchmarks.figures import (
 from benchmarks.polling import Subject
 from benchmarks.smoke import has_collapsed
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WRK = """Running 2s test @ http://127.0.0.1:1/
   1 threads and 64 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
