@@ -85,11 +85,11 @@ def test_the_readmes_ten_lines_drain_approve_and_resume(server: Server) -> None:
 
     with running(server, "-c", text) as program:
         schedule(server, "Reboot")
-        assert program.line() == "draining, Reboot to come"
+        assert program.line() == "draining before Reboot"
         wait_started(server)
         complete(server)
         # Whether the program was quick enough to see it Started is chance.
-        assert re.fullmatch("taking work again, Reboot (completed|unknown)", program.line())
+        assert re.fullmatch("resuming after Reboot (completed|unknown)", program.line())
 
 
 def test_the_guides_handler_prepares_approves_and_recovers(server: Server) -> None:
