@@ -96,7 +96,8 @@ def _rows(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None =
 
 def _description(hint: Any) -> str:
     metas = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return " ".join(meta.description for meta in metas if meta.description)
+    words = [meta.description for meta in metas if isinstance(meta, msgspec.Meta)]
+    return " ".join(filter(None, words))
 
 
 def _default(each: msgspec.structs.FieldInfo) -> str:

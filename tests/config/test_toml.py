@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from forewarned.config.toml import KeyPath, key_lines, line_of, show_path
+from forewarned.config.key_lines import key_lines
+from forewarned.config.mistakes import KeyPath, MistakesError, show_path
+from forewarned.config.toml import TomlFile
 
 TRICKY = '''\
 # a comment with [brackets] = and "quotes"
@@ -101,10 +103,10 @@ def test_a_key_is_on_the_line_it_was_written_on(path: KeyPath, line: int) -> Non
 
 
 def test_a_missing_key_is_where_it_would_have_been() -> None:
-    lines = key_lines("\n[[vms]]\nzone = 1\n")
+    file = TomlFile.parse("\n[[vms]]\nzone = 1\n", source="a.toml", error=MistakesError)
 
-    assert line_of(("vms", 0, "name"), lines) == 2
-    assert line_of(("location",), lines) == 1
+    assert file.line_of(("vms", 0, "name")) == 2
+    assert file.line_of(("location",)) == 1
 
 
 def test_a_path_is_shown_as_people_write_it() -> None:

@@ -51,7 +51,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         parse(text)
     except PrincipalsError as error:
-        problems = error.problems
+        problems = error.mistakes
 
     assert all(line.startswith(FILE) for line in problems)
 
@@ -91,16 +91,16 @@ token_sha256 = "{"c" * 64}"
     with pytest.raises(PrincipalsError) as caught:
         parse(text, "p.toml")
 
-    assert caught.value.problems == (
-        "p.toml:3: name must be up to 64 letters, digits and . _ @ -, with a letter or digit first",
-        "p.toml:4: role must be one of reader, approver, maintainer, admin",
-        "p.toml:7: a principal has no name",
-        "p.toml:9: token_sha256 must be 64 hexadecimal digits in lower case",
-        "p.toml:10: 'colour' is not known; known are role, expires_at, name, client_id, token_sha256, secret_sha256",
-        "p.toml:12: a principal has either token_sha256, or client_id and secret_sha256",
-        "p.toml:24: the name 'BOB' is given twice",
-        "p.toml:26: two principals have the same token",
-        "p.toml:28: 'people' is not known; each principal is a table [[principals]]",
+    assert caught.value.mistakes == (
+        "p.toml:3: principals[0].name: expected up to 64 letters, digits and . _ @ -, with a letter or digit first",
+        'p.toml:4: principals[0].role: expected reader, approver, maintainer or admin, got "king"',
+        "p.toml:7: principals[1]: the field name is missing",
+        "p.toml:9: principals[1].token_sha256: expected 64 hexadecimal digits in lower case",
+        "p.toml:10: principals[1].colour: there is no such field",
+        "p.toml:12: principals[2]: a principal has either token_sha256, or client_id and secret_sha256",
+        "p.toml:24: principals[4].name: the name 'BOB' is given twice",
+        "p.toml:26: principals[4].token_sha256: two principals have the same token",
+        "p.toml:28: people: there is no such table; each principal is a table [[principals]]",
     )
 
 
@@ -156,7 +156,9 @@ def test_a_file_that_breaks_admits_nobody_and_is_logged_once(
 
     assert seen == [(), ()]
     assert len(caplog.records) == 1
-    with pytest.raises(PrincipalsError, match=r"principals\.toml:2: name must be"):
+    with pytest.raises(
+        PrincipalsError, match=r"principals\.toml:2: principals\[0\]\.name: expected"
+    ):
         file.check()
 
 

@@ -107,7 +107,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
         stack.enter_context(sole_agent(table.state))
         stack.enter_context(journal)
         await stack.enter_async_context(client)
-        if not table.listen.is_off:
+        if table.listen is not None:
             # Before anything else: whoever waits for the agent learns what it waits for.
             listener = Listener(table.listen.host, table.listen.port, front.views())
             await stack.enter_async_context(listener)

@@ -1,1 +1,1 @@
-"""What every part reads configuration with: values, durations, and TOML with line numbers."""
+"""Reading configuration: values, durations, and strict TOML with the line of every mistake."""

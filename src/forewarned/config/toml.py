@@ -1,187 +1,77 @@
-"""TOML, and which line of it each key stands on, so that an error can point at it.
-
-`tomllib` keeps no lines. This reads texts that `tomllib` has accepted, so it looks only at as much
-of the grammar as it takes to know where keys, tables and elements of arrays begin.
-"""
+"""A TOML file as read: its tables, and the line of every mistake that is found in them."""
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final
 
-KeyPath = tuple[str | int, ...]
-"""Keys and, for elements of arrays, their indexes: `("scale_sets", 0, "capacity")`."""
+from forewarned.config.key_lines import key_lines
+from forewarned.config.mistakes import KeyPath, Mistake, MistakesError, show_path
 
-_SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_BLANK: Final = re.compile(r"[ \t]*")
-_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-# The longer quotes first, or `"""` would be read as an empty string and the start of another.
-_STRING: Final = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}(?!")'
-    r"|'''.*?'{3,5}(?!')"
-    r'|"(?:\\.|[^"\\])*"'
-    r"|'[^']*'",
-    re.DOTALL,
-)
-_SCALAR: Final = re.compile(r"[^,\]}\n#]+")
+_LINE: Final = re.compile(r"(?P<what>.*) \(at line (?P<line>[0-9]+), column [0-9]+\)")
+_AT_END: Final = " (at end of document)"
 
 
-def load_toml(text: str) -> dict[str, Any]:
-    """Raises ValueError: tomllib's own, or one for what tomllib does not see coming."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        raise
-    except ValueError as error:
-        raise ValueError("a number has too many digits") from error
-    except RecursionError as error:
-        raise ValueError("the nesting is too deep") from error
+@dataclass(frozen=True)
+class TomlFile:
+    source: str
+    """What mistakes call the file."""
+    text: str
+    tables: dict[str, Any]
+    error: type[MistakesError]
+    """What its mistakes are raised as."""
+
+    @classmethod
+    def load(cls, path: Path, *, error: type[MistakesError], source: str = "") -> "TomlFile":
+        source = source or str(path)
+        try:
+            # Some editors put a byte order mark before the text.
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as wrong:
+            raise error([f"{source}: {wrong.strerror}"]) from wrong
+        except UnicodeDecodeError as wrong:
+            raise error([f"{source}: not in UTF-8, as TOML must be"]) from wrong
+        return cls.parse(text, source=source, error=error)
+
+    @classmethod
+    def parse(cls, text: str, *, source: str, error: type[MistakesError]) -> "TomlFile":
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as wrong:
+            raise error([_placed(source, str(wrong), text)]) from wrong
+        except ValueError as wrong:
+            raise error([f"{source}: a number has too many digits"]) from wrong
+        except RecursionError as wrong:
+            raise error([f"{source}: the nesting is too deep"]) from wrong
+        return cls(source, text, tables, error)
+
+    def line_of(self, path: KeyPath) -> int:
+        """The line of the path, or of what it would be in: a missing key has no line of its own."""
+        for length in range(len(path), 0, -1):
+            if (line := self._lines.get(path[:length])) is not None:
+                return line
+        return 1
+
+    def refusal(self, mistakes: Iterable[Mistake]) -> MistakesError:
+        """In the order of the file."""
+        placed = sorted(((self.line_of(each.path), each) for each in mistakes), key=itemgetter(0))
+        return self.error(
+            f"{self.source}:{line}: " + f"{show_path(each.path)}: {each.why}".removeprefix(": ")
+            for line, each in placed
+        )
+
+    @cached_property
+    def _lines(self) -> dict[KeyPath, int]:
+        return key_lines(self.text)
 
 
-def key_lines(text: str) -> dict[KeyPath, int]:
-    """The line, from 1, where each key, table and element of an array begins."""
-    return _Scanner(text).scan()
-
-
-def line_of(path: KeyPath, lines: dict[KeyPath, int]) -> int:
-    """The line of the path, or of what it would be in: a missing key has no line of its own."""
-    for length in range(len(path), 0, -1):
-        if (line := lines.get(path[:length])) is not None:
-            return line
-    return 1
-
-
-def show_path(path: KeyPath) -> str:
-    """`scale_sets[0].capacity`"""
-    shown = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return shown.removeprefix(".")
-
-
-class _Scanner:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._line = 1
-        self._counted = 0
-        self._lines: dict[KeyPath, int] = {}
-        self._lengths: dict[KeyPath, int] = {}
-        """How many tables each array of tables has so far."""
-
-    def scan(self) -> dict[KeyPath, int]:
-        table: KeyPath = ()
-        for char in self._starts():
-            if char == "[":
-                table = self._header()
-            else:
-                self._pair(table)
-        return self._lines
-
-    def _starts(self) -> Iterator[str]:
-        """The first character of each header and each pair, with the scanner standing on it."""
-        while True:
-            self._skip(_SPACE)
-            if self._at >= len(self._text):
-                return
-            yield self._text[self._at]
-
-    def _header(self) -> KeyPath:
-        is_array = self._text.startswith("[[", self._at)
-        self._at += 2 if is_array else 1
-        line = self._current_line()
-        *parents, last = self._key()
-        path: KeyPath = ()
-        for part in parents:
-            self._lines.setdefault((*path, part), line)
-            path = self._newest((*path, part))
-        path = (*path, last)
-        if is_array:
-            self._lines.setdefault(path, line)
-            self._lengths[path] = self._lengths.get(path, 0) + 1
-        path = self._newest(path)
-        self._lines.setdefault(path, line)
-        self._at += 2 if is_array else 1
-        return path
-
-    def _newest(self, path: KeyPath) -> KeyPath:
-        """In a header, the name of an array of tables stands for its newest table."""
-        length = self._lengths.get(path)
-        return path if length is None else (*path, length - 1)
-
-    def _pair(self, table: KeyPath) -> None:
-        line = self._current_line()
-        path = table
-        for part in self._key():
-            path = (*path, part)
-            self._lines.setdefault(path, line)
-        self._at += 1  # the equals sign
-        self._skip(_BLANK)
-        self._value(path)
-
-    def _key(self) -> list[str]:
-        parts = []
-        while True:
-            self._skip(_BLANK)
-            if string := _STRING.match(self._text, self._at):
-                parts.append(_unquoted(string[0]))
-                self._at = string.end()
-            else:
-                parts.append(self._skip(_BARE_KEY))
-            self._skip(_BLANK)
-            if self._text[self._at] != ".":
-                return parts
-            self._at += 1
-
-    def _value(self, path: KeyPath) -> None:
-        match self._text[self._at]:
-            case "[":
-                self._elements(path)
-            case "{":
-                self._inline_table(path)
-            case '"' | "'":
-                self._skip(_STRING)
-            case _:
-                self._skip(_SCALAR)
-
-    def _elements(self, path: KeyPath) -> None:
-        self._at += 1
-        index = 0
-        for char in self._starts():
-            if char == "]":
-                break
-            if char == ",":
-                self._at += 1
-                continue
-            self._lines[*path, index] = self._current_line()
-            self._value((*path, index))
-            index += 1
-        self._at += 1
-
-    def _inline_table(self, path: KeyPath) -> None:
-        self._at += 1
-        for char in self._starts():
-            if char == "}":
-                break
-            if char == ",":
-                self._at += 1
-                continue
-            self._pair(path)
-        self._at += 1
-
-    def _skip(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        if found is None:
-            # Only a text that tomllib would refuse can bring us here; never loop over it.
-            raise ValueError(f"not TOML at line {self._current_line()}")
-        self._at = found.end()
-        return found[0]
-
-    def _current_line(self) -> int:
-        self._line += self._text.count("\n", self._counted, self._at)
-        self._counted = self._at
-        return self._line
-
-
-def _unquoted(string: str) -> str:
-    if string[0] == "'":
-        return string[1:-1]
-    return str(tomllib.loads(f"key = {string}")["key"])
+def _placed(source: str, message: str, text: str) -> str:
+    if found := _LINE.fullmatch(message):
+        return f"{source}:{found['line']}: {found['what']}"
+    if message.endswith(_AT_END):
+        return f"{source}:{text.count(chr(10)) + 1}: {message}"
+    return f"{source}: {message}"

@@ -1,7 +1,7 @@
 """The kinds of value a setting can have, each with its parser.
 
-A parser takes what the settings file, the environment or a flag holds: text, or the TOML type it
-stands for. It refuses with a ValueError that says what is allowed. `show` is its inverse.
+A parser takes what a file, the environment or a flag holds: text, or the TOML type it stands for.
+It refuses with a ValueError that says what is allowed. `show` is its inverse.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 from typing_extensions import override
 
 from forewarned.config.durations import format_duration, parse_duration
+from forewarned.config.mistakes import ExpectedError, any_of, did_you_mean
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -34,6 +35,18 @@ _ON: Final = {"on", "true", "yes", "1"}
 _OFF: Final = {"off", "false", "no", "0"}
 
 
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where a listener listens."""
@@ -44,20 +57,20 @@ class Address:
 
     @classmethod
     def parse(cls, value: object) -> "Address":
-        allowed = "expected HOST:PORT, like 127.0.0.1:8169 or [::1]:8169"
+        allowed = "HOST:PORT, like 127.0.0.1:8169 or [::1]:8169"
         # FOREWARNED_CONTROL is read by clients too, and those take it for an address on the web.
         text = _SCHEME.sub("", value).removesuffix("/") if isinstance(value, str) else ""
         found = _ADDRESS.fullmatch(text)
         if found is None or int(found["port"]) > 65535:
-            raise ValueError(allowed)
+            raise ExpectedError(allowed)
         if found["ipv6"] is None:
             if not _HOST_NAME.fullmatch(found["host"]):
-                raise ValueError(allowed)
+                raise ExpectedError(allowed)
             return cls(found["host"], int(found["port"]))
         try:
             host = ipaddress.IPv6Address(found["ipv6"])
         except ValueError:
-            raise ValueError(allowed) from None
+            raise ExpectedError(allowed) from None
         return cls(str(host), int(found["port"]))
 
     @property
@@ -77,7 +90,7 @@ class Address:
 @dataclass(frozen=True, slots=True)
 class ClockSpeed:
     speed: float | None
-    """Against real time; 0 is paused. None is the machine's own time, which nobody can move."""
+    """Against real time; 0 is paused. None is the machine's own clock, which can't be set."""
 
     @classmethod
     def parse(cls, value: object) -> "ClockSpeed":
@@ -87,7 +100,7 @@ class ClockSpeed:
             return cls(0)
         found = _SPEED.fullmatch(value) if isinstance(value, str) else None
         if found is None or not _SLOWEST <= float(found["speed"]) <= _FASTEST:
-            raise ValueError("expected real, paused, or a speed from 0.001x to 100000x, like 60x")
+            raise ExpectedError("real, paused, or a speed from 0.001x to 100000x, like 60x")
         return cls(float(found["speed"]))
 
     @property
@@ -107,7 +120,8 @@ def one_of(choices: type[Choice]) -> Callable[[object], Choice]:
         for choice in choices:
             if isinstance(value, str) and value.lower() == choice.lower():
                 return choice
-        raise ValueError(f"expected {' or '.join(choices)}")
+        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+        raise ExpectedError(any_of([*choices]), hint=hint)
 
     return parse
 
@@ -124,8 +138,8 @@ def or_off(parse: Callable[[object], T]) -> Callable[[object], T | None]:
             return None
         try:
             return parse(value)
-        except ValueError as wrong:
-            raise ValueError(f"{wrong}; or off") from None
+        except ExpectedError as wrong:
+            raise ExpectedError(f"{wrong.what}, or off") from None
 
     return parse_or_off
 
@@ -135,13 +149,13 @@ def on_off(value: object) -> bool:
         return value
     word = value.lower() if isinstance(value, str) else ""
     if word not in _ON | _OFF:
-        raise ValueError("expected on or off")
+        raise ExpectedError("on or off")
     return word in _ON
 
 
 def text(value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError("expected a name")
+        raise ExpectedError("a name")
     return value
 
 
@@ -149,15 +163,26 @@ def file_path(value: object) -> Path:
     if isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value:
-        raise ValueError("expected a path")
+        raise ExpectedError("a path")
     return Path(value)
+
+
+def matching(form: re.Pattern[str], meaning: str) -> Callable[[object], str]:
+    """Text of a form. The message does not repeat it, as it may be a secret in the wrong place."""
+
+    def parse(value: object) -> str:
+        if not isinstance(value, str) or not form.fullmatch(value):
+            raise ValueError(f"expected {meaning}")
+        return value
+
+    return parse
 
 
 def names(value: object) -> tuple[str, ...]:
     """A list, or text with commas in it."""
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
-        raise ValueError("expected names, with commas between them")
+        raise ExpectedError("names, with commas between them")
     return tuple(stripped for name in listed if (stripped := name.strip()))
 
 
@@ -168,9 +193,9 @@ def whole(least: int, most: int | None = None) -> Callable[[object], int]:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"expected a whole number {allowed}")
+            raise ExpectedError(f"a whole number {allowed}")
         if most is not None and value > most:
-            raise ValueError(f"expected a whole number {allowed}")
+            raise ExpectedError(f"a whole number {allowed}")
         return value
 
     return parse
@@ -183,7 +208,7 @@ def number(least: float, most: float) -> Callable[[object], float]:
             with contextlib.suppress(ValueError, OverflowError):
                 found = float(value)
         if not least <= found <= most:
-            raise ValueError(f"expected a number from {least:.12g} to {most:.12g}")
+            raise ExpectedError(f"a number from {least:.12g} to {most:.12g}")
         return found
 
     return parse
@@ -193,8 +218,8 @@ def duration(least: timedelta, most: timedelta) -> Callable[[object], timedelta]
     def parse(value: object) -> timedelta:
         found = value if isinstance(value, timedelta) else parse_duration(str(value))
         if not least <= found <= most:
-            raise ValueError(
-                f"expected a duration from {format_duration(least)} to {format_duration(most)}"
+            raise ExpectedError(
+                f"a duration from {format_duration(least)} to {format_duration(most)}"
             )
         return found
 
@@ -205,7 +230,7 @@ def network(value: object) -> Network:
     try:
         return ipaddress.ip_network(str(value))
     except ValueError:
-        raise ValueError("expected a range of addresses, like 10.20.0.0/16") from None
+        raise ExpectedError("a range of addresses, like 10.20.0.0/16") from None
 
 
 def show(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 import uvloop
 
 from forewarned.clock import FollowingClock
+from forewarned.config.values import LogFormat
 from forewarned.feed.board_mirror import BoardMirror
 from forewarned.feed.poller_end import PollerEnd
 from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
@@ -20,7 +21,7 @@ from forewarned.metadata.http.responses import render
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime import child_process, logs
 from forewarned.runtime.listeners.sockets import metadata_options
-from forewarned.runtime.settings import LogFormat, Settings
+from forewarned.runtime.settings import Settings
 from forewarned.security.tokens import Tokens
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory

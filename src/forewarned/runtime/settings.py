@@ -6,9 +6,8 @@ Defaults give way to the settings file, that to the environment, that to flags. 
 
 # ruff: noqa: RUF009  # `_setting` stands for `dataclasses.field`, which the rule lets pass
 
-import difflib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
@@ -16,10 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from forewarned.config.toml import key_lines, load_toml
+from forewarned.config.mistakes import MistakesError, did_you_mean, shown
+from forewarned.config.toml import TomlFile
 from forewarned.config.values import (
     Address,
     ClockSpeed,
+    LogFormat,
+    LogLevel,
     Network,
     duration,
     file_path,
@@ -62,18 +64,6 @@ class Approve(StrEnum):
 class ControlAccess(StrEnum):
     OPEN = "open"
     TOKEN = "token"  # noqa: S105  # a word for all of them
-
-
-class LogLevel(StrEnum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class LogFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
 
 
 class HostFailureType(StrEnum):
@@ -331,12 +321,8 @@ class Resolved:
     """The settings file that was read; None where there was none."""
 
 
-class SettingsError(Exception):
-    """All that is wrong with the settings, a line each."""
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+class SettingsError(MistakesError):
+    """All the mistakes in the settings, one line each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,20 +339,20 @@ def load(
 ) -> Resolved:
     """Flags are by setting name; None is a flag that was not given. Raises SettingsError."""
     file = _file(environ, path)
-    problems: list[str] = []
+    mistakes: list[str] = []
     given: dict[str, _Given] = {}
-    for source in (_from_file(file, problems), _from_environ(environ), _from_flags(flags)):
+    for source in (_from_file(file, mistakes), _from_environ(environ), _from_flags(flags)):
         given |= {one.name: one for one in source}
     values: dict[str, object] = {}
     for one in given.values():
         try:
             value = _BY_NAME[one.name].parse(one.value)
         except ValueError as wrong:
-            problems.append(f"{one.origin}: {one.name} = {_quoted(one.value)}: {wrong}")
+            mistakes.append(f"{one.origin}: {one.name} = {shown(one.value)}: {wrong}")
         else:
             values[one.name] = one.folder / value if isinstance(value, Path) else value
-    if problems:
-        raise SettingsError(problems)
+    if mistakes:
+        raise SettingsError(mistakes)
     settings = _complete(values)
     origin = {name: given[name].origin if name in given else "default" for name in _BY_NAME}
     if conflicts := list(_conflicts(settings, origin)):
@@ -390,23 +376,17 @@ def _file(environ: Mapping[str, str], path: Path | None) -> Path | None:
     return found
 
 
-def _from_file(file: Path | None, problems: list[str]) -> Iterator[_Given]:
+def _from_file(file: Path | None, mistakes: list[str]) -> Iterator[_Given]:
     if file is None:
         return
-    try:
-        content = file.read_text(encoding="utf-8-sig")
-        table = load_toml(content)
-    except (OSError, ValueError) as wrong:
-        raise SettingsError([f"file {file}: {wrong}"]) from wrong
-    lines = key_lines(content)
-    for name, value in table.items():
-        origin = f"file {file}:{lines[name,]}"
+    content = TomlFile.load(file, source=f"file {file}", error=SettingsError)
+    for name, value in content.tables.items():
+        origin = f"{content.source}:{content.line_of((name,))}"
         if name in _BY_NAME:
             yield _Given(name=name, value=value, origin=origin, folder=file.parent)
         else:
-            near = difflib.get_close_matches(name, _BY_NAME, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "; `forewarned settings` lists them"
-            problems.append(f"{origin}: {name} = {_quoted(value)}: there is no such setting{hint}")
+            hint = did_you_mean(name, _BY_NAME) or "; `forewarned settings` lists them"
+            mistakes.append(f"{origin}: {name} = {shown(value)}: there is no such setting{hint}")
 
 
 def _from_environ(environ: Mapping[str, str]) -> Iterator[_Given]:
@@ -473,7 +453,3 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
     fixed = [one for one in listeners if one is not None and one.port]
     if len(set(fixed)) < len(fixed):
         yield refuse("control", "metadata, control and arm each need an address of their own")
-
-
-def _quoted(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)

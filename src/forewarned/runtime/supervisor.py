@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from forewarned.config.values import LogFormat
 from forewarned.runtime import child_process, logs
 from forewarned.runtime.listeners.sockets import (
     Addresses,
@@ -28,7 +29,7 @@ from forewarned.runtime.listeners.sockets import (
     metadata_listeners,
     url,
 )
-from forewarned.runtime.settings import LogFormat, Resolved
+from forewarned.runtime.settings import Resolved
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import uvloop
 
 from forewarned.clock import SystemClock, VirtualClock, wall_clock
-from forewarned.config.values import show
+from forewarned.config.values import LogFormat, show
 from forewarned.console.services import ConsoleServices
 from forewarned.control.arm.network.interfaces import equipment_of
 from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet
@@ -39,7 +39,7 @@ from forewarned.runtime.listeners.arm import ArmParts, arm_server
 from forewarned.runtime.listeners.asgi import serving
 from forewarned.runtime.listeners.control import control_app, make_console
 from forewarned.runtime.listeners.sockets import StartError, control_url, limits, patiently
-from forewarned.runtime.settings import SETTINGS, LogFormat, Mode, Resolved, Settings
+from forewarned.runtime.settings import SETTINGS, Mode, Resolved, Settings
 from forewarned.runtime.takeover import take_over
 from forewarned.security import state_directory
 from forewarned.security.certificates import CertificateError

@@ -1,7 +1,7 @@
-"""The file of the people and programs outside the fleet that may steer it, and what they may do.
+"""The file of principals: people and programs outside the fleet, and what each may do.
 
-It holds digests alone: whoever reads it can sign in as nobody. A file that can't be read admits
-nobody, and the log says why.
+It holds only digests, so reading it is not enough to sign in. While the file can't be read, no one
+in it is admitted, and the log says why.
 """
 
 import fcntl
@@ -10,13 +10,18 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
 
-from forewarned.config.toml import KeyPath, key_lines, line_of, load_toml
+import msgspec
+
+from forewarned.config.mistakes import ExpectedError, KeyPath, MistakesError
+from forewarned.config.tables import TableReader
+from forewarned.config.toml import TomlFile
+from forewarned.config.values import matching
 from forewarned.security.identities import LOCAL_USER, Principal, Role
 
 _log = logging.getLogger(__name__)
@@ -34,20 +39,38 @@ _HEADER: Final = """\
 # Who may operate this server. `forewarned token` writes this file; a running server notices.
 # Secrets are kept as SHA-256 digests.
 """
-_FORMS: Final = {
-    "name": (NAME, "up to 64 letters, digits and . _ @ -, with a letter or digit first"),
-    "client_id": (_CLIENT_ID, "up to 64 letters, digits and -"),
-    "token_sha256": (_SHA256, "64 hexadecimal digits in lower case"),
-    "secret_sha256": (_SHA256, "64 hexadecimal digits in lower case"),
-}
 
 
-class PrincipalsError(Exception):
-    """All that is wrong with the file, a line each."""
+class PrincipalsError(MistakesError):
+    pass
 
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+
+def _instant(value: object) -> datetime:
+    # A time without an offset would mean another instant on another machine.
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ExpectedError("an instant, like 2027-01-31T12:00:00Z")
+    return value
+
+
+_Digest = Annotated[str, matching(_SHA256, "64 hexadecimal digits in lower case")]
+
+
+class _PrincipalTable(msgspec.Struct, frozen=True, kw_only=True):
+    name: Annotated[
+        str, matching(NAME, "up to 64 letters, digits and . _ @ -, with a letter or digit first")
+    ]
+    role: Role
+    token_sha256: _Digest = ""
+    client_id: Annotated[str, matching(_CLIENT_ID, "up to 64 letters, digits and -")] = ""
+    secret_sha256: _Digest = ""
+    expires_at: Annotated[datetime | None, _instant] = None
+
+    def __post_init__(self) -> None:
+        given = (bool(self.token_sha256), bool(self.client_id), bool(self.secret_sha256))
+        if given not in {(True, False, False), (False, True, True)}:
+            raise ValueError("a principal has either token_sha256, or client_id and secret_sha256")
+        if self.client_id.lower() == LOCAL_USER.subject:
+            raise ValueError(f"the client id {LOCAL_USER.subject!r} is the emulator's own")
 
 
 class PrincipalsFile:
@@ -68,10 +91,10 @@ class PrincipalsFile:
             try:
                 self._principals = load(self._path)
             except PrincipalsError as error:
-                # Those of before may be just the ones who were to be shut out.
+                # The change may have been made to revoke one of those read before.
                 self._principals = ()
                 _log.error(
-                    "the file of principals can't be read, so nobody in it is admitted",
+                    "the principals file can't be read, so no one in it is admitted",
                     extra={"why": str(error)},
                 )
             self._seen = seen
@@ -91,7 +114,7 @@ def _mark(path: Path) -> tuple[int, ...]:
 
 
 def load(path: Path) -> tuple[Principal, ...]:
-    """None are in a file that is not there. Raises PrincipalsError."""
+    """Empty where there is no file. Raises PrincipalsError."""
     try:
         with path.open("rb") as file:
             raw = file.read(_LARGEST + 1)
@@ -109,81 +132,37 @@ def load(path: Path) -> tuple[Principal, ...]:
 
 def parse(text: str, source: str = FILE) -> tuple[Principal, ...]:
     """Raises PrincipalsError."""
-    # TOML takes either end of a line, and so does what counts them.
-    text = text.replace("\r\n", "\n")
-    try:
-        content = load_toml(text)
-    except ValueError as error:
-        raise PrincipalsError([f"{source}: {error}"]) from error
-    lines = key_lines(text)
-    problems: list[tuple[int, str]] = []
-
-    def refuse(path: KeyPath, why: str) -> None:
-        problems.append((line_of(path, lines), why))
-
-    for key in sorted(content.keys() - {_TABLE}):
-        refuse((key,), f"{key!r} is not known; each principal is a table [[{_TABLE}]]")
-    tables = content.get(_TABLE, [])
-    found: list[Principal] = []
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        refuse((_TABLE,), f"each principal is a table [[{_TABLE}]]")
+    file = TomlFile.parse(text, source=source, error=PrincipalsError)
+    reader = TableReader()
+    for key in file.tables.keys() - {_TABLE}:
+        reader.refuse((key,), f"there is no such table; each principal is a table [[{_TABLE}]]")
+    tables = file.tables.get(_TABLE, [])
+    if not isinstance(tables, list):
+        reader.refuse((_TABLE,), f"each principal is a table [[{_TABLE}]]")
         tables = []
-    for index, table in enumerate(tables):
-        principal = _principal(table, (_TABLE, index), refuse)
-        if principal is not None:
-            _refuse_double(principal, found, (_TABLE, index), refuse)
+    found: list[Principal] = []
+    for index, raw in enumerate(tables):
+        table = reader.table(raw, _PrincipalTable, (_TABLE, index))
+        if table is not None:
+            principal = Principal(**msgspec.structs.asdict(table))
+            _refuse_double(principal, found, (_TABLE, index), reader)
             found.append(principal)
-    if problems:
-        raise PrincipalsError(f"{source}:{line}: {why}" for line, why in sorted(problems))
+    if reader.mistakes:
+        raise file.refusal(reader.mistakes)
     return tuple(found)
 
 
-_Refuse = Callable[[KeyPath, str], None]
-
-
-def _principal(table: dict[str, Any], path: KeyPath, refuse: _Refuse) -> Principal | None:
-    is_sound = True
-
-    def wrong(key: str, why: str) -> None:
-        nonlocal is_sound
-        is_sound = False
-        refuse((*path, key), why)
-
-    for key in sorted(table.keys() - {*_FORMS, "role", "expires_at"}):
-        wrong(key, f"{key!r} is not known; known are role, expires_at, {', '.join(_FORMS)}")
-    for key, (form, meaning) in _FORMS.items():
-        if key in table and not (isinstance(table[key], str) and form.fullmatch(table[key])):
-            wrong(key, f"{key} must be {meaning}")
-    if "name" not in table:
-        wrong("name", "a principal has no name")
-    if table.get("role") not in list(Role):
-        wrong("role", f"role must be one of {', '.join(Role)}")
-    expires_at = table.get("expires_at")
-    # A time without an offset would mean another instant on another machine.
-    if "expires_at" in table and not (
-        isinstance(expires_at, datetime) and expires_at.tzinfo is not None
-    ):
-        wrong("expires_at", "expires_at must be an instant, like 2027-01-31T12:00:00Z")
-    given = {"token_sha256", "client_id", "secret_sha256"} & table.keys()
-    if given not in ({"token_sha256"}, {"client_id", "secret_sha256"}):
-        wrong("", "a principal has either token_sha256, or client_id and secret_sha256")
-    if str(table.get("client_id", "")).lower() == LOCAL_USER.subject:
-        wrong("client_id", f"the client id {LOCAL_USER.subject!r} is the emulator's own")
-    if not is_sound:
-        return None
-    return Principal(**(table | {"role": Role(table["role"])}))
-
-
 def _refuse_double(
-    principal: Principal, others: Iterable[Principal], path: KeyPath, refuse: _Refuse
+    principal: Principal, others: Iterable[Principal], path: KeyPath, reader: TableReader
 ) -> None:
     for other in others:
         if same_name(other, principal.name):
-            refuse((*path, "name"), f"the name {principal.name!r} is given twice")
+            reader.refuse((*path, "name"), f"the name {principal.name!r} is given twice")
         if principal.client_id and other.client_id.lower() == principal.client_id.lower():
-            refuse((*path, "client_id"), f"the client id {principal.client_id!r} is given twice")
+            why = f"the client id {principal.client_id!r} is given twice"
+            reader.refuse((*path, "client_id"), why)
         if principal.token_sha256 and other.token_sha256 == principal.token_sha256:
-            refuse((*path, "token_sha256"), "two principals have the same token")
+            reader.refuse((*path, "token_sha256"), "two principals have the same token")
 
 
 def same_name(principal: Principal, name: str) -> bool:

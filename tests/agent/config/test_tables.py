@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from forewarned.agent.config.rules import Rule
 from forewarned.agent.config.settings import AgentTable, SettingsError, parse
 from forewarned.agent.hooks import KINDS
 from forewarned.agent.model import Phase
-from forewarned.config.toml import load_toml
 
 FILE = Path("agent.toml")
 PROBLEM = re.compile(r"agent\.toml:[1-9][0-9]*: \S.*", re.DOTALL)
@@ -80,7 +80,7 @@ def problems(text: str) -> tuple[str, ...]:
     try:
         settings = parse(text, path=FILE)
     except SettingsError as refused:
-        return refused.problems or ("refused for no reason",)
+        return refused.mistakes or ("refused for no reason",)
     for name, hook in settings.hooks.items():
         hook.make(name).describe(Phase.PREPARE)
     return ()
@@ -88,7 +88,7 @@ def problems(text: str) -> tuple[str, ...]:
 
 @given(files())
 def test_a_file_is_read_or_refused_line_by_line(text: str) -> None:
-    load_toml(text)
+    tomllib.loads(text)
 
     assert all(PROBLEM.fullmatch(problem) for problem in problems(text))
 

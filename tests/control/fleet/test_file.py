@@ -38,7 +38,7 @@ def parse(text: str) -> FleetPlan:
 def problems(text: str) -> list[str]:
     with pytest.raises(FleetFileError) as refused:
         parse(text)
-    return list(refused.value.problems)
+    return list(refused.value.mistakes)
 
 
 def test_a_plan_that_is_known_is_not_looked_through_again() -> None:
@@ -249,7 +249,7 @@ def test_real_plans_survive_it_too(plan: FleetPlan) -> None:
 
 def test_a_mistake_is_named_with_file_line_and_field() -> None:
     assert problems('\n[[scale_sets]]\nname = "api"\n\ncapacity = "three"\n') == [
-        'fleet.toml:5: scale_sets[0].capacity: expected int, got "three"'
+        'fleet.toml:5: scale_sets[0].capacity: expected a whole number, got "three"'
     ]
 
 
@@ -283,16 +283,17 @@ vms = [
 """)
 
     assert told == [
-        "fleet.toml:1: location: expected str, got 3",
+        "fleet.toml:1: location: expected text, got 3",
         "fleet.toml:2: lokation: there is no such field; did you mean location?",
-        'fleet.toml:3: cloud_services: expected array, got "none"',
+        'fleet.toml:3: cloud_services: expected a list, got "none"',
         "fleet.toml:5: scale_sets[0]: the field name is missing",
-        "fleet.toml:6: scale_sets[0].capacity: expected int >= 0, got -1",
-        'fleet.toml:7: scale_sets[0].tags: expected str, got {"a": 1}',
+        "fleet.toml:6: scale_sets[0].capacity: expected a whole number >= 0, got -1",
+        "fleet.toml:7: scale_sets[0].tags.a: expected text, got 1",
         "fleet.toml:12: scale_sets[1].policy.approve: there is no such field",
         "fleet.toml:16: vms[0].zon: there is no such field; did you mean zone?",
-        'fleet.toml:17: vms[0].priority: expected Regular or Spot, got "Sport"',
-        "fleet.toml:24: availability_sets[0].vms[1].nme: there is no such field",
+        'fleet.toml:17: vms[0].priority: expected Regular or Spot, got "Sport"; did you mean Spot?',
+        "fleet.toml:24: availability_sets[0].vms[1].nme: there is no such field; did you mean name?",
+        "fleet.toml:24: availability_sets[0].vms[1]: the field name is missing",
     ]
 
 
@@ -328,12 +329,12 @@ vms = [
                 " 'vmss/s/0': give each update domain hosts of its own"
             ),
         ),
-        ("vms = 1979-05-27\n", 'fleet.toml:1: vms: expected array, got "1979-05-27"'),
-        ("vms = [3]\n", "fleet.toml:1: vms[0]: expected object, got 3"),
+        ("vms = 1979-05-27\n", 'fleet.toml:1: vms: expected a list, got "1979-05-27"'),
+        ("vms = [3]\n", "fleet.toml:1: vms[0]: expected a table, got 3"),
         ("\na = \n", "fleet.toml:2: Invalid value"),
         (f"a = {'9' * 5000}", "fleet.toml: a number has too many digits"),
         (f"a = {'[' * 5000}{']' * 5000}", "fleet.toml: the nesting is too deep"),
-        ("a = '''", "fleet.toml: Expected \"'''\" (at end of document)"),
+        ("a = '''", "fleet.toml:1: Expected \"'''\" (at end of document)"),
     ],
 )
 def test_a_mistake_says_what_is_wrong(text: str, problem: str) -> None:
@@ -378,7 +379,7 @@ def test_the_mark_that_editors_put_before_a_text_is_passed_over(tmp_path: Path) 
 
 
 def test_a_body_that_is_no_object_is_refused() -> None:
-    with pytest.raises(InvalidFleetError, match=r"^expected object, got 3$"):
+    with pytest.raises(InvalidFleetError, match=r"^expected a table, got 3$"):
         wire.parse(3)
 
 

@@ -192,8 +192,8 @@ def _load(file: Path, kind: type[CommandError]) -> "AgentSettings":
     except SettingsError as error:
         fault = {"code": "bad_agent_file", "message": str(error), "field": "file"}
         raise kind(
-            f"{count(len(error.problems), 'mistake')} in {file}; nothing has changed",
+            f"{count(len(error.mistakes), 'mistake')} in {file}; nothing has changed",
             code="bad_agent_file",
-            advice=error.problems,
+            advice=error.mistakes,
             body=msgspec.json.encode({"error": fault}),
         ) from error

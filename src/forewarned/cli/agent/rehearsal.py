@@ -64,7 +64,7 @@ def refuse_while_at_work(settings: AgentSettings) -> None:
 
 def _open_events(settings: AgentSettings) -> list[str]:
     listen = settings.agent.listen
-    if not listen.is_off and listen.port:
+    if listen is not None and listen.port:
         with suppress(UnreachableError):
             told = ask(str(listen)).status.events
             return [event.event_id for event in told if event.stage is not Stage.FINISHED]

@@ -82,7 +82,7 @@ def _load(file: Path) -> FleetPlan:
     try:
         return load_fleet(file)
     except FleetFileError as error:
-        raise _refusal(file, error.problems) from error
+        raise _refusal(file, error.mistakes) from error
 
 
 def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:

@@ -10,8 +10,8 @@ from typing import Annotated, Final, TypedDict, TypeVar
 import msgspec
 
 from forewarned.config.durations import InvalidDurationError, format_duration, parse_duration
-from forewarned.config.toml import show_path
-from forewarned.control.fleet.mistakes import read
+from forewarned.config.mistakes import show_path
+from forewarned.config.tables import TableReader
 from forewarned.core.model import EvictionPolicy, Policy, Priority
 from forewarned.service.fleet.declaration import (
     FAULT_DOMAINS,
@@ -175,7 +175,7 @@ def _fleet(raw: object, found: list[Mistake]) -> FleetPlan:
         for key, value in table.items()
         if key not in lists or not isinstance(value, list)
     }
-    head = read(rest if isinstance(raw, Mapping) else raw, WireFleet, (), found) or WireFleet()
+    head = _read(rest if isinstance(raw, Mapping) else raw, WireFleet, (), found) or WireFleet()
     return FleetPlan(
         location=head.location,
         resource_group=head.resource_group,
@@ -211,10 +211,24 @@ def _each(
     listed = table.get(key)
     if not isinstance(listed, list):
         return ()
-    wires = [read(raw, type_, (key, number), found) for number, raw in enumerate(listed)]
+    wires = [_read(raw, type_, (key, number), found) for number, raw in enumerate(listed)]
     return tuple(
         plan(wire, (key, number), found) for number, wire in enumerate(wires) if wire is not None
     )
+
+
+def _read(raw: object, type_: type[_Wire], path: KeyPath, found: list[Mistake]) -> _Wire | None:
+    """The declaration, or None with its mistakes added to those found."""
+    try:
+        return msgspec.convert(raw, type_)
+    except msgspec.ValidationError:
+        # Read again, field by field, for every mistake in it: slowly, and only where there is one.
+        reader = TableReader()
+        table = reader.table(raw, type_, path)
+        found += [
+            Mistake(path=each.path, error=InvalidFleetError(each.why)) for each in reader.mistakes
+        ]
+        return table
 
 
 def _virtual_machine(

@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.config.toml import show_path
+from forewarned.config.mistakes import show_path
 from forewarned.control.fleet import wire as fleet_wire
 from forewarned.control.http import bodies
 from forewarned.control.http.admission import Admitted
