@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.end_to_end.serving import Server, ready, start
 
-FLAGS: Final = ("--workers", "2", "--log-format", "json")
+FLAGS: Final = ("--workers", "1", "--log-format", "json")
 PATIENCE: Final = 60
 
 
@@ -46,7 +46,7 @@ class Crew:
         wait_until(lambda: len(self.lives(worker)) > after)
 
     def pids(self) -> list[int]:
-        return [self.pid(worker) for worker in ("writer", "poller 1", "poller 2")]
+        return [self.pid(worker) for worker in ("writer", "poller")]
 
     def log(self) -> str:
         return (self.folder / "log").read_text()

@@ -13,7 +13,7 @@ VERSION = "api-version=2024-11-01"
 FLEET = 'resource_group = "demo"\n[[vms]]\nname = "first"\n[[vms]]\nname = "second"\n'
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", "1"])
 def test_the_default_vm_is_the_fleets_first_at_any_time_and_az_gets_its_token_without_one(
     tmp_path: Path, workers: str
 ) -> None:

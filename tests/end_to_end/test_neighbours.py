@@ -49,7 +49,7 @@ class Street:
 
     def resident(self) -> int:
         """Bytes of memory that the process which meets VMs takes up."""
-        status = Path(f"/proc/{self.crew.pid('poller 1')}/status").read_text()
+        status = Path(f"/proc/{self.crew.pid('poller')}/status").read_text()
         [kib] = (row.split()[1] for row in status.splitlines() if row.startswith("VmRSS:"))
         return int(kib) * 1024
 

@@ -52,7 +52,7 @@ def overseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Overseen:
 
 def meets_vms(crew: Crew, workers: str) -> int:
     """The process that does."""
-    return crew.pid("poller 1") if workers == "1" else crew.server.pid
+    return crew.pid("poller") if workers == "1" else crew.server.pid
 
 
 def poll_often(server: Server, times: int) -> set[int]:
@@ -139,7 +139,7 @@ def test_nothing_on_the_poll_path_touches_the_disk(
 def test_a_poller_that_has_news_for_vms_touches_no_disk(tmp_path: Path, overseen: Overseen) -> None:
     """I26: nor do polls that wait, and those that follow a change. The writer's log is its own."""
     with crewed(tmp_path, VMS, "--workers", "1", "--arm", "off") as crew:
-        server, pid = crew.server, crew.pid("poller 1")
+        server, pid = crew.server, crew.pid("poller")
         first = news(server)
         told, files = overseen.lines(pid), held_files(pid, overseen)
 

@@ -17,7 +17,6 @@ from tests.end_to_end.load import BROKEN, Blow, Kind, Load, Vm, broken_promises
 from tests.end_to_end.serving import Server
 
 ADDRESSES: Final = {f"vm-{number}": f"127.9.1.{number}" for number in range(1, 17)}
-"""Half of them meet one poller, half the other."""
 KILLS: Final = 4
 SHARE: Final = 5
 """Approvals of each VM about each kill."""
@@ -29,10 +28,10 @@ BROKEN_OFF: Final = str(BROKEN)
 @pytest.mark.parametrize(
     ("victims", "refusals", "failures"),
     [
-        pytest.param([["poller 1"], ["poller 2"]], {BROKEN_OFF}, {BROKEN}, id="poller"),
+        pytest.param([["poller"]], {BROKEN_OFF}, {BROKEN}, id="poller"),
         pytest.param([["writer"]], {UNAVAILABLE}, set[int](), id="writer"),
         pytest.param(
-            [["writer", "poller 1"], ["poller 2", "writer"]],
+            [["writer", "poller"], ["poller", "writer"]],
             {UNAVAILABLE, BROKEN_OFF},
             {BROKEN},
             id="writer-and-poller",

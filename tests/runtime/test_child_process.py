@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from forewarned.runtime import child_process
+from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import load
 
+ADDRESSES = Addresses(metadata_url="http://127.0.0.1:1", control_url="", arm_url=None)
 FLAGS: list[dict[str, object]] = [
     {},
     {"mode": "service", "rate": "0.25", "hosts": "a.test,b.test", "max_user_events": "10"},
     {"clock": "paused", "silence": "90m", "first_call_delay": "1500ms", "default_vm": "web"},
-    {"clock": "0.5x", "fleet": "none.toml", "metadata": "[::1]:8169", "workers": "3"},
+    {"clock": "0.5x", "fleet": "none.toml", "metadata": "[::1]:8169", "workers": "0"},
     {"mode": "service", "arm": "off"},
     {"mode": "service", "control": "0.0.0.0:8170", "control_access": "token"},
     {"arm": "[::1]:0"},
@@ -30,9 +32,7 @@ FLAGS: list[dict[str, object]] = [
 def test_a_child_has_the_very_settings_of_its_supervisor(flags: dict[str, object]) -> None:
     resolved = load(flags=flags, environ={})
 
-    told = child_process.brief(
-        resolved, supervisor=1, listener=3, metadata_url="http://127.0.0.1:1", pollers=2
-    )
+    told = child_process.brief(resolved, supervisor=1, listener=3, addresses=ADDRESSES)
 
     assert told.resolved() == resolved
 
@@ -42,7 +42,7 @@ def test_a_fleet_file_with_the_name_of_nothing_is_still_a_file(tmp_path: Path) -
     named.write_text('fleet = "./none"\nfreeze_impact = "7s"\n')
 
     resolved = load(flags={}, environ={}, path=named)
-    told = child_process.brief(resolved, supervisor=1, listener=3, metadata_url="", pollers=1)
+    told = child_process.brief(resolved, supervisor=1, listener=3, addresses=ADDRESSES)
 
     assert told.resolved().settings.fleet == tmp_path / "none"
     assert told.resolved().settings.freeze_impact == timedelta(seconds=7)
@@ -54,10 +54,12 @@ BUSY = "from forewarned.runtime import child_process; child_process.receive(); p
 SUPERVISOR = """
 import os, subprocess, sys
 from forewarned.runtime import child_process
+from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import load
 import msgspec
 brief = child_process.brief(
-    load(flags={}, environ={}), supervisor=os.getpid(), listener=0, metadata_url="", pollers=1
+    load(flags={}, environ={}), supervisor=os.getpid(), listener=0,
+    addresses=Addresses(metadata_url="", control_url="", arm_url=None),
 )
 # Its standard input outlives the supervisor: a pipe whose other end the test holds.
 held, told = os.pipe()

@@ -110,6 +110,14 @@ def test_service_mode_has_defaults_of_its_own() -> None:
 # --- refusals ------------------------------------------------------------------------------------
 
 
+def test_a_server_has_at_most_one_process_for_polls() -> None:
+    assert problems(flags={"workers": "2"}) == (
+        'flag --workers: workers = "2": expected 0 or 1: one process serves about 100,000 polls a'
+        " second, and a server has no more than one for them"
+    )
+    assert "whole number of at least 0" in problems(flags={"workers": "-1"})
+
+
 def test_all_problems_are_reported_together_with_source_key_value_and_what_is_allowed() -> None:
     told = problems(
         'rates = 4\nlog_level = "loud"\nrate_limit = 3\n',

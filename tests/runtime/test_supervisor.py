@@ -9,11 +9,16 @@ import pytest
 
 from forewarned.config.values import Address
 from forewarned.runtime import child_process
-from forewarned.runtime.listeners.sockets import StartError, control_listener, metadata_listeners
+from forewarned.runtime.listeners.sockets import (
+    Addresses,
+    StartError,
+    control_listener,
+    metadata_listener,
+)
 from forewarned.runtime.settings import load
-from forewarned.runtime.supervisor import Child, Crew
+from forewarned.runtime.supervisor import Child, supervise
 
-LOOPBACK = Address("127.0.0.1", 0)
+ADDRESSES = Addresses(metadata_url="http://127.0.0.1:1", control_url="", arm_url=None)
 
 
 @pytest.fixture
@@ -31,8 +36,7 @@ def a_child(module: str, listener: socket.socket) -> Child:
             resolved,
             supervisor=os.getpid(),
             listener=listener.fileno(),
-            metadata_url="http://127.0.0.1:1",
-            pollers=1,
+            addresses=ADDRESSES,
         ),
     )
 
@@ -44,9 +48,12 @@ def run(served: Callable[[], Coroutine[None, None, None]]) -> None:
 
 def test_a_child_that_can_not_start_ends_the_server_and_says_so(listener: socket.socket) -> None:
     async def served() -> None:
-        waiting = a_child("forewarned.runtime.poller", listener)
-        crew = Crew(writer=a_child("no.such.module", listener), pollers=[waiting])
-        await crew.serve(asyncio.Event(), lambda: None)
+        await supervise(
+            writer=a_child("no.such.module", listener),
+            poller=a_child("forewarned.runtime.poller", listener),
+            stop=asyncio.Event(),
+            ready=lambda: None,
+        )
 
     with pytest.raises(StartError, match="writer ended with status 1"):
         run(served)
@@ -54,11 +61,14 @@ def test_a_child_that_can_not_start_ends_the_server_and_says_so(listener: socket
 
 def test_a_server_told_to_stop_before_it_is_ready_stops(listener: socket.socket) -> None:
     async def served() -> None:
-        children = [a_child("forewarned.runtime.poller", listener) for _ in range(2)]
-        crew = Crew(writer=children[0], pollers=children[1:])
         stop = asyncio.Event()
         stop.set()
-        await crew.serve(stop, lambda: pytest.fail("it was never ready"))
+        await supervise(
+            writer=a_child("forewarned.runtime.poller", listener),
+            poller=a_child("forewarned.runtime.poller", listener),
+            stop=stop,
+            ready=lambda: pytest.fail("it was never ready"),
+        )
 
     run(served)
 
@@ -69,7 +79,7 @@ async def test_an_address_that_is_taken_is_named_with_what_to_do_about_it(
     taken = Address(*listener.getsockname())
 
     with pytest.raises(StartError, match=f"can't listen at {taken}.*--metadata another address"):
-        await metadata_listeners(taken, 2)
+        await metadata_listener(taken)
     with pytest.raises(StartError, match=f"can't listen at {taken}.*--control another address"):
         await control_listener(taken)
 
@@ -81,16 +91,7 @@ async def test_an_address_that_becomes_free_in_a_moment_is_waited_for(
     taken = Address(*listener.getsockname())
     asyncio.get_running_loop().call_later(0.05, listener.close)
 
-    [opened] = await metadata_listeners(taken, 1)
+    opened = await metadata_listener(taken)
 
     assert opened.getsockname() == (taken.host, taken.port)
     opened.close()
-
-
-async def test_several_pollers_have_a_socket_each_at_one_address() -> None:
-    listeners = await metadata_listeners(LOOPBACK, 3)
-
-    names = {listener.getsockname() for listener in listeners}
-    for listener in listeners:
-        listener.close()
-    assert len(names) == 1

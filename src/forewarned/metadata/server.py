@@ -237,12 +237,9 @@ class MetadataServer:
         self._timers[call] = asyncio.get_running_loop().call_later(seconds, call)
 
 
-def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A listening socket. `shared` lets others listen at the same address beside it."""
+def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server(
-        (host, port), family=family, backlog=_BACKLOG, reuse_port=shared
-    )
+    listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     # Accepted sockets inherit this, which spares each a call.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sockets.hold_back(listener)

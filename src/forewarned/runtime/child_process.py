@@ -1,8 +1,8 @@
-"""What a supervisor and the processes it starts say to each other, as those see it.
+"""The protocol between the supervisor and the processes it starts, from the child's side.
 
-A child is told all it needs in one line on its standard input, which then stays open: its end
-means that the supervisor is no more. On its standard output it says once that it is ready, or why
-it can't be.
+A child reads all it needs as one line from its standard input, which then stays open: end of file
+means that the supervisor has died. On its standard output it reports once that it is ready, or why
+it can't start.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from forewarned.config.values import show
+from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import SETTINGS, Resolved, Settings
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -29,10 +30,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     listener: int
     """The descriptor of the socket to serve."""
     arm_listener: int | None
-    """The descriptor of the writer's second socket, for ARM; None for none."""
-    metadata_url: str
-    arm_url: str | None
-    pollers: int
+    """The descriptor of the writer's second socket, for ARM; None where ARM is not served."""
+    addresses: Addresses
     values: dict[str, str]
     """Every setting, as its parser reads it."""
     origin: dict[str, str]
@@ -40,7 +39,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def descriptors(self) -> list[int]:
-        """All that the child is given."""
+        """Those that the child inherits."""
         return [self.listener] if self.arm_listener is None else [self.listener, self.arm_listener]
 
     def resolved(self) -> Resolved:
@@ -66,17 +65,13 @@ def brief(
     supervisor: int,
     listener: int,
     arm_listener: int | None = None,
-    metadata_url: str,
-    arm_url: str | None = None,
-    pollers: int,
+    addresses: Addresses,
 ) -> Brief:
     return Brief(
         supervisor=supervisor,
         listener=listener,
         arm_listener=arm_listener,
-        metadata_url=metadata_url,
-        arm_url=arm_url,
-        pollers=pollers,
+        addresses=addresses,
         values={each.name: _shown(getattr(resolved.settings, each.name)) for each in SETTINGS},
         origin=dict(resolved.origin),
         file=None if resolved.file is None else str(resolved.file),
@@ -84,7 +79,7 @@ def brief(
 
 
 def receive() -> Brief:
-    """To be called first. Ends the process where nobody is there to give it anything."""
+    """To be called first. Ends the process if the supervisor has died."""
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         sys.exit(1)
@@ -94,13 +89,13 @@ def receive() -> Brief:
 
 
 def report(what: Report) -> None:
-    """To be called once. Whatever else is printed goes where the log goes."""
+    """To be called once. From then on standard output goes where the log goes."""
     os.write(_STDOUT, msgspec.json.encode(what) + b"\n")
     os.dup2(_STDERR, _STDOUT)
 
 
 def told_to_stop() -> asyncio.Event:
-    """Set by SIGTERM, and when the supervisor is no more."""
+    """Set by SIGTERM, and when the supervisor has died."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
@@ -115,7 +110,7 @@ def told_to_stop() -> asyncio.Event:
 
 
 def _die_with(supervisor: int) -> None:
-    """So that nobody who kills the supervisor has to look for its children."""
+    """Killing the supervisor kills its children too."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # It may have died before that was asked for.
@@ -124,7 +119,7 @@ def _die_with(supervisor: int) -> None:
 
 
 def _shown(value: object) -> str:
-    # A relative path might read like the word for nothing.
+    # A relative path might read like `none`, which stands for no path.
     if isinstance(value, Path) and not value.is_absolute():
         return f"./{value}"
     return show(value)

@@ -65,7 +65,7 @@ async def _poll(brief: child_process.Brief) -> None:
             reader=reader,
             approver=RemoteApprover(asking),
             clock=clock,
-            options=metadata_options(settings, pollers=brief.pollers),
+            options=metadata_options(settings),
             listener=socket.socket(fileno=brief.listener),
             counts=counts,
             issuer=Tokens(settings.data),

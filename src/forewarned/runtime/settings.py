@@ -103,6 +103,16 @@ def _setting(default: T, parse: Parser[T], help: str, *, in_service: T | None = 
     return made  # type: ignore[no-any-return]
 
 
+def _workers(value: object) -> int:
+    count = whole(0)(value)
+    if count > 1:
+        raise ValueError(
+            "expected 0 or 1: one process serves about 100,000 polls a second,"
+            " and a server has no more than one for them"
+        )
+    return count
+
+
 _ARM: Address | None = Address("127.0.0.1", 8171)
 _spans: Final = duration(timedelta(0), timedelta(days=1))
 
@@ -223,8 +233,8 @@ class Settings:
     )
     workers: int = _setting(
         1,
-        whole(0, 64),
-        "processes that serve VMs, beside one that decides; 0: one process for everything",
+        _workers,
+        "1: VMs are served by a process of their own; 0: one process for everything",
     )
     address_range: Network = _setting(
         network("127.8.0.0/16"), network, "addresses for VMs that the fleet gives none"

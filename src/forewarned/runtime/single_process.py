@@ -15,13 +15,9 @@ from forewarned.runtime.assembly import Application
 from forewarned.runtime.listeners.arm import ArmParts, arm_server
 from forewarned.runtime.listeners.sockets import (
     Addresses,
-    arm_listener,
-    control_listener,
-    control_url,
     limits,
-    metadata_listeners,
     metadata_options,
-    url,
+    open_listeners,
 )
 from forewarned.runtime.settings import Resolved
 from forewarned.runtime.writer import (
@@ -74,6 +70,8 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
     configure_logs(settings, clock)
     async with AsyncExitStack() as stack:
         stack.enter_context(start_errors())
+        listeners = await stack.enter_async_context(open_listeners(settings))
+        addresses = listeners.addresses
         store = await stack.enter_async_context(opened_store(settings, clock))
         metrics = Metrics()
         application = Application(
@@ -88,7 +86,6 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
         plan = await prepare(application, settings)
         tokens = await prepared_tokens(settings)
         await stack.enter_async_context(clock)
-        [listener] = await metadata_listeners(settings.metadata, 1)
         metadata = MetadataServer(
             board=application.board,
             directory=application.directory,
@@ -96,21 +93,12 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
             approver=application.approvals,
             clock=clock,
             options=metadata_options(settings),
-            listener=stack.enter_context(listener),
+            listener=listeners.metadata,
             issuer=tokens,
             readiness=application.readiness,
             faults=application.faults,
         )
         await stack.enter_async_context(metadata)
-        control = stack.enter_context(await control_listener(settings.control))
-        arm = None
-        if settings.arm is not None:
-            arm = stack.enter_context(await arm_listener(settings.arm))
-        addresses = Addresses(
-            metadata_url=url(listener),
-            control_url=control_url(control, settings),
-            arm_url=None if arm is None else url(arm, scheme="https"),
-        )
         admission = await admit_by(
             application,
             settings,
@@ -134,13 +122,13 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
         serving_control = control_server(
             services,
             console,
-            control,
+            listeners.control,
             None,
             tls=tls_of(admission.control_tls),
             limits=limits(settings),
         )
         await stack.enter_async_context(serving_control)
-        if arm is not None and addresses.arm_url is not None:
+        if listeners.arm is not None and addresses.arm_url is not None:
             parts = ArmParts(
                 metadata_url=addresses.metadata_url,
                 arm_url=addresses.arm_url,
@@ -150,5 +138,5 @@ async def running(resolved: Resolved) -> AsyncIterator[Running]:
                 new_operation_id=new_operation_id,
                 feed=None,
             )
-            await stack.enter_async_context(arm_server(application, settings, arm, parts))
+            await stack.enter_async_context(arm_server(application, settings, listeners.arm, parts))
         yield Running(application=application, addresses=addresses)

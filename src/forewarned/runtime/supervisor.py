@@ -1,7 +1,7 @@
-"""The process a person starts: it starts the writer and the pollers, and heals them.
+"""The process an operator starts: it starts the writer and the poller, and restarts them.
 
-It holds every listening socket, so that none closes with a process: who connects while one is
-being healed waits a moment instead of being refused. It knows nothing of events.
+It holds every listening socket, so that none closes with a process: clients that connect while one
+is being restarted wait a moment instead of being refused. It knows nothing of events.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -20,23 +20,15 @@ import msgspec
 
 from forewarned.config.values import LogFormat
 from forewarned.runtime import child_process, logs
-from forewarned.runtime.listeners.sockets import (
-    Addresses,
-    StartError,
-    arm_listener,
-    control_listener,
-    control_url,
-    metadata_listeners,
-    url,
-)
+from forewarned.runtime.listeners.sockets import Addresses, Listeners, StartError, open_listeners
 from forewarned.runtime.settings import Resolved
 
 _log = logging.getLogger(__name__)
 
 GRACE: Final = timedelta(seconds=10)
 """How long a process may take to stop before it is killed."""
-CALM: Final = timedelta(seconds=10)
-"""A process that lived this long is started again at once."""
+STABLE_AFTER: Final = timedelta(seconds=10)
+"""A process that ran this long is restarted at once."""
 _SHORTEST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 
@@ -53,78 +45,73 @@ async def _supervise(resolved: Resolved, welcome: Callable[[Addresses], None]) -
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     logs.configure(level=settings.log_level, as_json=settings.log_format is LogFormat.JSON)
-    with ExitStack() as stack:
-        metadata = await metadata_listeners(settings.metadata, settings.workers)
-        for listener in metadata:
-            stack.enter_context(listener)
-        control = stack.enter_context(await control_listener(settings.control))
-        arm = None
-        if settings.arm is not None:
-            arm = stack.enter_context(await arm_listener(settings.arm))
-        addresses = Addresses(
-            metadata_url=url(metadata[0]),
-            control_url=control_url(control, settings),
-            arm_url=None if arm is None else url(arm, scheme="https"),
+    async with open_listeners(settings) as listeners:
+        writer, poller = _children(resolved, listeners)
+        await supervise(
+            writer=writer, poller=poller, stop=stop, ready=lambda: welcome(listeners.addresses)
         )
-        crew = _crew(resolved, metadata, control, arm, addresses)
-        await crew.serve(stop, lambda: welcome(addresses))
 
 
-def _crew(
-    resolved: Resolved,
-    metadata: Sequence[socket.socket],
-    control: socket.socket,
-    arm: socket.socket | None,
-    addresses: Addresses,
-) -> "Crew":
-    def child(
-        module: str, name: str, listener: socket.socket, arm: socket.socket | None = None
-    ) -> Child:
+def _children(resolved: Resolved, listeners: Listeners) -> "tuple[Child, Child]":
+    def child(name: str, listener: socket.socket, arm: socket.socket | None = None) -> Child:
         brief = child_process.brief(
             resolved,
             supervisor=os.getpid(),
             listener=listener.fileno(),
             arm_listener=None if arm is None else arm.fileno(),
-            metadata_url=addresses.metadata_url,
-            arm_url=addresses.arm_url,
-            pollers=len(metadata),
+            addresses=listeners.addresses,
         )
-        return Child(module, name, brief)
+        return Child(f"forewarned.runtime.{name}", name, brief)
 
-    return Crew(
-        writer=child("forewarned.runtime.writer", "writer", control, arm),
-        pollers=[
-            child("forewarned.runtime.poller", f"poller {number}", listener)
-            for number, listener in enumerate(metadata, 1)
-        ],
-    )
+    return child("writer", listeners.control, listeners.arm), child("poller", listeners.metadata)
+
+
+async def supervise(
+    *, writer: "Child", poller: "Child", stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
+    """Run both until told to stop. Raises StartError."""
+    children = (writer, poller)
+    runs = {child: asyncio.create_task(child.run(), name=child.name) for child in children}
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        all_ready = asyncio.create_task(_all_ready(children))
+        await _first((all_ready, stopping, *runs.values()))
+        all_ready.cancel()
+        if not stop.is_set():
+            ready()
+            await _first((stopping, *runs.values()))
+    finally:
+        stopping.cancel()
+        # The poller first: the approvals it has taken on still need the writer.
+        for child in (poller, writer):
+            await _end(child, runs[child])
 
 
 class Child:
-    """A process, and the one that takes its place when it dies."""
+    """A process, and the ones that replace it when it dies."""
 
     def __init__(self, module: str, name: str, brief: child_process.Brief) -> None:
         self.name = name
         self._module = module
         self._brief = brief
-        self._life: Process | None = None
+        self._process: Process | None = None
         self._stopping = asyncio.Event()
         self.is_ready = asyncio.Event()
-        """Whether it has been, once."""
+        """Whether it has ever been."""
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Until it is stopped. Raises StartError if it can't start the first time."""
         loop = asyncio.get_running_loop()
         pause = 0.0
         while True:
             began = loop.time()
-            failure = await self._live()
+            failure = await self._run_once()
             if self._stopping.is_set():
                 return
             if not self.is_ready.is_set():
                 raise StartError(failure)
-            is_calm = loop.time() - began > CALM.total_seconds()
-            pause = 0.0 if is_calm else min(max(2 * pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+            was_stable = loop.time() - began > STABLE_AFTER.total_seconds()
+            pause = 0.0 if was_stable else min(max(2 * pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
             _log.error(
                 "a process has ended, and is started again",
                 extra={"worker": self.name, "why": failure, "in_seconds": pause},
@@ -142,15 +129,15 @@ class Child:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
-        if self._life is not None:
+        if self._process is not None:
             with suppress(ProcessLookupError):
-                self._life.send_signal(number)
+                self._process.send_signal(number)
 
-    async def _live(self) -> str:
-        """One life of it. Returns what it died of."""
-        life = self._life = await asyncio.create_subprocess_exec(
+    async def _run_once(self) -> str:
+        """Returns why it ended."""
+        process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            # The folder it is started in is no place to look for modules.
+            # Modules are not looked for in the folder the server is started in.
             "-P",
             "-m",
             self._module,
@@ -163,51 +150,27 @@ class Child:
         if self._stopping.is_set():
             self._signal(signal.SIGTERM)
         try:
-            failure = await self._brief_it(life)
-            status = await life.wait()
+            failure = await self._report(process)
+            status = await process.wait()
         finally:
-            self._life = None
-        return failure or _died_of(self.name, status)
+            self._process = None
+        return failure or _why_ended(self.name, status)
 
-    async def _brief_it(self, life: Process) -> str | None:
-        """Until it is ready. What it says of why it can't be."""
-        assert life.stdin is not None  # noqa: S101  # both are pipes
-        assert life.stdout is not None  # noqa: S101
-        life.stdin.write(msgspec.json.encode(self._brief) + b"\n")
+    async def _report(self, process: Process) -> str | None:
+        """Send it its brief, and wait for its report. Returns why it can't start."""
+        assert process.stdin is not None  # noqa: S101  # both are pipes
+        assert process.stdout is not None  # noqa: S101
+        process.stdin.write(msgspec.json.encode(self._brief) + b"\n")
         with suppress(ConnectionError):
-            await life.stdin.drain()
-        line = await life.stdout.readline()
+            await process.stdin.drain()
+        line = await process.stdout.readline()
         if not line:
             return None
         report = msgspec.json.decode(line, type=child_process.Report)
         if report.failure is None:
             self.is_ready.set()
-            _log.info("a process is ready", extra={"worker": self.name, "pid": life.pid})
+            _log.info("a process is ready", extra={"worker": self.name, "pid": process.pid})
         return report.failure
-
-
-class Crew:
-    def __init__(self, *, writer: Child, pollers: Sequence[Child]) -> None:
-        self._writer = writer
-        self._pollers = pollers
-
-    async def serve(self, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-        """Raises StartError."""
-        children = (self._writer, *self._pollers)
-        kept = {child: asyncio.create_task(child.keep(), name=child.name) for child in children}
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            all_ready = asyncio.create_task(_all_ready(children))
-            await _first((all_ready, stopping, *kept.values()))
-            all_ready.cancel()
-            if not stop.is_set():
-                ready()
-                await _first((stopping, *kept.values()))
-        finally:
-            stopping.cancel()
-            # Pollers first: the approvals they have taken on still need the writer.
-            await _end(self._pollers, kept)
-            await _end([self._writer], kept)
 
 
 async def _all_ready(children: Sequence[Child]) -> None:
@@ -222,20 +185,17 @@ async def _first(tasks: Sequence[asyncio.Task[object]]) -> None:
         task.result()
 
 
-async def _end(children: Sequence[Child], kept: dict[Child, asyncio.Task[None]]) -> None:
-    ending = {kept[child] for child in children}
-    for child in children:
-        child.terminate()
-    _, late = await asyncio.wait(ending, timeout=GRACE.total_seconds())
-    for child in children:
-        if kept[child] in late:
-            _log.error("a process does not stop, and is killed", extra={"worker": child.name})
-            child.kill()
-            kept[child].cancel()
-    await asyncio.gather(*ending, return_exceptions=True)
+async def _end(child: Child, running: asyncio.Task[None]) -> None:
+    child.terminate()
+    _, late = await asyncio.wait((running,), timeout=GRACE.total_seconds())
+    if late:
+        _log.error("a process does not stop, and is killed", extra={"worker": child.name})
+        child.kill()
+        running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
-def _died_of(name: str, status: int) -> str:
+def _why_ended(name: str, status: int) -> str:
     if status < 0:
         return f"{name} was ended by {signal.Signals(-status).name}"
     return f"{name} ended with status {status}; the lines it has logged say why"

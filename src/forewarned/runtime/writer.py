@@ -38,7 +38,7 @@ from forewarned.runtime.listeners.acceptor import Limits, Tls
 from forewarned.runtime.listeners.arm import ArmParts, arm_server
 from forewarned.runtime.listeners.asgi import serving
 from forewarned.runtime.listeners.control import control_app, make_console
-from forewarned.runtime.listeners.sockets import StartError, control_url, limits, patiently
+from forewarned.runtime.listeners.sockets import StartError, limits, patiently
 from forewarned.runtime.settings import SETTINGS, Mode, Resolved, Settings
 from forewarned.runtime.takeover import take_over
 from forewarned.security import state_directory
@@ -132,21 +132,21 @@ async def _writing(brief: child_process.Brief) -> AsyncIterator[None]:
             use_cases,
             settings,
             tokens,
-            arm_url=brief.arm_url,
-            control_url=control_url(listener, settings),
+            arm_url=brief.addresses.arm_url,
+            control_url=brief.addresses.control_url,
         )
         services = make_services(
             use_cases,
             resolved,
-            metadata_url=brief.metadata_url,
-            arm_url=brief.arm_url,
+            metadata_url=brief.addresses.metadata_url,
+            arm_url=brief.addresses.arm_url,
             plan=plan,
             metrics=metrics,
             take_counts=feed.take_counts,
             admission=admission,
         )
         console = console_services(
-            use_cases, settings, metadata_url=brief.metadata_url, admission=admission
+            use_cases, settings, metadata_url=brief.addresses.metadata_url, admission=admission
         )
         serving_control = control_server(
             services,
@@ -157,11 +157,11 @@ async def _writing(brief: child_process.Brief) -> AsyncIterator[None]:
             limits=limits(settings),
         )
         await stack.enter_async_context(serving_control)
-        if brief.arm_listener is not None and brief.arm_url is not None:
+        if brief.arm_listener is not None and brief.addresses.arm_url is not None:
             arm = socket.socket(fileno=brief.arm_listener)
             parts = ArmParts(
-                metadata_url=brief.metadata_url,
-                arm_url=brief.arm_url,
+                metadata_url=brief.addresses.metadata_url,
+                arm_url=brief.addresses.arm_url,
                 access=admission.access,
                 tls=tls_of(admission.tls),
                 feed=feed,

@@ -1,11 +1,10 @@
-"""The sockets a server listens at, made before whoever serves them."""
+"""The sockets a server listens at, opened before the processes that serve them start."""
 
 import asyncio
 import errno
-import logging
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
@@ -13,14 +12,14 @@ from typing import Final, TypeVar
 from forewarned.config.values import Address
 from forewarned.metadata.options import Options
 from forewarned.metadata.server import listen
-from forewarned.runtime import reuseport
 from forewarned.runtime.listeners.acceptor import Limits
 from forewarned.runtime.settings import Mode, Settings
 
-_log = logging.getLogger(__name__)
-
 LINGER: Final = timedelta(seconds=2)
-"""How long what a killed server held may take to become free: its processes die after it does."""
+"""How long a killed server's addresses and locks may take to become free.
+
+Its processes die after it does.
+"""
 _LOOK_AGAIN: Final = 0.02
 
 T = TypeVar("T")
@@ -40,6 +39,32 @@ class Addresses:
     """None where ARM is not served."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    metadata: socket.socket
+    control: socket.socket
+    arm: socket.socket | None
+    """None where ARM is not served."""
+    addresses: Addresses
+
+
+@asynccontextmanager
+async def open_listeners(settings: Settings) -> AsyncIterator[Listeners]:
+    """Raises StartError."""
+    with ExitStack() as stack:
+        metadata = stack.enter_context(await metadata_listener(settings.metadata))
+        control = stack.enter_context(await control_listener(settings.control))
+        arm = None
+        if settings.arm is not None:
+            arm = stack.enter_context(await _listening("arm", settings.arm, _listen))
+        addresses = Addresses(
+            metadata_url=_url(metadata),
+            control_url=_url(control, scheme="https" if settings.control_is_tls else "http"),
+            arm_url=None if arm is None else _url(arm, scheme="https"),
+        )
+        yield Listeners(metadata=metadata, control=control, arm=arm, addresses=addresses)
+
+
 async def patiently(
     attempt: Callable[[], Awaitable[T]], *, passes: Callable[[Exception], bool]
 ) -> T:
@@ -55,14 +80,14 @@ async def patiently(
         await asyncio.sleep(_LOOK_AGAIN)
 
 
+async def metadata_listener(address: Address) -> socket.socket:
+    """Raises StartError."""
+    return await _listening("metadata", address, lambda at: listen(at.host, at.port))
+
+
 async def control_listener(address: Address) -> socket.socket:
     """Raises StartError."""
-    return await _listening("control", address, lambda: _listen(address))
-
-
-async def arm_listener(address: Address) -> socket.socket:
-    """Raises StartError."""
-    return await _listening("arm", address, lambda: _listen(address))
+    return await _listening("control", address, _listen)
 
 
 def _listen(address: Address) -> socket.socket:
@@ -70,37 +95,7 @@ def _listen(address: Address) -> socket.socket:
     return socket.create_server((address.host, address.port), family=family)
 
 
-async def metadata_listeners(address: Address, wanted: int) -> list[socket.socket]:
-    """As many as wanted at one address, where the system can steer VMs to them; else one.
-
-    Raises StartError.
-    """
-    first = await _listening("metadata", address, lambda: listen(address.host, address.port))
-    if wanted == 1:
-        return [first]
-    # The first one was alone, and so it is known that nobody else listens there.
-    address = Address(address.host, first.getsockname()[1])
-    first.close()
-    with ExitStack() as stack:
-        several = [
-            stack.enter_context(listen(address.host, address.port, shared=True))
-            for _ in range(wanted)
-        ]
-        try:
-            reuseport.steer(several)
-        except OSError as error:
-            _log.warning(
-                "this system can't steer VMs to several pollers, so there is one",
-                extra={"why": str(error), "wanted": wanted},
-            )
-        else:
-            stack.pop_all()
-            return several
-    return [listen(address.host, address.port)]
-
-
-def metadata_options(settings: Settings, *, pollers: int = 1) -> Options:
-    """How each of so many metadata listeners is to behave."""
+def metadata_options(settings: Settings) -> Options:
     return Options(
         host=settings.metadata.host,
         port=settings.metadata.port,
@@ -110,7 +105,7 @@ def metadata_options(settings: Settings, *, pollers: int = 1) -> Options:
         first_call_delay=settings.first_call_delay,
         strict_forwarding=settings.strict_forwarding,
         hosts=frozenset(name.lower() for name in settings.hosts),
-        max_connections=-(-settings.max_connections // pollers),
+        max_connections=settings.max_connections,
         max_connections_per_vm=settings.max_connections_per_vm,
     )
 
@@ -123,31 +118,23 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def url(listener: socket.socket, *, scheme: str = "http") -> str:
+def _url(listener: socket.socket, *, scheme: str = "http") -> str:
     return f"{scheme}://{Address(*listener.getsockname()[:2])}"
 
 
-def control_url(listener: socket.socket, settings: Settings) -> str:
-    return url(listener, scheme="https" if settings.control_is_tls else "http")
-
-
-def cannot_listen(which: str, address: Address, error: OSError) -> StartError:
-    return StartError(
-        f"can't listen at {address} ({error.strerror}): stop what listens there,"
-        f" or give --{which} another address; port 0 takes any free one"
-    )
-
-
 async def _listening(
-    which: str, address: Address, make: Callable[[], socket.socket]
+    which: str, address: Address, make: Callable[[Address], socket.socket]
 ) -> socket.socket:
     async def attempt() -> socket.socket:
-        return make()
+        return make(address)
 
     try:
         return await patiently(attempt, passes=_is_taken)
     except OSError as error:
-        raise cannot_listen(which, address, error) from error
+        raise StartError(
+            f"can't listen at {address} ({error.strerror}): stop what listens there,"
+            f" or give --{which} another address; port 0 takes any free one"
+        ) from error
 
 
 def _is_taken(error: Exception) -> bool:
