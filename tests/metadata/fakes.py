@@ -228,7 +228,7 @@ class FakeService:
 
     @asynccontextmanager
     async def serving(
-        self, options: Options | None = None, *, recognition: RequestCache | None = None
+        self, options: Options | None = None, *, request_cache: RequestCache | None = None
     ) -> AsyncIterator["Site"]:
         server = MetadataServer(
             board=self.board,
@@ -237,7 +237,7 @@ class FakeService:
             approver=self.approver,
             clock=self.clock,
             options=replace(options or Options(rate_limit=None), port=0),
-            recognition=recognition,
+            request_cache=request_cache,
             monotonic=self.stopwatch,
             issuer=self.issuer,
             readiness=self.readiness,
@@ -278,15 +278,15 @@ class Client:
         body = await self.reader.readexactly(length)
         return Answer(int(first.split()[1]), headers, body, head)
 
-    async def ask(self, raw: bytes) -> Answer:
+    async def request(self, raw: bytes) -> Answer:
         await self.send(raw)
         return await self.receive()
 
     async def get(self, target: str = EVENTS, **headers: str) -> Answer:
-        return await self.ask(get(target, **headers))
+        return await self.request(get(target, **headers))
 
     async def post(self, body: str | bytes, target: str = EVENTS, **headers: str) -> Answer:
-        return await self.ask(post(body, target, **headers))
+        return await self.request(post(body, target, **headers))
 
     async def rest(self) -> bytes:
         """What comes until the server closes."""
@@ -311,8 +311,8 @@ class Site:
     async def get(self, target: str = EVENTS, *, address: str = "127.0.0.1") -> Answer:
         return await (await self.connect(address)).get(target)
 
-    async def ask(self, raw: bytes, *, address: str = "127.0.0.1") -> Answer:
-        return await (await self.connect(address)).ask(raw)
+    async def request(self, raw: bytes, *, address: str = "127.0.0.1") -> Answer:
+        return await (await self.connect(address)).request(raw)
 
     def close(self) -> None:
         for client in self._clients:

@@ -184,7 +184,7 @@ async def test_a_body_may_come_in_chunks(service: FakeService, client: Client) -
     head = get(method="POST", Transfer_Encoding="chunked")
     halves = b"%x\r\n%s\r\n%x;ext=1\r\n%s\r\n" % (10, body[:10], len(body) - 10, body[10:])
 
-    answer = await client.ask(head + halves + b"0\r\nTrailer: x\r\n\r\n")
+    answer = await client.request(head + halves + b"0\r\nTrailer: x\r\n\r\n")
 
     assert answer.status == 200
     assert (await client.get()).status == 200
@@ -197,7 +197,7 @@ async def test_a_client_that_waits_to_be_asked_for_its_body_is(
 
     await client.send(head)
     interim = await client.reader.readuntil(b"\r\n\r\n")
-    answer = await client.ask(ONE.encode())
+    answer = await client.request(ONE.encode())
 
     assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert answer.status == 200
@@ -209,7 +209,7 @@ async def test_a_client_that_waits_for_a_refusal_gets_it_without_sending_its_bod
 ) -> None:
     head = get(method="POST", Content_Length=str(len(ONE)), Expect="100-continue", Metadata="")
 
-    answer = await client.ask(head)
+    answer = await client.request(head)
 
     assert answer.status == 400
     assert answer.headers["Connection"] == "close"

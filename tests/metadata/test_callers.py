@@ -28,7 +28,7 @@ async def test_an_address_bound_to_no_vm_is_403_and_told_what_to_do(site: Site) 
 async def test_an_approval_of_nobody_is_refused(service: FakeService, site: Site) -> None:
     service.publish(an_event())
 
-    answer = await site.ask(post(ONE), address="127.0.0.9")
+    answer = await site.request(post(ONE), address="127.0.0.9")
 
     assert answer.status == 403
     assert service.approver.approved == []
@@ -41,7 +41,7 @@ async def test_no_header_says_who_is_calling(service: FakeService, site: Site, h
     service.add("other", "127.0.0.2", "scope2")
     service.publish(an_event())
 
-    answer = await site.ask(get(**{header: "127.0.0.1"}), address="127.0.0.2")
+    answer = await site.request(get(**{header: "127.0.0.1"}), address="127.0.0.2")
 
     assert answer.body == b'{"DocumentIncarnation":1,"Events":[]}'
 
@@ -70,7 +70,7 @@ async def test_an_emulator_takes_the_path_at_its_word(service: FakeService, vm: 
 
     async with service.serving(EMULATOR) as site:
         read = await site.get(f"/vm/{vm}{EVENTS}")
-        approved = await site.ask(post(ONE, f"/vm/{vm}{EVENTS}"))
+        approved = await site.request(post(ONE, f"/vm/{vm}{EVENTS}"))
         own = await site.get()
 
     assert A in read.body.decode()
@@ -112,7 +112,7 @@ async def test_the_default_vm_is_the_fleets_first_also_for_a_connection_that_sta
     assert A in before.body.decode()
     assert (after.status, A in after.body.decode()) == (200, False)
     assert without.status == 404
-    assert "there is no VM in the fleet" in json.loads(without.body)["error"]
+    assert "the fleet has no VMs" in json.loads(without.body)["error"]
 
 
 @pytest.mark.parametrize(
@@ -283,16 +283,16 @@ def test_buckets_are_forgotten_that_have_long_been_full(now: float, kept: int) -
 
 def test_whoever_holds_on_to_a_forgotten_bucket_takes_from_the_new_one() -> None:
     limit = RateLimit(1)
-    held = limit.bucket(ResourceName("vm1"))
-    limit.take(held, 0)
+    waiting_request = limit.bucket(ResourceName("vm1"))
+    limit.take(waiting_request, 0)
     for number in range(5000):
         limit.bucket(ResourceName(f"other{number}"))
     limit.prune(100)
     anew = limit.bucket(ResourceName("vm1"))
 
-    assert anew is not held
+    assert anew is not waiting_request
     assert limit.take(anew, 200) == 0
-    assert limit.take(held, 200) == pytest.approx(1)
+    assert limit.take(waiting_request, 200) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("rate", [0, -1])

@@ -23,7 +23,7 @@ async def test_waits_approvals_and_refusals_are_counted(service: FakeService, si
     service.publish(an_event(), incarnation=2)
     [event_id] = service.approver.known
     client = await site.connect()
-    await client.ask(post(f'{{"StartRequests":[{{"EventId":"{event_id}"}}]}}'))
+    await client.request(post(f'{{"StartRequests":[{{"EventId":"{event_id}"}}]}}'))
     await client.post("{")
     await client.get(Metadata="")
     await client.get("/elsewhere")

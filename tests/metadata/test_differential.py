@@ -132,7 +132,7 @@ requests = st.one_of(plain, plain, closing, gets, posts, odd, mutated)
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> list[bytes]:
+def connections(draw: st.DrawFn) -> list[bytes]:
     """Requests one to a chunk, several to a chunk, and cut anywhere; or one and no more."""
     if draw(st.sampled_from([True, False, False, False])):
         return [draw(closing)]
@@ -171,7 +171,7 @@ class Line:
 
     def _meet(self) -> None:
         if self._theirs.fileno() >= 0:
-            one_shot.meet(self._server.surroundings, self._theirs.detach(), "127.0.0.1")
+            one_shot.serve(self._server.context, self._theirs.detach(), "127.0.0.1")
 
     async def send(self, chunk: bytes) -> None:
         for start in range(0, len(chunk), 4096):
@@ -219,7 +219,7 @@ class Pair:
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
-        self.recognition = RequestCache()
+        self.request_cache = RequestCache()
         self._services: list[FakeService] = []
         self._sites: list[MetadataServer] = []
 
@@ -227,11 +227,11 @@ class Pair:
         self._runner.run(self._open())
 
     async def _open(self) -> None:
-        for recognition in (self.recognition, RequestCache(most=0)):
+        for request_cache in (self.request_cache, RequestCache(most=0)):
             service = FakeService()
             self._services.append(service)
             service.publish(an_event(), incarnation=2)
-            serving = service.serving(OPTIONS, recognition=recognition)
+            serving = service.serving(OPTIONS, request_cache=request_cache)
             self._sites.append((await self._stack.enter_async_context(serving)).server)
 
     def answer(self, chunks: list[bytes], *, is_met_early: bool) -> list[tuple[bytes, bool]]:
@@ -269,10 +269,12 @@ def test_requests_known_by_sight_are_answered_as_if_they_were_read_with_care(pai
         assert known == careful
 
     @settings(max_examples=examples)
-    @given(streams(), st.sampled_from([True, False, False]), st.sampled_from([True, *[False] * 7]))
+    @given(
+        connections(), st.sampled_from([True, False, False]), st.sampled_from([True, *[False] * 7])
+    )
     def example(chunks: list[bytes], is_met_early: bool, is_faulty: bool) -> None:
         nonlocal seen_answers, passed
-        is_known = pair.recognition.find(chunks[0]) is not None
+        is_known = pair.request_cache.find(chunks[0]) is not None
         passed += is_known and chunks[0] in CLOSING and not is_met_early and not is_faulty
         if is_faulty:
             pair.strike()
@@ -287,4 +289,4 @@ def test_requests_known_by_sight_are_answered_as_if_they_were_read_with_care(pai
     # Were they all refused alike, nothing would be shown.
     assert seen_answers > examples / 4
     assert passed
-    assert pair.recognition.find(get()) is not None
+    assert pair.request_cache.find(get()) is not None

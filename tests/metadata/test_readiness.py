@@ -34,7 +34,7 @@ def put(target: str, **headers: str) -> bytes:
 
 
 async def test_a_vm_says_that_it_is_ready_and_all_of_its_scope_hear_it(site: Site) -> None:
-    first = await site.ask(put(f"{PATH}?event={A}"))
+    first = await site.request(put(f"{PATH}?event={A}"))
     second = await site.get(f"{PATH}?event={A}", address="127.0.0.2")
 
     assert (first.status, second.status) == (200, 200)
@@ -49,8 +49,8 @@ async def test_a_vm_says_that_it_is_ready_and_all_of_its_scope_hear_it(site: Sit
 
 
 async def test_a_vm_may_say_that_it_is_not_ready_and_why(site: Site) -> None:
-    await site.ask(put(f"{PATH}?event={A}&standing=preparing"))
-    answer = await site.ask(put(f"{PATH}?event={A}&standing=Refuses"), address="127.0.0.2")
+    await site.request(put(f"{PATH}?event={A}&standing=preparing"))
+    answer = await site.request(put(f"{PATH}?event={A}&standing=Refuses"), address="127.0.0.2")
 
     assert {name: list(vms) for name, vms in said(answer).items() if name != "event"} == {
         "preparing": ["vm1"],
@@ -60,7 +60,7 @@ async def test_a_vm_may_say_that_it_is_not_ready_and_why(site: Site) -> None:
 
 
 async def test_ids_have_any_letter_case_and_paths_too(site: Site) -> None:
-    answer = await site.ask(put(f"{PATH.upper()}/?EVENT={A.lower()}&extra=1"))
+    answer = await site.request(put(f"{PATH.upper()}/?EVENT={A.lower()}&extra=1"))
 
     assert (answer.status, said(answer)["event"]) == (200, A)
 
@@ -71,7 +71,7 @@ async def test_a_foreign_and_an_unknown_event_get_the_same_404(
 ) -> None:
     """I12"""
     for event_id in (B, C):
-        answer = await site.ask(get(f"{PATH}?event={event_id}", method))
+        answer = await site.request(get(f"{PATH}?event={event_id}", method))
 
         assert answer.status == 404
         assert said(answer) == {"error": f"Not found. No event {event_id} is open in this scope."}
@@ -85,7 +85,7 @@ async def test_a_foreign_and_an_unknown_event_get_the_same_404(
 async def test_a_query_that_makes_no_sense_is_400_and_changes_nothing(
     service: FakeService, site: Site, query: str
 ) -> None:
-    answer = await site.ask(put(f"{PATH}{query}"))
+    answer = await site.request(put(f"{PATH}{query}"))
 
     assert answer.status == 400
     assert service.readiness.kept == {}
@@ -93,7 +93,7 @@ async def test_a_query_that_makes_no_sense_is_400_and_changes_nothing(
 
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PATCH", "OPTIONS"])
 async def test_other_methods_are_405_and_told_which_there_are(site: Site, method: str) -> None:
-    answer = await site.ask(get(f"{PATH}?event={A}", method))
+    answer = await site.request(get(f"{PATH}?event={A}", method))
 
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, PUT")
 
@@ -110,14 +110,14 @@ async def test_other_methods_are_405_and_told_which_there_are(site: Site, method
 async def test_the_guards_are_those_of_every_other_path(
     service: FakeService, site: Site, headers: dict[str, str], status: int
 ) -> None:
-    answer = await site.ask(put(f"{PATH}?event={A}", **headers))
+    answer = await site.request(put(f"{PATH}?event={A}", **headers))
 
     assert answer.status == status
     assert service.readiness.kept == {}
 
 
 async def test_an_address_of_no_vm_is_nobody(service: FakeService, site: Site) -> None:
-    answer = await site.ask(put(f"{PATH}?event={A}"), address="127.0.0.9")
+    answer = await site.request(put(f"{PATH}?event={A}"), address="127.0.0.9")
 
     assert answer.status == 403
     assert service.readiness.kept == {}
@@ -125,7 +125,7 @@ async def test_an_address_of_no_vm_is_nobody(service: FakeService, site: Site) -
 
 async def test_an_emulator_lets_loopback_speak_for_any_vm(service: FakeService) -> None:
     async with service.serving(Options(rate_limit=None, emulator=True)) as site:
-        await site.ask(put(f"/vm/vm2{PATH}?event={A}"))
+        await site.request(put(f"/vm/vm2{PATH}?event={A}"))
         answer = await site.get(f"/vm/vm1{PATH}?event={A}")
 
     assert list(said(answer)["ready"]) == ["vm2"]
@@ -134,7 +134,7 @@ async def test_an_emulator_lets_loopback_speak_for_any_vm(service: FakeService) 
 async def test_beats_count_as_requests_like_any_other(service: FakeService) -> None:
     async with service.serving(Options(rate_limit=5.0)) as site:
         client = await site.connect()
-        answers = [await client.ask(put(f"{PATH}?event={A}")) for _ in range(6)]
+        answers = [await client.request(put(f"{PATH}?event={A}")) for _ in range(6)]
         neighbour = await site.get(f"{PATH}?event={A}", address="127.0.0.2")
 
     assert [answer.status for answer in answers] == [200] * 5 + [429]
@@ -150,11 +150,11 @@ async def test_what_is_not_heard_is_said_to_be_so(
 ) -> None:
     service.readiness.error = error
 
-    assert (await site.ask(put(f"{PATH}?event={A}"))).status == status
+    assert (await site.request(put(f"{PATH}?event={A}"))).status == status
 
 
 async def test_the_connection_goes_on_and_a_body_means_nothing(client: Client) -> None:
-    answer = await client.ask(put(f"{PATH}?event={A}", Content_Length="2") + b"{}")
+    answer = await client.request(put(f"{PATH}?event={A}", Content_Length="2") + b"{}")
 
     assert answer.status == 200
     assert (await client.get()).status == 200
@@ -171,7 +171,7 @@ async def test_a_listener_without_readiness_has_nothing_there(service: FakeServi
     )
     async with server:
         site = Site(server)
-        answer = await site.ask(put(f"{PATH}?event={A}"))
+        answer = await site.request(put(f"{PATH}?event={A}"))
         site.close()
 
     assert answer.status == 404

@@ -164,7 +164,7 @@ async def test_anything_else_is_404(client: Client, path: str) -> None:
 async def test_other_methods_are_405_and_told_which_to_use(
     client: Client, method: str, target: str, allowed: str
 ) -> None:
-    answer = await client.ask(get(target, method))
+    answer = await client.request(get(target, method))
 
     assert answer.status == 405
     assert answer.headers["Allow"] == ("GET, POST" if method == "TRACE" else allowed)
@@ -201,9 +201,9 @@ async def test_other_signs_of_a_proxy_are_refused_where_asked_for(
     request = get(**{header: "10.0.0.4"})
 
     async with service.serving() as site:
-        assert (await site.ask(request)).status == 200
+        assert (await site.request(request)).status == 200
     async with service.serving(Options(rate_limit=None, strict_forwarding=True)) as site:
-        assert (await site.ask(request)).status == 400
+        assert (await site.request(request)).status == 400
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ async def test_known_hosts_are_served(service: FakeService, host: str) -> None:
     options = Options(rate_limit=None, hosts=frozenset({"metadata.internal"}))
 
     async with service.serving(options) as site:
-        assert (await site.ask(get(Host=host))).status == 200
+        assert (await site.request(get(Host=host))).status == 200
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ async def test_a_name_that_anybody_can_point_here_is_refused(client: Client, hos
 
 
 async def test_two_hosts_are_refused(client: Client) -> None:
-    answer = await client.ask(get().replace(b"\r\n\r\n", b"\r\nHost: 169.254.169.254\r\n\r\n"))
+    answer = await client.request(get().replace(b"\r\n\r\n", b"\r\nHost: 169.254.169.254\r\n\r\n"))
 
     assert answer.status == 400
 
@@ -292,12 +292,12 @@ async def test_the_form_of_a_request_is_judged_before_what_it_asks_for(client: C
     ]
 
     for request, words in order:
-        answer = await client.ask(request)
+        answer = await client.request(request)
         assert words in json.loads(answer.body)["error"]
 
 
 async def test_a_refused_approval_leaves_the_connection_usable(client: Client) -> None:
-    refused = await client.ask(post('{"StartRequests":[]}', Metadata=""))
+    refused = await client.request(post('{"StartRequests":[]}', Metadata=""))
 
     assert refused.status == 400
     assert "Connection" not in refused.headers

@@ -275,5 +275,5 @@ def changed_nothing(moments: Iterable[Moment]) -> bool:
 
 
 def _shown(rendered: Rendered) -> Shown:
-    response = rendered.document.spliced(b"some date", Persistence.KEPT)
+    response = rendered.document.spliced(b"some date", Persistence.KEEP_ALIVE)
     return Shown(tag=rendered.tag, body=response.partition(b"\r\n\r\n")[2])

@@ -1,4 +1,4 @@
-"""How much the listener has done, as plain numbers: counted on the way, added up elsewhere."""
+"""What the listener has done, as plain numbers: counted here, added up elsewhere."""
 
 from collections import Counter
 
@@ -23,7 +23,7 @@ class Counts:
         self.refusals: Counter[str] = Counter()
 
     def take(self) -> dict[str, int]:
-        """What has been counted, by name, and start again at nothing."""
+        """What has been counted, by name; the counts start again at zero."""
         taken = {
             "documents": self.documents,
             "unmodified": self.unmodified,

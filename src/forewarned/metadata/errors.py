@@ -1,4 +1,4 @@
-"""What refusals are in HTTP. No other module decides on a status code for one."""
+"""Refusals as HTTP responses. No other module chooses a status code for one."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -40,7 +40,7 @@ STATUS: Final[Mapping[Reason, HTTPStatus]] = {
 }
 
 RULES_STATUS: Final[Mapping[type[RefusalError], HTTPStatus]] = {
-    # What is wrong with an id, an unknown one included, is a malformed payload in Azure's words.
+    # To Azure a wrong or unknown id is a malformed payload.
     RefusalError: HTTPStatus.BAD_REQUEST,
     NotOwnResourceError: HTTPStatus.FORBIDDEN,
     # The VM, or its whole scope, went away while the request was under way.
@@ -62,7 +62,7 @@ def refused(refusal: Refusal, *, is_head: bool = False) -> Response:
         headers["Allow"] = refusal.allowed
     if refusal.retry_after is not None:
         headers["Retry-After"] = str(refusal.retry_after)
-    # A body after the answer to HEAD would be taken for the next answer.
+    # Clients would take a body after the answer to HEAD for the next answer.
     response = Response(STATUS[refusal.reason], b"" if is_head else _body(refusal), headers)
     response.reason = refusal.reason
     return response

@@ -1,28 +1,27 @@
-"""What VMs get instead of their answers, where somebody has asked for faults.
+"""What VMs get instead of their answers while an operator has asked for faults.
 
-While there are any, every read of a document and every approval is answered with care, and asks
-here first. While there are none, all that a poll pays is a look at `is_active`.
+While there are any, every read of a document and every approval takes the slow path and asks here
+first. While there are none, a poll pays for one look at `is_active`.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from enum import Enum
 from typing import Final, assert_never
 
 from forewarned.core.ids import ScopeId
 from forewarned.metadata import wire
-from forewarned.metadata.answers import HELD, Answers
-from forewarned.metadata.http.peers import Identity, Peer
+from forewarned.metadata.answers import WAIT_FOR_CHANGE, Answers
+from forewarned.metadata.http.peers import Identity, Peer, end_delay
 from forewarned.metadata.http.responses import JSON, Rendered, Response
-from forewarned.metadata.routes import Approve, Ask, ReadEvents
+from forewarned.metadata.routes import Approve, ReadEvents, RoutedRequest
 from forewarned.service.board import Board, Page
 from forewarned.service.faults import Fault, FaultKind, FaultMethod, FaultSource
 from forewarned.service.records import Caller
 
 
 class Reset(Enum):
-    """Stands for no answer at all: the connection is to be reset."""
+    """Stands for no answer: the connection is reset."""
 
     RESET = "reset"
 
@@ -32,7 +31,7 @@ _REASON: Final = "fault"
 
 
 class FaultInjector:
-    __slots__ = ("_answers", "_board", "_identity", "_old", "_source", "is_active")
+    __slots__ = ("_answers", "_board", "_identity", "_monotonic", "_old", "_source", "is_active")
 
     def __init__(
         self,
@@ -41,78 +40,78 @@ class FaultInjector:
         answers: Answers,
         board: Board[Rendered],
         identity: Identity,
+        monotonic: Callable[[], float],
     ) -> None:
         self._source = source
         self._answers = answers
         self._board = board
         self._identity = identity
+        self._monotonic = monotonic
         self._old: dict[str, Mapping[ScopeId, Page[Rendered]]] = {}
-        """The pages as they were when a fault was added that shows them so, by its id."""
+        """By the id of a stale fault: the pages as they were when it was added."""
         self.is_active = False
-        source.watch(self._moved)
-        self._moved(source.active)
+        source.watch(self._changed)
+        self._changed(source.active)
 
-    def _moved(self, active: tuple[Fault, ...]) -> None:
+    def _changed(self, active: tuple[Fault, ...]) -> None:
         stale = [fault.id for fault in active if fault.kind is FaultKind.STALE]
         self._old = {each: self._old.get(each) or self._board.pages() for each in stale}
         self.is_active = bool(active)
-        # Connections repeat their last answer for as long as the Board says it is good.
-        self._board.outdate()
 
-    def concerns(self, ask: Ask) -> bool:
-        """Whether there may be a fault for this; what is refused is refused as ever."""
-        return self.is_active and isinstance(ask.want, ReadEvents | Approve)
+    def concerns(self, request: RoutedRequest) -> bool:
+        """Whether a fault may apply. Refused requests are refused as ever."""
+        return self.is_active and isinstance(request.operation, ReadEvents | Approve)
 
-    async def answer(
-        self, ask: Ask, peer: Peer, monotonic: Callable[[], float]
-    ) -> Response | Reset:
-        """What is answered, or HELD for a poll that is to wait."""
-        caller = self._identity.caller(peer, ask.vm)
-        # Taking a fault for the last time ends it, and with it what it kept.
+    async def answer(self, request: RoutedRequest, peer: Peer) -> Response | Reset:
+        """The answer, or WAIT_FOR_CHANGE for a poll that waits."""
+        caller = self._identity.caller(peer, request.vm)
+        # Taking a fault for the last time ends it and drops its pages.
         old = self._old
         fault = None
         if caller is not None:
-            method = FaultMethod.POST if isinstance(ask.want, Approve) else FaultMethod.GET
+            method = FaultMethod.POST if isinstance(request.operation, Approve) else FaultMethod.GET
             fault = await self._source.take(caller.name, method)
         if caller is None or fault is None:
-            return await self._truly(ask, peer, monotonic)
+            return await self._real_answer(request, peer)
         if fault.delay:
-            await _sit_out(peer, fault.delay)
+            # In real time, and no longer than the client waits.
+            seconds, later = fault.delay.total_seconds(), asyncio.get_running_loop().call_later
+            await peer.sit_out(lambda over: later(seconds, end_delay, over))
         match fault.kind:
             case FaultKind.STATUS:
                 return _error(fault)
             case FaultKind.RESET:
                 return RESET
             case FaultKind.DELAY:
-                return await self._truly(ask, peer, monotonic)
+                return await self._real_answer(request, peer)
             case FaultKind.EMPTY:
-                return (await self._at_last(ask, peer, monotonic)).emptied()
+                return (await self._final_answer(request, peer)).emptied()
             case FaultKind.TRUNCATED:
-                return (await self._at_last(ask, peer, monotonic)).cut()
+                return (await self._final_answer(request, peer)).cut()
             case FaultKind.STALE:
                 pages = old.get(fault.id) or self._old.get(fault.id, {})
-                stale = self._stale(pages, ask, caller)
-                return stale or await self._truly(ask, peer, monotonic)
+                stale = self._stale(pages, request, caller)
+                return stale or await self._real_answer(request, peer)
             case _:
                 assert_never(fault.kind)
 
-    async def _truly(self, ask: Ask, peer: Peer, monotonic: Callable[[], float]) -> Response:
-        response = self._answers.at_once(ask, peer, monotonic())
-        return await self._answers.later(ask, peer) if response is None else response
+    async def _real_answer(self, request: RoutedRequest, peer: Peer) -> Response:
+        response = self._answers.at_once(request, peer, self._monotonic())
+        return await self._answers.later(request, peer) if response is None else response
 
-    async def _at_last(self, ask: Ask, peer: Peer, monotonic: Callable[[], float]) -> Response:
-        """An answer in any case: one that is to be spoiled is not waited for."""
-        response = await self._truly(ask, peer, monotonic)
-        return self._answers.after_wait(ask, peer) if response is HELD else response
+    async def _final_answer(self, request: RoutedRequest, peer: Peer) -> Response:
+        """An answer in any case: a poll whose answer will be spoiled does not wait."""
+        response = await self._real_answer(request, peer)
+        return self._answers.after_wait(request, peer) if response is WAIT_FOR_CHANGE else response
 
     def _stale(
-        self, pages: Mapping[ScopeId, Page[Rendered]], ask: Ask, caller: Caller
+        self, pages: Mapping[ScopeId, Page[Rendered]], request: RoutedRequest, caller: Caller
     ) -> Response | None:
-        """None for whom there was no document then, or none that was read."""
+        """None if the caller had no document then, or its scope was not active."""
         page = pages.get(caller.scope_id)
-        if page is None or not page.is_active or not isinstance(ask.want, ReadEvents):
+        if page is None or not page.is_active or not isinstance(request.operation, ReadEvents):
             return None
-        return self._answers.from_page(page, ask.want)
+        return self._answers.from_page(page, request.operation)
 
 
 def _error(fault: Fault) -> Response:
@@ -123,20 +122,3 @@ def _error(fault: Fault) -> Response:
     response = Response(status, wire.error(f"Fault {fault.id} says {status}."), headers)
     response.reason = _REASON
     return response
-
-
-async def _sit_out(peer: Peer, delay: timedelta) -> None:
-    """In real time, and no longer than the other end waits."""
-    loop = asyncio.get_running_loop()
-    over = peer.delay = loop.create_future()
-    timer = loop.call_later(delay.total_seconds(), _end, over)
-    try:
-        await over
-    finally:
-        timer.cancel()
-        peer.delay = None
-
-
-def _end(over: "asyncio.Future[None]") -> None:
-    if not over.done():
-        over.set_result(None)

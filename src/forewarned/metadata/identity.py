@@ -21,18 +21,18 @@ def bearer(vm: About) -> Bearer:
     )
 
 
-def answer(want: ReadToken, bearer: Bearer, token: IssuedToken) -> bytes:
-    """Every value is a string, the numbers too."""
+def answer(operation: ReadToken, bearer: Bearer, token: IssuedToken) -> bytes:
+    """Every value is a string, numbers too."""
     lifetime = str(int((token.expires_at - token.not_before).total_seconds()))
     return msgspec.json.encode(
         {
             "access_token": token.text,
-            "client_id": want.client_id or bearer.object_id,
+            "client_id": operation.client_id or bearer.object_id,
             "expires_in": lifetime,
             "expires_on": _seconds(token.expires_at),
             "ext_expires_in": lifetime,
             "not_before": _seconds(token.not_before),
-            "resource": want.audience,
+            "resource": operation.audience,
             "token_type": "Bearer",
         }
     )

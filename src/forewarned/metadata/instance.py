@@ -21,11 +21,11 @@ Field = Callable[[About], Node]
 
 
 class NoSuchElementError(Exception):
-    """The route leads nowhere in this version."""
+    """The path names nothing in this version."""
 
 
 class LeafFormatError(Exception):
-    """A leaf was asked for in a format it does not have."""
+    """A single value was asked for as JSON."""
 
 
 def _resource_group_id(vm: About) -> str:
@@ -127,15 +127,15 @@ def _interface(interface: Interface) -> Node:
     }
 
 
-def answer(vm: About, want: ReadInstance) -> bytes:
+def answer(vm: About, operation: ReadInstance) -> bytes:
     """The part that was asked for, as it was asked for.
 
     Raises NoSuchElementError, LeafFormatError.
     """
-    node = document(vm, want.version)
-    for step in want.path:
+    node = document(vm, operation.version)
+    for step in operation.path:
         node = _child(node, step)
-    if want.format is Format.TEXT:
+    if operation.format is Format.TEXT:
         return _text(node).encode()
     if isinstance(node, str):
         raise LeafFormatError

@@ -1,4 +1,4 @@
-"""How the metadata listener is to behave. The composition root fills this in from the settings."""
+"""The options of the metadata listener. The assembly fills them in from the settings."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,11 +12,11 @@ LONGEST_FIRST_CALL: Final = timedelta(seconds=120)
 class Options:
     host: str = "127.0.0.1"
     port: int = 8169
-    """0 for any free one."""
+    """0 for any free port."""
     emulator: bool = False
     """Whether loopback callers may be any VM, by the path prefix `/vm/{name}` or by default."""
     default_vm: str | None = None
-    """Who a loopback caller is whose address is bound to no VM; None for the fleet's first VM."""
+    """The VM of loopback callers whose address is bound to no VM; None for the fleet's first."""
     rate_limit: float | None = 5.0
     """Requests a second for each VM, bursts of one second's worth; None for no limit."""
     first_call_delay: timedelta = timedelta(0)
@@ -31,7 +31,7 @@ class Options:
     body_deadline: timedelta = timedelta(seconds=5)
     idle_timeout: timedelta = timedelta(seconds=120)
     stop_grace: timedelta = timedelta(seconds=5)
-    """How long answers under way may take once the server is told to stop."""
+    """How long answers under way may take once the server is stopping."""
     max_header_bytes: int = 8 * 1024
     max_body_bytes: int = 64 * 1024
 

@@ -1,4 +1,4 @@
-"""Why a request is turned down, before anything says what that is in HTTP."""
+"""Why a request is refused, before its HTTP status is decided."""
 
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -6,7 +6,7 @@ from enum import StrEnum, auto
 
 class Reason(StrEnum):
     MALFORMED = auto()
-    """Not HTTP/1.x as we take it. The connection can't be trusted any further."""
+    """Not HTTP/1.x as served here. The rest of the connection can't be trusted."""
     WRONG_PROTOCOL = auto()
     HEADERS_TOO_LARGE = auto()
     BODY_TOO_LARGE = auto()
@@ -37,8 +37,8 @@ class Refusal:
     newest_versions: tuple[str, ...] = ()
     """The api-versions to use instead, newest first."""
     allowed: str = ""
-    """The methods this path knows."""
+    """The methods this path supports."""
     oauth_error: str = ""
-    """OAuth's word for it, where the answer has OAuth's shape; empty where it does not."""
+    """OAuth's error code, if the answer has OAuth's shape; empty if not."""
     retry_after: int | None = None
-    """Seconds; None where trying again would not help."""
+    """Seconds; None if trying again would not help."""

@@ -1,12 +1,12 @@
-"""Somebody who wants to know of each request: tests that ask what a handler did."""
+"""A callback that sees every request: tests ask it what a handler did."""
 
 from collections.abc import Callable
 
-from forewarned.metadata.routes import Ask
+from forewarned.metadata.routes import RoutedRequest
 from forewarned.service.records import Caller
 
-Witness = Callable[[Caller | None, Ask, int | None], None]
-"""Is told whose a request was, what it asked, and the status of the answer.
+RequestObserver = Callable[[Caller | None, RoutedRequest, int | None], None]
+"""Gets the caller, the request, and the status of the answer.
 
-None instead of a status stands for no answer: none at all, or none before something changes.
+A status of None means that there was no answer: a reset, or a poll that waits for a change.
 """

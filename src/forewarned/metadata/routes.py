@@ -1,9 +1,9 @@
-"""What a request asks for: the routes, the query, the api-version. Pure.
+"""Which operation a request asks for: the path, the query, the api-version. Pure.
 
 Checks come in this order: the form of the request and where it was sent from (guards), the path,
 the method, the query, the Metadata header, the api-version. The header comes before the version
-because Azure answers a bare request with "Required metadata header not specified"; only a version
-that is known not to need the header does without it.
+because Azure answers a bare request with "Required metadata header not specified". Only versions
+known not to need the header do without it.
 """
 
 import re
@@ -40,16 +40,16 @@ class Format(StrEnum):
 class Wait:
     seconds: float
     last_incarnation: int | None
-    """The incarnation that is no change to the caller; None for the one there is."""
+    """The incarnation the caller has already; None for the current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEvents:
     version: str
     known_tags: frozenset[str]
-    """The incarnations the caller has already, or `*` for whichever it is."""
+    """The incarnations the caller has already, or `*` for any."""
     wait: Wait | None = None
-    """For how long the caller would wait for a change; None where it would not."""
+    """How long the caller waits for a change; None for an ordinary poll."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class ReadVersions:
 @dataclass(frozen=True, slots=True)
 class ReadToken:
     audience: str
-    """Whom the token is to be shown to."""
+    """The service the token is for."""
     client_id: str = ""
     """The identity the caller named; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadReadiness:
-    """How far the agents of an event are."""
+    """How far the agents are with an event."""
 
     event_id: EventId
 
@@ -92,7 +92,7 @@ class ReportReadiness:
     standing: Standing
 
 
-Want = (
+Operation = (
     ReadEvents
     | Approve
     | ReadInstance
@@ -105,14 +105,14 @@ Want = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    want: Want
+class RoutedRequest:
+    operation: Operation
     persistence: Persistence
     vm: str | None = None
     """The VM that the path names, in an emulator."""
     is_head: bool = False
     lingers: bool = False
-    """Whether more may be under way that nobody will read: close only when the sender has."""
+    """Whether the client may still be sending: close only once it has closed."""
 
 
 _EVENTS: Final = "/metadata/scheduledevents"
@@ -133,14 +133,14 @@ _OF_A_VM: Final = re.compile(r"/vm/(?P<vm>[\w.-]+)(?P<path>/.*)", re.IGNORECASE 
 _VERSION_IN_PATH: Final = re.compile(r"/metadata/(latest|\d{4}-\d{2}-\d{2})(/.*)?")
 
 
-def judge(request: Request, options: Options) -> Ask:
+def route(request: Request, options: Options) -> RoutedRequest:
     path, _, query = request.target.partition("?")
     vm = None
     if options.emulator and (found := _OF_A_VM.fullmatch(path)):
         vm, path = found["vm"], found["path"]
     refusal = guards.refusal(request, options)
-    return Ask(
-        want=refusal or _want(request, path, query),
+    return RoutedRequest(
+        operation=refusal or _operation(request, path, query),
         persistence=_persistence(request, refusal),
         vm=vm,
         is_head=request.method == "HEAD",
@@ -150,11 +150,13 @@ def judge(request: Request, options: Options) -> Ask:
 def _persistence(request: Request, refusal: Refusal | None) -> Persistence:
     is_odd = refusal is not None and refusal.reason in {Reason.MALFORMED, Reason.WRONG_HOST}
     if is_odd or request.method == "CONNECT" or not request.keeps_alive:
-        return Persistence.CLOSED
-    return Persistence.KEPT_FOR_HTTP_1_0 if request.http_version == "1.0" else Persistence.KEPT
+        return Persistence.CLOSE
+    return (
+        Persistence.KEEP_ALIVE_HTTP_1_0 if request.http_version == "1.0" else Persistence.KEEP_ALIVE
+    )
 
 
-def _want(request: Request, path: str, query: str) -> Want:
+def _operation(request: Request, path: str, query: str) -> Operation:
     folded = path.lower()
     bare = folded.removesuffix("/")
     if bare == _EVENTS:
@@ -172,7 +174,7 @@ def _want(request: Request, path: str, query: str) -> Want:
     return Refusal(reason=Reason.UNKNOWN_PATH, message="Not found. There is nothing at this path.")
 
 
-def _for_events(request: Request, query: str) -> Want:
+def _for_events(request: Request, query: str) -> Operation:
     if request.method not in {"GET", "POST"}:
         return _wrong_method(request, "GET, POST")
     parameters = _parameters(query)
@@ -192,7 +194,7 @@ def _for_events(request: Request, query: str) -> Want:
     return ReadEvents(version.name, _known_tags(request), wait)
 
 
-def _for_instance(request: Request, query: str, path: str) -> Want:
+def _for_instance(request: Request, query: str, path: str) -> Operation:
     parameters = _metadata_parameters(request, query)
     if isinstance(parameters, Refusal):
         return parameters
@@ -202,17 +204,17 @@ def _for_instance(request: Request, query: str, path: str) -> Want:
     format = parameters.get("format", Format.JSON).lower()
     if format not in set(Format):
         return Refusal(
-            reason=Reason.WRONG_FORMAT, message="Bad request. The format is json or text."
+            reason=Reason.WRONG_FORMAT, message="Bad request. format must be json or text."
         )
     return ReadInstance(version, tuple(path.split("/")[3:]), Format(format))
 
 
-def _for_versions(request: Request, query: str) -> Want:
+def _for_versions(request: Request, query: str) -> Operation:
     parameters = _metadata_parameters(request, query)
     return parameters if isinstance(parameters, Refusal) else ReadVersions()
 
 
-def _for_token(request: Request, query: str) -> Want:
+def _for_token(request: Request, query: str) -> Operation:
     parameters = _metadata_parameters(request, query)
     if isinstance(parameters, Refusal):
         return in_oauth_words(parameters)
@@ -224,17 +226,17 @@ def _for_token(request: Request, query: str) -> Want:
         return in_oauth_words(
             Refusal(
                 reason=Reason.BAD_QUERY,
-                message="Bad request. resource must name, percent-encoded, whom the token is for.",
+                message="Bad request. resource must be the service the token is for, URL-encoded.",
             )
         )
     if client_id is None:
         return in_oauth_words(
-            Refusal(reason=Reason.BAD_QUERY, message="Bad request. client_id is no client id.")
+            Refusal(reason=Reason.BAD_QUERY, message="Bad request. client_id is not a client id.")
         )
     return ReadToken(audience, client_id)
 
 
-def _for_readiness(request: Request, query: str) -> Want:
+def _for_readiness(request: Request, query: str) -> Operation:
     """Ours, and so without an api-version."""
     if request.method not in {"GET", "PUT"}:
         return _wrong_method(request, "GET, PUT")
@@ -251,17 +253,17 @@ def _for_readiness(request: Request, query: str) -> Want:
         return ReadReadiness(event_id)
     standing = parameters.get("standing", Standing.READY).lower()
     if standing not in set(Standing):
-        return _bad_query(f"standing is {', '.join(Standing)}")
+        return _bad_query(f"standing must be one of {', '.join(Standing)}")
     return ReportReadiness(event_id, Standing(standing))
 
 
 def in_oauth_words(refusal: Refusal) -> Refusal:
-    """As clients of the identity endpoint read them."""
+    """In the form that clients of the identity endpoint read."""
     return replace(refusal, oauth_error="invalid_request")
 
 
 def _decoded(value: str) -> str | None:
-    """None for what is no name of anything: undecodable, unprintable or endless."""
+    """None if the value can't be decoded, can't be printed, or is too long."""
     try:
         text = unquote_plus(value, errors="strict")
     except UnicodeDecodeError:
@@ -270,7 +272,7 @@ def _decoded(value: str) -> str | None:
 
 
 def _metadata_parameters(request: Request, query: str) -> Mapping[str, str] | Refusal:
-    """The query of a path that is read only, and only with the Metadata header."""
+    """The query of a path that only takes GET, and only with the Metadata header."""
     if request.method != "GET":
         return _wrong_method(request, "GET")
     parameters = _parameters(query)
@@ -280,7 +282,7 @@ def _metadata_parameters(request: Request, query: str) -> Mapping[str, str] | Re
 
 
 def _parameters(query: str) -> Mapping[str, str] | Refusal:
-    """By name in lower case. Nothing is decoded: hardly a name or value of ours needs it."""
+    """By name in lower case. Values are not percent-decoded: hardly any of ours needs it."""
     parameters: dict[str, str] = {}
     for part in filter(None, query.split("&")):
         name, _, value = part.partition("=")
@@ -313,7 +315,7 @@ def _bad_query(what: str) -> Refusal:
 
 
 def _known_tags(request: Request) -> frozenset[str]:
-    """Incarnations in If-None-Match: quoted as RFC 9110 says, or bare as Azure's Node sample is."""
+    """Incarnations in If-None-Match: quoted as in RFC 9110, or bare as in Azure's Node sample."""
     return frozenset(
         tag.strip().removeprefix("W/").strip('"')
         for value in request.values("if-none-match")

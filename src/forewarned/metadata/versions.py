@@ -26,7 +26,7 @@ class EventVersion:
     has_source: bool = True
     has_duration: bool = True
     name_prefix: str = ""
-    """What stands before the name of an IaaS VM in `Resources`."""
+    """The prefix of an IaaS VM's name in `Resources`."""
     needs_header: bool = True
     """Whether requests without `Metadata: true` are refused."""
 

@@ -77,10 +77,6 @@ class Board(Generic[Rendered]):
         """As they are now, and stay for whoever keeps this."""
         return dict(self._pages)
 
-    def outdate(self) -> None:
-        """Have whoever repeats answers look again, though no page has changed."""
-        self.generation += 1
-
     def watch(self, watcher: Callable[[ScopeId], None]) -> None:
         """Call the watcher whenever a scope's VMs would read something else than before.
 

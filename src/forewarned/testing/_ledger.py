@@ -15,11 +15,11 @@ from forewarned.core.transitions import EventTransition
 from forewarned.metadata.refusals import Refusal
 from forewarned.metadata.routes import (
     Approve,
-    Ask,
     ReadEvents,
     ReadInstance,
     ReadToken,
     ReadVersions,
+    RoutedRequest,
 )
 from forewarned.service.records import Caller, Commit
 
@@ -74,12 +74,12 @@ class Ledger:
                     self._events[fact.event.id] = fact.event
             self._moved.notify_all()
 
-    def witness(self, caller: Caller | None, ask: Ask, status: int | None) -> None:
+    def witness(self, caller: Caller | None, routed: RoutedRequest, status: int | None) -> None:
         request = Request(
             vm=None if caller is None else caller.name,
-            what=_WORDS[type(ask.want)],
+            what=_WORDS[type(routed.operation)],
             status=None if status is None else int(status),
-            refusal=ask.want.message if isinstance(ask.want, Refusal) else "",
+            refusal=routed.operation.message if isinstance(routed.operation, Refusal) else "",
         )
         with self._moved:
             self._requests.append(request)

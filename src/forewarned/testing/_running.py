@@ -120,7 +120,7 @@ class Running:
                 options=Options(port=0, emulator=True, rate_limit=None, default_vm=DEFAULT_VM),
                 readiness=application.readiness,
                 faults=application.faults,
-                witness=self.ledger.witness,
+                observer=self.ledger.witness,
             )
             await stack.enter_async_context(metadata)
             host, port = metadata.address

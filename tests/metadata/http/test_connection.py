@@ -91,7 +91,7 @@ SMUGGLED = get("/metadata/versions")
 async def test_what_is_not_plain_http_is_400_and_ends_the_connection(
     service: FakeService, client: Client, raw: bytes
 ) -> None:
-    answer = await client.ask(raw + SMUGGLED)
+    answer = await client.request(raw + SMUGGLED)
 
     assert answer.status == 400
     assert answer.headers["Connection"] == "close"
@@ -113,7 +113,7 @@ async def test_who_resets_the_connection_after_nonsense_is_no_defect_of_ours(sit
 
 
 async def test_connect_is_405_and_what_follows_is_not_read(client: Client) -> None:
-    answer = await client.ask(b"CONNECT 127.0.0.1:80 HTTP/1.1\r\n" + HOST + b"\r\n" + SMUGGLED)
+    answer = await client.request(b"CONNECT 127.0.0.1:80 HTTP/1.1\r\n" + HOST + b"\r\n" + SMUGGLED)
 
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, POST")
     assert await client.rest() == b""
@@ -121,7 +121,7 @@ async def test_connect_is_405_and_what_follows_is_not_read(client: Client) -> No
 
 @pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/0.9"])
 async def test_other_versions_of_http_are_505(client: Client, version: str) -> None:
-    answer = await client.ask(f"GET {EVENTS} {version}\r\n".encode() + HOST + b"\r\n")
+    answer = await client.request(f"GET {EVENTS} {version}\r\n".encode() + HOST + b"\r\n")
 
     assert answer.status == 505
     assert await client.rest() == b""
@@ -156,8 +156,8 @@ async def test_http_1_0_closes_unless_asked_not_to(site: Site) -> None:
     old = f"GET {EVENTS} HTTP/1.0\r\nMetadata: true\r\n".encode()
     one, other = await site.connect(), await site.connect()
 
-    closed = await one.ask(old + b"\r\n")
-    kept = await other.ask(old + b"Connection: keep-alive\r\n\r\n")
+    closed = await one.request(old + b"\r\n")
+    kept = await other.request(old + b"Connection: keep-alive\r\n\r\n")
 
     assert (closed.status, closed.headers["Connection"]) == (200, "close")
     assert await one.rest() == b""
@@ -221,14 +221,14 @@ async def test_a_request_before_a_malformed_one_is_answered(client: Client) -> N
 )
 async def test_a_request_may_be_cut_anywhere(service: FakeService, site: Site, raw: bytes) -> None:
     service.publish(an_event())
-    whole = await site.ask(raw)
+    whole = await site.request(raw)
     client = await site.connect()
 
     for cut in range(1, len(raw)):
         await client.send(raw[:cut])
         await turns()
 
-        assert await client.ask(raw[cut:]) == whole
+        assert await client.request(raw[cut:]) == whole
 
 
 async def test_a_request_may_come_byte_by_byte(client: Client) -> None:
@@ -244,11 +244,11 @@ async def test_the_same_bytes_mean_the_same_only_between_requests(
 ) -> None:
     """A request that is known by sight may turn up as the body of another."""
     known = get()
-    await client.ask(known)
+    await client.request(known)
 
     await client.send(get(method="POST", Content_Length=str(len(known))))
     await turns()
-    answer = await client.ask(known)
+    answer = await client.request(known)
 
     assert answer.status == 400
     assert "the body is not" in json.loads(answer.body)["error"]
@@ -262,8 +262,8 @@ def with_header_bytes(size: int) -> bytes:
 async def test_headers_are_eight_kibibytes_at_most(site: Site) -> None:
     one, other = await site.connect(), await site.connect()
 
-    fits = await one.ask(with_header_bytes(8192))
-    exceeds = await other.ask(with_header_bytes(8193))
+    fits = await one.request(with_header_bytes(8192))
+    exceeds = await other.request(with_header_bytes(8193))
 
     assert fits.status == 200
     assert exceeds.status == 431
@@ -290,8 +290,8 @@ async def test_a_body_is_64_kibibytes_at_most(service: FakeService, site: Site) 
     service.publish(an_event())
     one, other = await site.connect(), await site.connect()
 
-    fits = await one.ask(post(ONE + " " * (65536 - len(ONE))))
-    exceeds = await other.ask(post(ONE + " " * (65537 - len(ONE))))
+    fits = await one.request(post(ONE + " " * (65536 - len(ONE))))
+    exceeds = await other.request(post(ONE + " " * (65537 - len(ONE))))
 
     assert fits.status == 200
     assert exceeds.status == 413
@@ -299,7 +299,7 @@ async def test_a_body_is_64_kibibytes_at_most(service: FakeService, site: Site) 
 
 
 async def test_a_large_body_is_refused_before_it_is_sent(client: Client) -> None:
-    answer = await client.ask(get(method="POST", Content_Length="1000000000"))
+    answer = await client.request(get(method="POST", Content_Length="1000000000"))
 
     assert answer.status == 413
 
@@ -398,7 +398,7 @@ async def test_a_slow_approval_is_not_the_clients_fault(
     service.approver.gate.set()
 
     assert (await client.receive()).status == 200
-    assert (await client.ask(get()[10:])).status == 200
+    assert (await client.request(get()[10:])).status == 200
 
 
 async def test_who_does_not_read_its_answers_is_not_asked_for_more(

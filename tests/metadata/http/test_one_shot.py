@@ -46,7 +46,7 @@ def _met(server: MetadataServer, first: bytes, *, room: int | None = None) -> so
     for end in (ours, theirs):
         end.setblocking(False)
     ours.send(first)
-    one_shot.meet(server.surroundings, theirs.detach(), "127.0.0.1")
+    one_shot.serve(server.context, theirs.detach(), "127.0.0.1")
     return ours
 
 
@@ -172,7 +172,7 @@ async def test_who_is_gone_leaves_nothing_behind(
         theirs.send(unread)
         ours.close()
         fd = theirs.detach()
-        one_shot.meet(server.surroundings, fd, "127.0.0.1")
+        one_shot.serve(server.context, fd, "127.0.0.1")
 
         assert server.connections == 0
         with pytest.raises(OSError, match="Bad file descriptor"):
@@ -183,9 +183,9 @@ async def test_a_poll_that_waits_and_then_ends_its_connection_waits(service: Fak
     waiting = get(f"{EVENTS}&wait=60s&last-incarnation=1", Connection="close")
     async with knowing(service) as server:
         with closing(_met(server, waiting)):  # known by sight from now on
-            await until(lambda: len(server.surroundings.waiting) == 1)
+            await until(lambda: len(server.context.waiting) == 1)
         with closing(_met(server, waiting)) as ours:
-            await until(lambda: len(server.surroundings.waiting) == 1)
+            await until(lambda: len(server.context.waiting) == 1)
             service.publish(an_event(), incarnation=2)
             answer = await _rest(ours)
 

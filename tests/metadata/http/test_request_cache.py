@@ -4,30 +4,30 @@ import pytest
 
 from forewarned.metadata.http.request_cache import RequestCache
 from forewarned.metadata.http.responses import Persistence
-from forewarned.metadata.routes import Ask, ReadVersions
+from forewarned.metadata.routes import ReadVersions, RoutedRequest
 from tests.builders import an_event
 from tests.metadata.fakes import Client, FakeService, get
 
-ASK = Ask(want=ReadVersions(), persistence=Persistence.KEPT)
+REQUEST = RoutedRequest(operation=ReadVersions(), persistence=Persistence.KEEP_ALIVE)
 
 
 def test_who_always_sends_something_new_fills_no_memory() -> None:
-    recognition = RequestCache()
+    request_cache = RequestCache()
 
     for number in range(10_000):
-        recognition.learn(b"%d" % number, ASK)
+        request_cache.learn(b"%d" % number, REQUEST)
 
-    known = sum(recognition.find(b"%d" % number) is not None for number in range(10_000))
+    known = sum(request_cache.find(b"%d" % number) is not None for number in range(10_000))
     assert 0 < known <= 4096
-    assert recognition.find(b"9999") is ASK
+    assert request_cache.find(b"9999") is REQUEST
 
 
 def test_long_requests_are_not_remembered() -> None:
-    recognition = RequestCache()
+    request_cache = RequestCache()
 
-    recognition.learn(b"x" * 2049, ASK)
+    request_cache.learn(b"x" * 2049, REQUEST)
 
-    assert recognition.find(b"x" * 2049) is None
+    assert request_cache.find(b"x" * 2049) is None
 
 
 async def test_a_request_known_by_sight_gets_what_is_true_now(
@@ -36,7 +36,7 @@ async def test_a_request_known_by_sight_gets_what_is_true_now(
     answers = []
     for incarnation in range(1, 5):
         service.publish(an_event(), incarnation=incarnation)
-        answers.append(await client.ask(get(If_None_Match='"3"')))
+        answers.append(await client.request(get(If_None_Match='"3"')))
 
     assert [answer.status for answer in answers] == [200, 200, 304, 200]
     assert [answer.headers["ETag"] for answer in answers] == ['"1"', '"2"', '"3"', '"4"']
@@ -48,7 +48,7 @@ async def test_a_poll_of_any_length_is_answered_once(client: Client, length: int
     poll = get(X_Filler="x" * (length - len(get(X_Filler="x")) + 1))
     assert len(poll) == length
 
-    statuses = [(await client.ask(poll)).status for _ in range(3)]
+    statuses = [(await client.request(poll)).status for _ in range(3)]
     await client.send(poll + poll)
     statuses += [(await client.receive()).status for _ in range(2)]
 

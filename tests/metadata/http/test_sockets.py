@@ -38,7 +38,7 @@ def test_a_new_connection_holds_back_until_it_is_told_to_let_go(
     was_holding_back = is_holding_back(ours)
     ours.send(b"answer")
 
-    sockets.let_go(ours.fileno())
+    sockets.uncork(ours.fileno())
 
     assert was_holding_back
     assert not is_holding_back(ours)
@@ -57,7 +57,7 @@ def test_what_is_held_back_leaves_with_the_end(pair: tuple[socket.socket, socket
 @pytest.mark.parametrize("first", [get(), get(Connection="close")], ids=["kept", "closed"])
 async def test_connections_that_end_and_that_stay_are_answered(site: Site, first: bytes) -> None:
     """Known or not: what was sent on another connection before is known by sight."""
-    answers = [await site.ask(first) for _ in range(3)]
+    answers = [await site.request(first) for _ in range(3)]
 
     assert [answer.status for answer in answers] == [200] * 3
 
@@ -67,11 +67,11 @@ async def test_a_connection_that_stays_holds_nothing_back(site: Site) -> None:
     for _ in range(3):
         await site.get()
 
-    streams = list(site.server.surroundings.roster)
+    connections = list(site.server.context.open_connections)
 
-    assert len(streams) == 3
-    for stream in streams:
-        connected = socket.socket(fileno=stream._fd)
+    assert len(connections) == 3
+    for connection in connections:
+        connected = socket.socket(fileno=connection._fd)
         try:
             assert not is_holding_back(connected)
         finally:
@@ -83,4 +83,4 @@ async def test_whoever_is_turned_away_unread_is_told_why(service: FakeService) -
     async with service.serving(Options(rate_limit=None, max_connections=1)) as site:
         await site.get()
 
-        assert (await site.ask(get(Connection="close"))).status == 503
+        assert (await site.request(get(Connection="close"))).status == 503

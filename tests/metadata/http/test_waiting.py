@@ -104,7 +104,7 @@ async def test_waits_known_by_sight_and_with_more_behind_them_are_over_in_time_t
     service.stopwatch.seconds += 299
     site.server.sweep()
     await turns()
-    still_waiting = len(site.server.surroundings.waiting)
+    still_waiting = len(site.server.context.waiting)
     service.stopwatch.seconds += 2
     site.server.sweep()
 
@@ -217,7 +217,7 @@ async def test_an_approval_by_another_vm_is_not_kept_by_a_wait(
     await waiter.send(get(waiting(last=2)))
     [event_id] = service.approver.known
 
-    answer = await other.ask(post(f'{{"StartRequests":[{{"EventId":"{event_id}"}}]}}'))
+    answer = await other.request(post(f'{{"StartRequests":[{{"EventId":"{event_id}"}}]}}'))
 
     assert answer.status == 200
 
@@ -257,7 +257,7 @@ async def test_ten_thousand_who_wait_are_each_answered_once(
         clients = [await site.connect(f"127.0.1.{n % 100 + 1}") for n in range(many)]
         for client in clients:
             client.writer.write(get(waiting(last=1)))
-        await until(lambda: len(site.server.surroundings.waiting) == many)
+        await until(lambda: len(site.server.context.waiting) == many)
         service.publish(an_event(), incarnation=2)
         for client in clients[::100]:
             client.writer.transport.abort()
@@ -277,7 +277,7 @@ async def test_a_defect_in_one_answer_leaves_nobody_else_waiting(
     clients = [await site.connect() for _ in range(3)]
     for client in clients:
         await client.send(get(waiting(last=1)))
-    await until(lambda: len(site.server.surroundings.waiting) == 3)
+    await until(lambda: len(site.server.context.waiting) == 3)
 
     def broken(_: object) -> None:
         monkeypatch.undo()
@@ -288,7 +288,7 @@ async def test_a_defect_in_one_answer_leaves_nobody_else_waiting(
     async with asyncio.timeout(60):
         statuses = sorted([(await client.receive()).status for client in clients])
         await clients[0].send(get(waiting(last=2)))
-        await until(lambda: len(site.server.surroundings.waiting) == 1)
+        await until(lambda: len(site.server.context.waiting) == 1)
         service.publish(an_event(), incarnation=3)
         last = await clients[0].receive()
 

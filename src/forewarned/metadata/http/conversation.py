@@ -1,214 +1,210 @@
-"""A connection on which something else than a known poll has arrived: HTTP with all its care.
+"""A connection on which something other than a known poll has arrived: the whole of HTTP.
 
-Answers go out in the order of their requests, one at a time. While one is being waited for, or the
-other end does not read, nothing more is read from it. Once nothing is left to be said, the
-conversation ends, and the stream is free for polls again.
+Answers are sent in the order of their requests, one at a time. While an answer is pending, or the
+client does not read, nothing more is read from it. Once every request has been answered the
+conversation ends, and the connection is free for polls again.
 """
 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable
 from dataclasses import replace
 from math import inf
 
 from forewarned.metadata import errors
-from forewarned.metadata.answers import HELD
+from forewarned.metadata.answers import WAIT_FOR_CHANGE
 from forewarned.metadata.fault_injection import RESET, Reset
-from forewarned.metadata.http.connection import Connection, Surroundings
+from forewarned.metadata.http.connection import Connection, ListenerContext
 from forewarned.metadata.http.requests import Phase, Request, RequestParser
 from forewarned.metadata.http.responses import CONTINUE, Persistence, Response
 from forewarned.metadata.refusals import Reason, Refusal
-from forewarned.metadata.routes import Ask, judge
+from forewarned.metadata.routes import RoutedRequest, route
 
 _log = logging.getLogger(__name__)
 
 
 class Conversation:
     __slots__ = (
-        "_around",
-        "_asks",
-        "_expectant",
-        "_is_deaf",
+        "_awaiting_continue",
+        "_connection",
+        "_context",
+        "_ignores_input",
         "_is_stopping",
         "_parser",
-        "_stream",
         "_task",
         "_timed",
+        "_unanswered",
     )
 
-    def __init__(self, around: Surroundings, stream: Connection) -> None:
-        self._around = around
-        self._stream = stream
+    def __init__(self, context: ListenerContext, connection: Connection) -> None:
+        self._context = context
+        self._connection = connection
         self._parser = RequestParser(
-            max_header_bytes=around.options.max_header_bytes,
-            max_body_bytes=around.options.max_body_bytes,
+            max_header_bytes=context.options.max_header_bytes,
+            max_body_bytes=context.options.max_body_bytes,
         )
-        self._asks: deque[Ask] = deque()
-        self._expectant: Request | None = None
-        self._is_deaf = False
-        """Whether whatever else arrives is to be ignored."""
+        self._unanswered: deque[RoutedRequest] = deque()
+        self._awaiting_continue: Request | None = None
+        self._ignores_input = False
+        """Whether anything else that arrives is ignored."""
         self._is_stopping = False
         self._task: asyncio.Task[None] | None = None
         self._timed: tuple[int, Phase] | None = None
-        """The part of a request that the deadline is for, once it is set for one."""
+        """The part of a request that the deadline is set for; None if it is set for none."""
 
     # --- requests in -------------------------------------------------------------------------
 
     def receive(self, chunk: bytes) -> None:
-        if not self._is_deaf:
+        if not self._ignores_input:
             self._parse(chunk)
             self.go_on()
 
     def _parse(self, chunk: bytes) -> None:
-        parser, options = self._parser, self._around.options
+        parser, options = self._parser, self._context.options
         was_between = parser.phase is Phase.BOUNDARY
         parser.feed(chunk)
         requests = parser.take_finished()
-        asks = [judge(request, options) for request in requests]
-        self._asks.extend(asks)
+        routed = [route(request, options) for request in requests]
+        self._unanswered.extend(routed)
         if requests:
-            self._expectant = None
+            self._awaiting_continue = None
         if parser.refusal is not None:
-            self._is_deaf = True
-            self._asks.append(last(parser.refusal))
+            self._ignores_input = True
+            self._unanswered.append(final_refusal(parser.refusal))
             return
-        if was_between and parser.phase is Phase.BOUNDARY and len(asks) == 1:
-            self._learn(chunk, requests[0], asks[0])
-        self._expectant = parser.take_expectant() or self._expectant
+        if was_between and parser.phase is Phase.BOUNDARY and len(routed) == 1:
+            self._learn(chunk, requests[0], routed[0])
+        self._awaiting_continue = parser.take_awaiting_continue() or self._awaiting_continue
 
-    def _learn(self, chunk: bytes, request: Request, ask: Ask) -> None:
-        if request.method == "GET" and not request.body and not isinstance(ask.want, Refusal):
-            self._around.recognition.learn(chunk, ask)
+    def _learn(self, chunk: bytes, request: Request, routed: RoutedRequest) -> None:
+        if (
+            request.method == "GET"
+            and not request.body
+            and not isinstance(routed.operation, Refusal)
+        ):
+            self._context.request_cache.learn(chunk, routed)
 
     # --- answers out -------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        """Answer what can be answered, and then see what to wait for."""
-        while self._asks and self._is_free():
-            ask = self._asks.popleft()
-            if self._around.faulting.concerns(ask):
-                self.answer_faultily(ask)
+        """Answer what can be answered now, then wait for the rest."""
+        while self._unanswered and self._is_free():
+            request = self._unanswered.popleft()
+            if self._context.fault_injector.concerns(request):
+                self.answer_with_faults(request)
                 continue
-            response = self._around.answers.at_once(ask, self._stream, self._around.monotonic())
+            response = self._context.answers.at_once(
+                request, self._connection, self._context.monotonic()
+            )
             if response is None:
-                self.answer_later(ask)
-            elif response is HELD:
-                self._hold(ask)
+                self.answer_later(request)
             else:
-                self._answer(response, ask)
-        if self._stream.is_closing:
+                self._give(response, request)
+        if self._connection.is_closing:
             return
-        self._meet_expectation()
+        self._answer_expectation()
         self._wait_for_more()
 
     def _is_free(self) -> bool:
-        stream = self._stream
-        return self._task is None and stream.held is None and not stream.is_blocked
+        connection = self._connection
+        return (
+            self._task is None and connection.waiting_request is None and not connection.is_blocked
+        )
 
-    def answer_later(self, ask: Ask) -> None:
+    def answer_later(self, request: RoutedRequest) -> None:
         """Answer once the store has been asked."""
-        self._task = asyncio.create_task(self._answer_later(ask))
+        self._answer_with(self._context.answers.later(request, self._connection), request)
+
+    def answer_with_faults(self, request: RoutedRequest) -> None:
+        """Answer once it is known which fault applies, if any."""
+        self._answer_with(self._context.fault_injector.answer(request, self._connection), request)
+
+    def _answer_with(self, answer: Awaitable[Response | Reset], request: RoutedRequest) -> None:
+        self._task = asyncio.create_task(self._await_answer(answer, request))
         self._wait_for_more()
 
-    async def _answer_later(self, ask: Ask) -> None:
+    async def _await_answer(
+        self, answer: Awaitable[Response | Reset], request: RoutedRequest
+    ) -> None:
         try:
-            response = await self._around.answers.later(ask, self._stream)
+            response = await answer
         except Exception:  # noqa: BLE001  # a defect of ours must not leave a VM without an answer
             _log.exception("a request failed")
             response = errors.refused(errors.FAILED)
         finally:
             self._task = None
-        self._conclude(response, ask)
+        if response is RESET:
+            self._observe(request, None)
+            self._connection.reset()
+        elif not self._connection.is_closing:
+            self._give(response, request)
+            self.go_on()
 
-    def answer_faultily(self, ask: Ask) -> None:
-        """Answer once it is known what is to go wrong with that, if anything."""
-        self._task = asyncio.create_task(self._answer_faultily(ask))
-        self._wait_for_more()
-
-    async def _answer_faultily(self, ask: Ask) -> None:
-        around, peer = self._around, self._stream
-        response: Response | Reset
-        try:
-            response = await around.faulting.answer(ask, peer, around.monotonic)
-        except Exception:  # noqa: BLE001  # as above
-            _log.exception("a request failed")
-            response = errors.refused(errors.FAILED)
-        finally:
-            self._task = None
-        if response is not RESET:
-            self._conclude(response, ask)
-            return
-        self._witness(ask, None)
-        self._stream.reset()
-
-    def _conclude(self, response: Response, ask: Ask) -> None:
-        if self._stream.is_closing:
-            return
-        if response is HELD:
-            self._hold(ask)
+    def _give(self, response: Response, request: RoutedRequest) -> None:
+        if response is WAIT_FOR_CHANGE:
+            self._observe(request, None)
+            self._connection.wait_for_change(request)
         else:
-            self._answer(response, ask)
-        self.go_on()
+            self._answer(response, request)
 
-    def _hold(self, ask: Ask) -> None:
-        self._witness(ask, None)
-        self._stream.hold(ask)
+    def _observe(self, request: RoutedRequest, status: int | None) -> None:
+        if self._context.observer is not None:
+            caller = self._context.identity.caller(self._connection, request.vm)
+            self._context.observer(caller, request, status)
 
-    def _witness(self, ask: Ask, status: int | None) -> None:
-        if self._around.witness is not None:
-            caller = self._around.identity.caller(self._stream, ask.vm)
-            self._around.witness(caller, ask, status)
-
-    def _answer(self, response: Response, ask: Ask) -> None:
-        self._witness(ask, response.status)
+    def _answer(self, response: Response, request: RoutedRequest) -> None:
+        self._observe(request, response.status)
         is_last = self._is_stopping or response.is_cut
-        persistence = Persistence.CLOSED if is_last else ask.persistence
-        if persistence is Persistence.CLOSED:
-            self._is_deaf = True
-            self._asks.clear()
-        if persistence is Persistence.CLOSED and ask.lingers:
+        persistence = Persistence.CLOSE if is_last else request.persistence
+        if persistence is Persistence.CLOSE:
+            self._ignores_input = True
+            self._unanswered.clear()
+        if persistence is Persistence.CLOSE and request.lingers:
             self._linger(response)
         else:
-            self._stream.answer(response, persistence)
+            self._connection.answer(response, persistence)
 
     def _linger(self, response: Response) -> None:
-        self._stream.send(response, Persistence.CLOSED)
-        if not self._stream.is_blocked:
-            self._stream.end_sending()
-        self._set_deadline(self._around.options.header_deadline.total_seconds())
+        self._connection.send(response, Persistence.CLOSE)
+        if not self._connection.is_blocked:
+            self._connection.end_sending()
+        self._set_deadline(self._context.options.header_deadline.total_seconds())
 
-    def _meet_expectation(self) -> None:
-        """Tell a client that waits for it to send its body, or spare it the trouble."""
-        if self._expectant is None or self._asks or not self._is_free():
+    def _answer_expectation(self) -> None:
+        """Answer `Expect: 100-continue`: ask for the body, or refuse the request without it."""
+        if self._awaiting_continue is None or self._unanswered or not self._is_free():
             return
-        ask = judge(self._expectant, self._around.options)
-        self._expectant = None
-        if not isinstance(ask.want, Refusal):
-            self._stream.write(CONTINUE)
+        request = route(self._awaiting_continue, self._context.options)
+        self._awaiting_continue = None
+        if not isinstance(request.operation, Refusal):
+            self._connection.write(CONTINUE)
             return
-        # Whether the body still comes is the client's choice, so where the next request would
-        # begin can't be known.
-        self._asks.append(replace(ask, persistence=Persistence.CLOSED, lingers=True))
-        self._is_deaf = True
+        # The client may send the body all the same, so it can't be known where the next request
+        # would begin.
+        self._unanswered.append(replace(request, persistence=Persistence.CLOSE, lingers=True))
+        self._ignores_input = True
         self.go_on()
 
     def _wait_for_more(self) -> None:
-        stream = self._stream
-        is_free = not self._asks and self._is_free()
-        # A poll that waits for a change is over when its sender goes, so that has to be heard of.
-        stream.read_on(wanted=is_free or (stream.held is not None and not self._asks))
-        if self._is_deaf or stream.is_blocked:
+        connection = self._connection
+        is_free = not self._unanswered and self._is_free()
+        # A long poll ends when its client goes away, so reading goes on to notice that.
+        connection.read_more(
+            wanted=is_free or (connection.waiting_request is not None and not self._unanswered)
+        )
+        if self._ignores_input or connection.is_blocked:
             return
-        options = self._around.options
-        if stream.held is not None:
+        options = self._context.options
+        if connection.waiting_request is not None:
             self._timed = None
         elif not is_free:
-            stream.deadline, self._timed = inf, None
+            connection.deadline, self._timed = inf, None
         elif self._parser.phase is Phase.BOUNDARY:
             self._set_deadline(options.idle_timeout.total_seconds())
-            stream.leave_conversation()
+            connection.leave_conversation()
         elif self._timed != (part := (self._parser.begun, self._parser.phase)):
-            # Set once for each part of a request: whoever sends a byte at a time gains nothing.
+            # Set once for each part of a request: sending a byte at a time gains no time.
             is_header = self._parser.phase is Phase.HEADERS
             span = options.header_deadline if is_header else options.body_deadline
             self._set_deadline(span.total_seconds())
@@ -217,38 +213,38 @@ class Conversation:
     # --- endings -----------------------------------------------------------------------------
 
     def _set_deadline(self, seconds: float) -> None:
-        self._stream.deadline = self._around.monotonic() + seconds
+        self._connection.deadline = self._context.monotonic() + seconds
         self._timed = None
 
     def ended(self) -> None:
-        """The other end sends no more."""
-        self._is_deaf = True
-        self._stream.close()
+        """The client sends no more."""
+        self._ignores_input = True
+        self._connection.close()
 
     def lost(self) -> None:
-        """The connection is gone. An approval under way is carried through: it may be durable."""
-        self._is_deaf = True
-        self._asks.clear()
-        if self._stream.delay is not None:
-            self._stream.delay.cancel()
+        """The connection is gone. An approval under way is completed: it may be durable already."""
+        self._ignores_input = True
+        self._unanswered.clear()
+        if self._connection.delay is not None:
+            self._connection.delay.cancel()
 
     def expire(self) -> None:
         """The deadline has passed."""
-        if self._is_deaf or self._parser.phase is Phase.BOUNDARY:
-            self._stream.abort()
+        if self._ignores_input or self._parser.phase is Phase.BOUNDARY:
+            self._connection.abort()
         else:
-            self._is_deaf = True
+            self._ignores_input = True
             refusal = Refusal(reason=Reason.TOO_SLOW, message="The request took too long.")
-            self._stream.answer(errors.refused(refusal), Persistence.CLOSED)
+            self._connection.answer(errors.refused(refusal), Persistence.CLOSE)
 
     def stop(self) -> None:
-        """Close as soon as the answer under way is given."""
+        """Close once the answer under way has been sent."""
         self._is_stopping = True
-        if self._task is None or self._stream.delay is not None:
-            self._is_deaf = True
-            self._stream.close()
+        if self._task is None or self._connection.delay is not None:
+            self._ignores_input = True
+            self._connection.close()
 
 
-def last(refusal: Refusal) -> Ask:
-    """The last answer on a connection; its sender may not have stopped sending."""
-    return Ask(want=refusal, persistence=Persistence.CLOSED, lingers=True)
+def final_refusal(refusal: Refusal) -> RoutedRequest:
+    """The last answer on a connection; the client may still be sending."""
+    return RoutedRequest(operation=refusal, persistence=Persistence.CLOSE, lingers=True)

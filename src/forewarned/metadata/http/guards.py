@@ -1,7 +1,7 @@
 """Requests that are refused for how they were sent, whatever they ask for. Pure.
 
-What each guard keeps out: requests that a page in a browser, a proxy or a tricked application of
-the VM made. None of those set `Metadata: true`, or all of them add something of their own.
+The guards keep out requests from web pages, proxies, and applications of the VM that were tricked
+into sending them. These either lack `Metadata: true` or carry headers of their own.
 """
 
 import re
@@ -16,8 +16,8 @@ from forewarned.metadata.refusals import Reason, Refusal
 _FORWARDED: Final = "x-forwarded-for"
 _STRICTLY_FORWARDED: Final = frozenset({_FORWARDED, "forwarded", "via", "x-real-ip"})
 
-# Browsers always send Sec-Fetch-Site. Sec-Fetch-Mode alone is no sign of one: Node's own fetch,
-# which agents are written with, sends that and nothing else of the kind.
+# Browsers always send Sec-Fetch-Site. Sec-Fetch-Mode alone does not mean a browser: Node's fetch,
+# which agents are written with, sends only that one.
 _OF_A_PAGE: Final = frozenset({"origin", "sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"})
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::[0-9]{0,5})?")
@@ -36,7 +36,7 @@ def metadata_header_refusal(request: Request) -> Refusal | None:
     values = request.values("metadata")
     if len(values) == 1 and values[0].lower() == "true":
         return None
-    # The words, odd full stop included, are Azure's.
+    # Azure's words, odd full stop included.
     return Refusal(
         reason=Reason.NO_METADATA_HEADER,
         message="Bad request: . Required metadata header not specified",
@@ -59,7 +59,7 @@ def _wrong_form(request: Request) -> Refusal | None:
 
 
 def _wrong_host(request: Request, options: Options) -> Refusal | None:
-    """A name that someone else's DNS can point here must not open this door."""
+    """Guards against DNS rebinding: a stranger's host name may resolve to this address."""
     values = request.values("host")
     if not values and request.http_version == "1.0":
         return None
@@ -69,7 +69,7 @@ def _wrong_host(request: Request, options: Options) -> Refusal | None:
         reason=Reason.WRONG_HOST,
         message=(
             "Bad request. The Host header must be an IP address, localhost,"
-            " or one of the host names that this server is set up with."
+            " or one of the host names this server is configured with."
         ),
     )
 
@@ -110,7 +110,7 @@ def _of_a_page(request: Request) -> Refusal | None:
         return None
     return Refusal(
         reason=Reason.FROM_A_PAGE,
-        message=f"Requests of web pages are refused (the header {found} says it is one).",
+        message=f"Requests from web pages are refused: remove the header {found}.",
     )
 
 

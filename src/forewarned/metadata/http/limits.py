@@ -1,4 +1,4 @@
-"""How much one VM may ask for, and how many may be connected. All of it O(1), without timers."""
+"""How many requests a VM may send, and how many connections may be open. All O(1), no timers."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,7 @@ _LONG: Final = 60.0
 
 
 class Bucket:
-    """A VM's tokens, kept as the one moment at which it will have all of them again."""
+    """A VM's tokens, stored as the one moment at which the bucket will be full again."""
 
     __slots__ = ("full_at", "is_forgotten", "name")
 
@@ -28,12 +28,12 @@ class Bucket:
 
 
 class RateLimit:
-    """A token bucket for each VM, which all its connections share and may hold on to."""
+    """A token bucket for each VM. All connections of a VM share it, and may keep a reference."""
 
     def __init__(self, per_second: float) -> None:
         self._cost = 1 / per_second
-        # A bucket holds one second's worth, and never less than one request. Sums of floats are a
-        # little off, and that must not cost anyone a request.
+        # A bucket holds one second's worth, and never less than one request. The small addition
+        # keeps rounding errors from costing a VM a request.
         self._room = max(1.0, self._cost) + 1e-9
         self._buckets: dict[ResourceName, Bucket] = {}
         self._prune_at = _FEW
@@ -47,7 +47,7 @@ class RateLimit:
     def take(self, bucket: Bucket, now: float) -> float:
         """0 for a request within the rate, or the seconds until the next one would be."""
         if bucket.is_forgotten:
-            # Another connection of the VM may have been given a new one.
+            # Another connection of the VM may have a new bucket already.
             bucket = self.bucket(bucket.name)
         full_at = bucket.full_at
         if full_at < now:  # noqa: PLR1730  # max() would cost as much as all the rest
@@ -60,9 +60,10 @@ class RateLimit:
         return 0
 
     def prune(self, now: float) -> None:
-        """Forget buckets that have long been full, now and then: they are as good as none.
+        """Drop buckets that have long been full: a new one would be the same.
 
-        Not those of VMs that poll: making theirs anew every second costs more than the limit does.
+        Buckets of VMs that poll are kept: making theirs anew every second would cost more than the
+        limit itself.
         """
         if len(self._buckets) < self._prune_at:
             return
@@ -73,7 +74,7 @@ class RateLimit:
         self._prune_at = max(_FEW, 2 * len(self._buckets))
 
 
-class Roster(Generic[T]):
+class OpenConnections(Generic[T]):
     """The open connections, counted by the VM or address they come from."""
 
     def __init__(self, *, most: int, most_per_vm: int) -> None:
@@ -84,14 +85,14 @@ class Roster(Generic[T]):
         self._emptied: asyncio.Future[None] | None = None
 
     def __iter__(self) -> Iterator[T]:
-        """For whoever ends none of them meanwhile."""
+        """Callers that close connections meanwhile must copy first."""
         return iter(self._keys)
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def refusal(self, key: str | None) -> Refusal | None:
-        """Why there is no room for one more. A key of None is not counted against anybody."""
+        """Why there is no room for one more. A key of None counts against no VM."""
         if len(self._keys) >= self._most:
             return Refusal(
                 reason=Reason.UNAVAILABLE, message="Too many connections.", retry_after=1
@@ -110,7 +111,7 @@ class Roster(Generic[T]):
             self._counts[key] += 1
 
     def leave(self, connection: T) -> None:
-        """Does nothing for one that was not admitted."""
+        """Does nothing if the connection was not admitted."""
         if connection not in self._keys:
             return
         key = self._keys.pop(connection)

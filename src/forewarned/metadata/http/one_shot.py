@@ -1,65 +1,65 @@
-"""A new connection: for one poll, as many clients open it, or to stay.
+"""A new connection: for a single poll, as many clients open one, or to be kept open.
 
-The system hands it over with its first request. Where that is a known poll which ends the
-connection, it is answered and closed before anything was made to keep it by. All others get a
-`Stream`.
+The kernel hands it over with its first request. If that is a known poll with `Connection: close`,
+it is answered and closed before any object for the connection exists. All others get a
+`Connection`.
 """
 
 import os
 from typing import Final
 
 from forewarned.metadata import errors
-from forewarned.metadata.answers import HELD
-from forewarned.metadata.http.connection import SMALL, Connection, Surroundings
+from forewarned.metadata.answers import WAIT_FOR_CHANGE
+from forewarned.metadata.http.connection import SMALL, Connection, ListenerContext
 from forewarned.metadata.http.peers import Peer
 from forewarned.metadata.http.responses import Persistence
 
-_CLOSED: Final = Persistence.CLOSED
+_CLOSE: Final = Persistence.CLOSE
 
 
-def meet(around: Surroundings, fd: int, address: str) -> None:
-    """`fd` is of a connected socket that does not block. Nobody else may close it."""
+def serve(context: ListenerContext, fd: int, address: str) -> None:
+    """`fd` is a connected, non-blocking socket, which is closed here or by its `Connection`."""
     peer = Peer(address)
-    key = around.identity.key(peer)
-    refusal = around.roster.refusal(key)
+    key = context.identity.key(peer)
+    refusal = context.open_connections.refusal(key)
     if refusal is not None:
-        stream = Connection(around, fd, address)
-        # Ending with a request unread would throw away what is held back.
-        stream.let_go()
-        stream.answer(errors.refused(refusal), _CLOSED)
+        connection = Connection(context, fd, address)
+        # Closing with the request unread would discard an answer that is still held back.
+        connection.uncork()
+        connection.answer(errors.refused(refusal), _CLOSE)
         return
     try:
         chunk = os.read(fd, SMALL)
     except (BlockingIOError, InterruptedError):
-        _kept(around, fd, address, key)
+        _keep(context, fd, address, key)
         return
     except OSError:
         os.close(fd)
         return
-    # A full chunk may not be all that was sent.
-    ask = around.recognition.find(chunk) if len(chunk) < SMALL else None
-    if ask is None or ask.persistence is not _CLOSED or around.faulting.is_active:
-        _kept(around, fd, address, key).receive(chunk)
+    # If the chunk is full, more may follow.
+    request = context.request_cache.find(chunk) if len(chunk) < SMALL else None
+    if request is None or request.persistence is not _CLOSE or context.fault_injector.is_active:
+        _keep(context, fd, address, key).receive(chunk)
         return
-    response = around.answers.at_once(ask, peer, around.monotonic())
-    if response is None or response is HELD or response.reason:
-        _kept(around, fd, address, key).give(response, ask)
+    response = context.answers.at_once(request, peer, context.monotonic())
+    if response is None or response is WAIT_FOR_CHANGE or response.reason:
+        _keep(context, fd, address, key).give(response, request)
         return
-    whole = response.spliced(around.date_line.text, _CLOSED)
+    whole = response.spliced(context.date_line.text, _CLOSE)
     try:
         sent = os.write(fd, whole)
     except OSError:
-        sent = 0  # whatever it is, the stream will meet it again
+        sent = 0  # the connection will run into the same error, and handles it
     if sent == len(whole):
         os.close(fd)
         return
-    stream = _kept(around, fd, address, key)
-    stream.write(whole[sent:])
-    stream.close()
+    connection = _keep(context, fd, address, key)
+    connection.write(whole[sent:])
+    connection.close()
 
 
-def _kept(around: Surroundings, fd: int, address: str, key: str | None) -> Connection:
-    """The connection as one of those that are counted and looked after, before anything else."""
-    stream = Connection(around, fd, address)
-    stream.stay(key)
-    return stream
+def _keep(context: ListenerContext, fd: int, address: str, key: str | None) -> Connection:
+    """Make it one of the open connections before anything else: they are counted and swept."""
+    connection = Connection(context, fd, address)
+    connection.keep_open(key)
+    return connection

@@ -1,13 +1,14 @@
-"""Who is at the other end of a connection: the socket's address, and the VM bound to it."""
+"""The client of a connection: the socket's peer address, and the VM bound to it."""
 
 import asyncio
+from collections.abc import Callable
 
 from forewarned.metadata.http.limits import Bucket
 from forewarned.metadata.http.responses import Rendered
 from forewarned.metadata.options import Options
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.service.board import Page
-from forewarned.service.ports import Directory
+from forewarned.service.ports import Directory, Timer
 from forewarned.service.records import Caller
 
 
@@ -18,15 +19,25 @@ class Peer:
         self.address = address
         self.caller: Caller | None = None
         self.generation = -1
-        """The Directory's when the caller was looked up."""
+        """The Directory's generation when the caller was looked up."""
         self.bucket: Bucket | None = None
-        """The caller's; None until it is asked for."""
+        """The caller's; None until first needed."""
         self.page: Page[Rendered] | None = None
-        """That of the caller's scope."""
+        """The page of the caller's scope."""
         self.page_generation = -1
-        """The Board's when the page was looked up."""
+        """The Board's generation when the page was looked up."""
         self.delay: asyncio.Future[None] | None = None
-        """The first-call delay this connection sits out, while it does."""
+        """Set while an answer is being delayed; cancel it to end the delay."""
+
+    async def sit_out(self, start: "Callable[[asyncio.Future[None]], Timer]") -> None:
+        """Wait until the timer that `start` sets ends the delay, or until the client is gone."""
+        over = self.delay = asyncio.get_running_loop().create_future()
+        timer = start(over)
+        try:
+            await over
+        finally:
+            timer.cancel()
+            self.delay = None
 
     @property
     def is_loopback(self) -> bool:
@@ -34,9 +45,9 @@ class Peer:
 
 
 class Identity:
-    """Tells callers apart. Invariant: by the socket's peer, never by a header.
+    """Identifies callers. Invariant: by the socket's peer address, never by a header.
 
-    In an emulator one laptop plays every VM: loopback callers may be whoever the path says.
+    In an emulator one laptop plays every VM: loopback callers may be the VM that the path names.
     """
 
     def __init__(self, directory: Directory, options: Options) -> None:
@@ -65,15 +76,15 @@ class Identity:
         return self._directory.by_name(self._default_vm)
 
     def may_choose(self, peer: Peer) -> bool:
-        """Whether it may be any VM: somebody on the emulator's own machine."""
+        """Whether it may be any VM: a caller on the emulator's own machine."""
         return self._emulator and self._is_local(peer)
 
     def _is_local(self, peer: Peer) -> bool:
-        """On this machine: whoever calls the listener's own address from that same address is."""
+        """On this machine: on loopback, or calling from the listener's own address."""
         return peer.is_loopback or peer.address == self._host
 
     def key(self, peer: Peer) -> str | None:
-        """Whose connection this is; None for one that may turn out to be anybody's."""
+        """What the connection is counted for; None if it may turn out to be any VM's."""
         caller = self._directory.by_address(peer.address)
         if caller is None:
             return None if self.may_choose(peer) else peer.address
@@ -86,22 +97,27 @@ class Identity:
         if vm is not None and not self._is_local(peer):
             return Refusal(
                 reason=Reason.UNKNOWN_ADDRESS,
-                message="Paths that begin with /vm/ are for callers on loopback.",
+                message="Paths that begin with /vm/ are for callers on loopback only.",
             )
         if vm is not None:
             return _unknown_vm(f"no VM is named {vm!r}")
         if self.may_choose(peer) and self._default_vm is not None:
             return _unknown_vm(f"the default VM {self._default_vm!r} is not in the fleet")
         if self.may_choose(peer):
-            return _unknown_vm("there is no VM in the fleet")
+            return _unknown_vm("the fleet has no VMs")
         return Refusal(
             reason=Reason.UNKNOWN_ADDRESS,
             message=f"Address {peer.address} is bound to no VM: bind it to one in the fleet.",
         )
 
 
+def end_delay(over: "asyncio.Future[None]") -> None:
+    if not over.done():
+        over.set_result(None)
+
+
 def _unknown_vm(what: str) -> Refusal:
     return Refusal(
         reason=Reason.UNKNOWN_VM,
-        message=f"Not found: {what}. `forewarned fleet show` lists the VMs there are.",
+        message=f"Not found: {what}. `forewarned fleet show` lists the VMs.",
     )

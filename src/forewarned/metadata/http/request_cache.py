@@ -1,30 +1,30 @@
-"""Requests that were read before.
+"""Requests that were parsed before, by their bytes.
 
-A poller sends the same bytes every time. When one chunk was exactly one whole request without a
-body, the same chunk between two requests means the same again: there is nothing to parse.
+A polling client sends the same bytes every time. If a chunk was exactly one whole request without a
+body, then the same chunk between two requests means the same again, and need not be parsed.
 """
 
 from typing import Final
 
-from forewarned.metadata.routes import Ask
+from forewarned.metadata.routes import RoutedRequest
 
 _MOST: Final = 4096
 _LONGEST: Final = 2048
 
 
 class RequestCache:
-    __slots__ = ("_asks", "_most", "find")
+    __slots__ = ("_most", "_unanswered", "find")
 
     def __init__(self, *, most: int = _MOST) -> None:
-        """`most` requests are known at a time; with 0, every one is read as if for the first."""
+        """Holds `most` requests; with 0 it holds none, and every request is parsed."""
         self._most = most
-        self._asks: dict[bytes, Ask] = {}
-        self.find = self._asks.get
+        self._unanswered: dict[bytes, RoutedRequest] = {}
+        self.find = self._unanswered.get
 
-    def learn(self, chunk: bytes, ask: Ask) -> None:
+    def learn(self, chunk: bytes, request: RoutedRequest) -> None:
         if len(chunk) > _LONGEST or not self._most:
             return
-        # Whoever sends something new every time must not keep out those who don't for good.
-        if len(self._asks) >= self._most:
-            self._asks.clear()
-        self._asks[chunk] = ask
+        # A client that sends different bytes every time must not fill the cache for good.
+        if len(self._unanswered) >= self._most:
+            self._unanswered.clear()
+        self._unanswered[chunk] = request

@@ -1,7 +1,7 @@
-"""Requests, as httptools reads them off a connection.
+"""Requests, as httptools parses them.
 
-httptools alone decides what HTTP is. It refuses bare line feeds, folded headers, and lengths that
-are doubled or go with a transfer encoding; what it lets through and we do not take is refused here.
+httptools alone decides what is HTTP. It refuses bare line feeds, folded headers, and a repeated
+Content-Length or one beside a Transfer-Encoding. What it accepts and we do not is refused here.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import httptools
 from forewarned.metadata.refusals import Reason, Refusal
 
 _TRANSFER_ENCODINGS: Final = frozenset({(), ("chunked",)})
-# A body sent a byte at a time has six bytes around each. What goes on for longer is no body.
+# In a body sent in chunks of one byte, each has six bytes around it. Anything longer is refused.
 _CHUNKING: Final = 8
 
 
@@ -46,9 +46,9 @@ class Phase(Enum):
 
 
 class RequestParser:
-    """Cuts what arrives into requests.
+    """Splits the bytes of a connection into requests.
 
-    Once there is a refusal, the rest of the connection is meaningless and nothing more is read.
+    After a refusal the rest of the connection is meaningless, and nothing more is parsed.
     """
 
     __slots__ = (
@@ -116,8 +116,8 @@ class RequestParser:
         finished, self._finished = self._finished, []
         return finished
 
-    def take_expectant(self) -> Request | None:
-        """The request whose body its sender holds back until told to go on; each is given once."""
+    def take_awaiting_continue(self) -> Request | None:
+        """The request whose client waits for `100 Continue`; each is returned once."""
         if self._head is None or self._is_promised or self._body:
             return None
         if self.phase is not Phase.BODY or not self._head.expects_continue:
@@ -126,9 +126,9 @@ class RequestParser:
         return self._head
 
     def _watch_size(self, arrived: int) -> None:
-        """Bound what httptools keeps to itself: unfinished lines, the framing of chunks.
+        """Bound what httptools buffers: unfinished lines, the framing of chunks.
 
-        Where in a chunk a request began is not known, so the chunk it began in does not count.
+        It is not known where in a chunk a request began, so the chunk it began in does not count.
         """
         if self.phase is Phase.BOUNDARY or self._is_new:
             self._arrived = 0
@@ -152,7 +152,7 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._size += len(name) + len(value) + 4
-        # What comes after the body is counted, and means nothing.
+        # Trailers after the body are counted, and otherwise ignored.
         if self.phase is Phase.HEADERS:
             self._headers.append(
                 (name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t"))
@@ -172,13 +172,12 @@ class RequestParser:
         if self._parser.should_upgrade() and head.method != "CONNECT":
             self._offer = head
             return
-        # The request line: method, target, "HTTP/1.1", two spaces and the line's end; then the
-        # empty line.
+        # The request line (method, target, "HTTP/1.1", two spaces, CRLF) and the empty line.
         self._size += len(head.method) + len(self._target) + 14
         if self._size > self._max_headers:
             self._refuse_headers()
         elif head.http_version not in {"1.0", "1.1"}:
-            self._refuse(Reason.WRONG_PROTOCOL, "HTTP/1.1 and HTTP/1.0 are served here.")
+            self._refuse(Reason.WRONG_PROTOCOL, "Only HTTP/1.1 and HTTP/1.0 are supported.")
         else:
             self._check_framing(head)
 
@@ -186,7 +185,7 @@ class RequestParser:
         encodings = tuple(value.lower() for value in head.values("transfer-encoding"))
         if encodings not in _TRANSFER_ENCODINGS or (encodings and head.http_version == "1.0"):
             self._refuse(
-                Reason.MALFORMED, "Bad request. The only Transfer-Encoding here is chunked."
+                Reason.MALFORMED, "Bad request. The only supported Transfer-Encoding is chunked."
             )
         elif any(int(length) > self._max_body for length in head.values("content-length")):
             self._refuse_body()
@@ -211,7 +210,7 @@ class RequestParser:
     def _refuse_headers(self) -> None:
         self._refuse(
             Reason.HEADERS_TOO_LARGE,
-            f"Request line and headers exceed {self._max_headers} bytes.",
+            f"The request line and headers exceed {self._max_headers} bytes.",
         )
 
     def _refuse_body(self) -> None:
@@ -219,7 +218,7 @@ class RequestParser:
 
 
 def _with_body(head: Request, body: bytes) -> Request:
-    # Every approval comes this way, and `dataclasses.replace` takes three times as long.
+    # Part of every approval, and `dataclasses.replace` takes three times as long.
     return Request(
         method=head.method,
         target=head.target,
@@ -231,10 +230,10 @@ def _with_body(head: Request, body: bytes) -> Request:
 
 
 def _without_offer(head: Request) -> bytes:
-    """The headers once more, less the offer of another protocol.
+    """The head of the request again, without the offer to upgrade.
 
-    Java offers HTTP/2 with every request, and is content with HTTP/1.1. httptools, told of an
-    offer, takes what follows the headers for that other protocol: so it is not told.
+    Java offers HTTP/2 with every request, and accepts HTTP/1.1. After an offer httptools takes
+    what follows the headers for the other protocol, so it must not see the offer.
     """
     lines = [f"{head.method} {head.target} HTTP/{head.http_version}"]
     lines += [f"{name}: {value}" for name, value in head.headers if name != "upgrade"]

@@ -25,9 +25,9 @@ _SERVER: Final = "IMDS/forewarned"
 
 
 LONGEST_WAIT: Final = timedelta(minutes=5)
-"""Long enough that an idle VM costs nothing, short enough for the patience of what lies between."""
+"""Long enough that an idle VM costs nothing, short enough for proxies and clients in between."""
 
-# Offered, so that clients wait only where they may: Azure would not know what to make of it.
+# Advertised, so that clients use long polls only where they are supported: Azure has none.
 _LONG_POLL: Final = {"Forewarned-Wait": format_duration(LONGEST_WAIT)}
 
 
@@ -36,18 +36,18 @@ _LENGTH: Final = re.compile(rb"(Content-Length: )\d+")
 
 
 class Persistence(IntEnum):
-    """What becomes of the connection after the answer, and how the answer says so."""
+    """Whether the connection stays open after the answer, and which header says so."""
 
-    KEPT = 0
-    CLOSED = 1
-    KEPT_FOR_HTTP_1_0 = 2
-    """A client of HTTP/1.0 asked for it and must be told that it was granted."""
+    KEEP_ALIVE = 0
+    CLOSE = 1
+    KEEP_ALIVE_HTTP_1_0 = 2
+    """An HTTP/1.0 client asked for keep-alive, and must be told that it was granted."""
 
 
 _CONNECTION: Final[Mapping[Persistence, str]] = {
-    Persistence.KEPT: "",
-    Persistence.CLOSED: "Connection: close\r\n",
-    Persistence.KEPT_FOR_HTTP_1_0: "Connection: keep-alive\r\n",
+    Persistence.KEEP_ALIVE: "",
+    Persistence.CLOSE: "Connection: close\r\n",
+    Persistence.KEEP_ALIVE_HTTP_1_0: "Connection: keep-alive\r\n",
 }
 
 
@@ -70,7 +70,6 @@ class Response:
         "_tail",
         "_whole",
         "is_cut",
-        "is_document",
         "reason",
         "status",
     )
@@ -78,26 +77,24 @@ class Response:
     def __init__(
         self, status: int, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """A body of None is for answers that have none by definition, and so no length either."""
+        """A body of None is for answers that never have one, and so no Content-Length."""
         fields = dict(headers or {})
         if body is not None:
             fields["Content-Length"] = str(len(body))
         lines = "".join(f"\r\n{name}: {value}" for name, value in fields.items())
         self.status = status
         self.reason = ""
-        """Why the request was turned down, in a word; empty where it was not."""
+        """Why the request was refused, in one word; empty if it was not."""
         self.is_cut = False
-        """Whether the connection has to end with it, because it lacks its own end."""
-        self.is_document = False
-        """Whether it shows a scope's document, or says that the caller has it already."""
+        """Whether the response is incomplete, so that the connection has to close after it."""
         self._date = b""
         self._heads = _HEADS.get(status) or _heads(status, "Unknown")
         self._tail = f"{lines}\r\n\r\n".encode("latin-1") + (body or b"")
-        self._persistence = Persistence.KEPT
+        self._persistence = Persistence.KEEP_ALIVE
         self._whole = b""
 
     def spliced(self, date: bytes, persistence: Persistence) -> bytes:
-        # As a rule all who ask do so in the same way: put together once for each second.
+        # VMs of one scope usually ask in the same way: assembled once a second for all of them.
         if date is not self._date or persistence is not self._persistence:
             self._whole = b"".join((self._heads[persistence], date, self._tail))
             self._date, self._persistence = date, persistence
@@ -109,7 +106,7 @@ class Response:
         return self._with(_LENGTH.sub(b"\\g<1>0", fields) + end)
 
     def cut(self) -> "Response":
-        """The first half of the body, or of the headers where there is none."""
+        """The first half of the body, or of the headers if there is no body."""
         fields, end, body = self._tail.partition(_END)
         half = fields[: len(fields) // 2] if not body else fields + end + body[: len(body) // 2]
         response = self._with(half)
@@ -133,7 +130,6 @@ class Rendered:
         headers = {"ETag": f'"{incarnation}"', **_LONG_POLL}
         self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **headers})
         self.unmodified = Response(HTTPStatus.NOT_MODIFIED, None, headers)
-        self.document.is_document = self.unmodified.is_document = True
 
     def matches(self, tags: frozenset[str]) -> bool:
         return self.tag in tags or "*" in tags
@@ -147,7 +143,7 @@ APPROVED: Final = Response(HTTPStatus.OK, b"")
 
 
 class DateLine:
-    """The server's clock as a Date header shows it. Whoever serves refreshes it as time passes."""
+    """The server's clock as a Date header. The listener refreshes it as time passes."""
 
     __slots__ = ("_clock", "_second", "text")
 

@@ -1,7 +1,7 @@
-"""Polls that wait for a change, as GCE's metadata server lets them: ours, not Azure's.
+"""Long polls, which wait for a change as GCE's metadata server lets them: ours, not Azure's.
 
-A waiting poll is its connection in a group, that of its scope; when its time is up is its deadline,
-which the sweep looks at as at any other. It has no task, no future and no timer of its own, so ten
+A waiting poll is its connection in the group of its scope. Its time limit is the connection's
+deadline, which the sweep checks like any other. It has no task, future or timer of its own, so ten
 thousand of them cost next to nothing.
 """
 
@@ -15,7 +15,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from forewarned.core.ids import ScopeId
 
 _AT_ONCE: Final = 256
-"""Connections answered in one turn of the event loop, so that ordinary polls get theirs between."""
+"""Connections answered in one turn of the event loop, so that ordinary polls get a turn as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Wait:
 
 class Waiter(Hashable, Protocol):
     wait: Wait | None
-    """None while it does not wait. Only `Waiting` sets it."""
+    """None while it is not waiting. Only `Waiting` sets it."""
 
     def release(self) -> None: ...
 
@@ -41,7 +41,7 @@ class Waiting(Generic[W]):
         self._number = 0
         self._by_scope: dict[ScopeId, dict[W, Wait]] = {}
         self._released: deque[Iterator[tuple[W, Wait]]] = deque()
-        """Waits that are over. Whoever has left since, or waits anew, is passed over."""
+        """Waits that are over. Waiters that have left since, or wait again, are skipped."""
 
     def __len__(self) -> int:
         return self._number
@@ -58,17 +58,17 @@ class Waiting(Generic[W]):
             self._take_from_group(waiter, wait)
 
     def changed(self, scope_id: ScopeId) -> None:
-        """The scope's document has changed: everybody who waits for that is answered."""
+        """The scope's document has changed: answer every poll that waits for that."""
         self._release(self._by_scope.pop(scope_id, {}))
 
     def expire(self, waiter: W) -> None:
-        """Its time is up: it is answered as if something had changed."""
+        """Its time is up: answer it as if the document had changed."""
         if waiter.wait is not None:
             self._take_from_group(waiter, waiter.wait)
             self._release({waiter: waiter.wait})
 
     def _take_from_group(self, waiter: W, wait: Wait) -> None:
-        # The group is gone where it was released, and a new one may have begun since.
+        # The group is gone if it was released, and a new one may have formed since.
         group = self._by_scope.get(wait.scope_id)
         if group is None:
             return
@@ -81,7 +81,7 @@ class Waiting(Generic[W]):
             return
         if not self._released:
             self._loop.call_soon(self._answer_some)
-        # Taken over whole: looking at each of ten thousand here would keep all polls waiting.
+        # Queued whole: touching each of ten thousand here would delay every other poll.
         self._released.append(iter(waits.items()))
 
     def _answer_some(self) -> None:
@@ -97,6 +97,6 @@ class Waiting(Generic[W]):
                 if left:
                     self._released.popleft()
         finally:
-            # Whatever went wrong with one of them, the others still wait.
+            # If answering one of them fails, the others still have to be answered.
             if self._released:
                 self._loop.call_soon(self._answer_some)
