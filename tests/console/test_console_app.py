@@ -123,7 +123,7 @@ async def test_files_outside_the_folder_are_not_served(console: Looking) -> None
 async def test_a_get_changes_nothing_where_a_form_would(console: Looking) -> None:
     page = await console.see("/clock/step", 405)
 
-    assert "only for the form" in text_of(page)
+    assert "only for sending the form" in text_of(page)
 
 
 async def test_no_page_names_another_host(console: Looking) -> None:

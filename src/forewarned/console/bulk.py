@@ -9,7 +9,7 @@ from typing import Final
 
 from forewarned.console.actions import Actions
 from forewarned.console.forms import FieldError
-from forewarned.core.errors import RefusalError, UnknownEventError
+from forewarned.core.errors import Category, RefusalError, UnknownEventError
 from forewarned.core.ids import EventId, parse_event_id
 from forewarned.core.model import Actor, EventStatus
 from forewarned.service.engine import Engine
@@ -40,6 +40,7 @@ class Outcome:
 
 
 class NothingToApproveError(RefusalError):
+    category = Category.CONFLICT
     field = "event_id"
 
     def __init__(self, record: EventRecord) -> None:

@@ -13,7 +13,6 @@ from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Sketches
 from forewarned.core.errors import RefusalError
 from forewarned.security.identities import Role
-from forewarned.service.azure.set_changes import BadWishError
 
 
 class Desk(NamedTuple):
@@ -41,7 +40,7 @@ class Desk(NamedTuple):
 
 Answer = Callable[[Desk, Request], Awaitable[Response]]
 
-REFUSED = (FieldError, RefusalError, BadWishError)
+REFUSED = (FieldError, RefusalError)
 """What is shown beside a field."""
 
 # The rules' names for what is at fault, where a form has another.

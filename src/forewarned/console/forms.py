@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from forewarned.config.durations import InvalidDurationError, format_duration, parse_duration
+from forewarned.control.http import bodies
+from forewarned.control.http.errors import BadRequestError, BodyTooLargeError
 
 LARGEST: Final = 1 << 18
 _MOST_FIELDS: Final = 20_000
@@ -22,12 +23,8 @@ _BETWEEN_NAMES: Final = re.compile(r"[\s,;]+")
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
-class FieldError(Exception):
-    """A field that says nothing useful, or the form as a whole where there is no field."""
-
-    def __init__(self, message: str, *, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
+class FieldError(BadRequestError):
+    """A field that can't be read, or the form as a whole where there is no field."""
 
 
 class Form:
@@ -143,18 +140,9 @@ def _exactness(time: str) -> timedelta:
 
 async def read_form(request: Request) -> Form:
     """Raises FieldError for what no page of ours would send."""
-    received = bytearray()
-    async for chunk in request.stream():
-        received += chunk
-        if len(received) > LARGEST:
-            raise FieldError(f"the form is larger than {LARGEST >> 10} KiB")
     try:
-        pairs = parse_qsl(
-            received.decode("ascii"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_MOST_FIELDS,
-        )
-    except ValueError:
+        return Form(await bodies.form(request, largest=LARGEST, most_fields=_MOST_FIELDS))
+    except BodyTooLargeError:
+        raise FieldError(f"the form is larger than {LARGEST >> 10} KiB") from None
+    except BadRequestError:
         raise FieldError("the form can't be read: send it from its page") from None
-    return Form(pairs)

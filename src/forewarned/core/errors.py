@@ -1,11 +1,12 @@
 """Refusals: one type for each, its facts as attributes, its message complete.
 
-An edge turns each into a status code in one table, and a test proves that none is missing.
+Each says what sort of refusal it is, and an edge goes by that: a new type needs no row in a table.
 """
 
 from collections.abc import Collection, Iterable
 from datetime import timedelta
-from typing import ClassVar, Final
+from enum import Enum, auto
+from typing import ClassVar, Final, Self
 
 from forewarned.config.durations import format_duration
 
@@ -14,14 +15,39 @@ from forewarned.config.durations import format_duration
 _LONGEST_SHOWN: Final = 100
 
 
+class Category(Enum):
+    """Why a request fails, as far as a caller must tell the reasons apart."""
+
+    INVALID = auto()
+    """The request makes no sense, whatever the state of the server."""
+    UNAUTHENTICATED = auto()
+    """The caller did not prove who they are."""
+    FORBIDDEN = auto()
+    """The caller is known, and may not do this."""
+    NOT_FOUND = auto()
+    """The request names something that does not exist."""
+    CONFLICT = auto()
+    """The request makes sense, but not in the state that things are in."""
+    TOO_LARGE = auto()
+    UNAVAILABLE = auto()
+    """The server can't answer now. The same request may succeed later."""
+
+
 class RefusalError(Exception):
     """A request that the rules turn down. Nothing has changed."""
 
-    field: ClassVar[str | None] = None
-    """The part of the request that is at fault, by its name in the control API."""
+    category: ClassVar[Category]
+    field: str | None = None
+    """The part of the request that is wrong, by its name in the control API."""
+
+    def at(self, field: str) -> Self:
+        """The same refusal, for a request that has another name for that part."""
+        self.field = field
+        return self
 
 
 class InvalidIdError(RefusalError):
+    category = Category.INVALID
     field = "event_id"
 
     def __init__(self, text: str) -> None:
@@ -34,6 +60,7 @@ class InvalidIdError(RefusalError):
 class UnknownEventError(RefusalError):
     """No event with this id is, or was, in the scope. A foreign id gets the same words."""
 
+    category = Category.NOT_FOUND
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
@@ -42,6 +69,7 @@ class UnknownEventError(RefusalError):
 
 
 class DuplicateEventError(RefusalError):
+    category = Category.CONFLICT
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
@@ -50,6 +78,7 @@ class DuplicateEventError(RefusalError):
 
 
 class UnknownResourceError(RefusalError):
+    category = Category.NOT_FOUND
     field = "resources"
 
     def __init__(self, name: str) -> None:
@@ -58,6 +87,7 @@ class UnknownResourceError(RefusalError):
 
 
 class UnknownScopeError(RefusalError):
+    category = Category.NOT_FOUND
     field = "scope"
 
     def __init__(self, scope_id: str) -> None:
@@ -66,6 +96,7 @@ class UnknownScopeError(RefusalError):
 
 
 class UnknownHostError(RefusalError):
+    category = Category.NOT_FOUND
     field = "host"
 
     def __init__(self, host: str) -> None:
@@ -74,6 +105,7 @@ class UnknownHostError(RefusalError):
 
 
 class NoResourcesError(RefusalError):
+    category = Category.INVALID
     field = "resources"
 
     def __init__(self) -> None:
@@ -81,6 +113,7 @@ class NoResourcesError(RefusalError):
 
 
 class DuplicateResourceError(RefusalError):
+    category = Category.CONFLICT
     field = "resources"
 
     def __init__(self, name: str) -> None:
@@ -89,6 +122,7 @@ class DuplicateResourceError(RefusalError):
 
 
 class SeveralUpdateDomainsError(RefusalError):
+    category = Category.INVALID
     field = "resources"
 
     def __init__(self, domains: Iterable[int]) -> None:
@@ -101,6 +135,7 @@ class SeveralUpdateDomainsError(RefusalError):
 
 
 class NotSpotError(RefusalError):
+    category = Category.INVALID
     field = "resources"
 
     def __init__(self, name: str) -> None:
@@ -109,6 +144,7 @@ class NotSpotError(RefusalError):
 
 
 class SpotTerminateError(RefusalError):
+    category = Category.INVALID
     field = "resources"
 
     def __init__(self, name: str) -> None:
@@ -117,6 +153,7 @@ class SpotTerminateError(RefusalError):
 
 
 class NoticeTooShortError(RefusalError):
+    category = Category.INVALID
     field = "notice"
 
     def __init__(self, notice: timedelta, minimum: timedelta) -> None:
@@ -130,6 +167,7 @@ class NoticeTooShortError(RefusalError):
 
 
 class NoticeTooLongError(RefusalError):
+    category = Category.INVALID
     field = "notice"
 
     def __init__(self, notice: timedelta, maximum: timedelta) -> None:
@@ -142,6 +180,7 @@ class NoticeTooLongError(RefusalError):
 
 
 class ShortNoticeForbiddenError(RefusalError):
+    category = Category.INVALID
     field = "short_notice"
 
     def __init__(self) -> None:
@@ -149,6 +188,7 @@ class ShortNoticeForbiddenError(RefusalError):
 
 
 class BadDurationError(RefusalError):
+    category = Category.INVALID
     field = "duration"
 
     def __init__(self, duration: timedelta, longest: timedelta) -> None:
@@ -161,6 +201,7 @@ class BadDurationError(RefusalError):
 
 
 class DescriptionTooLongError(RefusalError):
+    category = Category.INVALID
     field = "description"
 
     def __init__(self, length: int, longest: int) -> None:
@@ -170,6 +211,7 @@ class DescriptionTooLongError(RefusalError):
 
 
 class TooManyUserEventsError(RefusalError):
+    category = Category.CONFLICT
     field = "source"
 
     def __init__(self, limit: int) -> None:
@@ -180,6 +222,7 @@ class TooManyUserEventsError(RefusalError):
 class NotOwnResourceError(RefusalError):
     """The setting that keeps VMs from approving each other's Terminate is on."""
 
+    category = Category.FORBIDDEN
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
@@ -188,6 +231,7 @@ class NotOwnResourceError(RefusalError):
 
 
 class AlreadyStartedError(RefusalError):
+    category = Category.CONFLICT
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
@@ -196,6 +240,7 @@ class AlreadyStartedError(RefusalError):
 
 
 class NotStartedError(RefusalError):
+    category = Category.CONFLICT
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
@@ -204,6 +249,7 @@ class NotStartedError(RefusalError):
 
 
 class ClosedEventError(RefusalError):
+    category = Category.CONFLICT
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
@@ -212,6 +258,7 @@ class ClosedEventError(RefusalError):
 
 
 class MaintenanceConflictError(RefusalError):
+    category = Category.CONFLICT
     field = "scope"
 
     def __init__(self, scope_id: str, domains: Collection[int]) -> None:
@@ -227,6 +274,7 @@ class MaintenanceConflictError(RefusalError):
 
 
 class NotMaintainableError(RefusalError):
+    category = Category.INVALID
     field = "type"
 
     def __init__(self, type_: str) -> None:

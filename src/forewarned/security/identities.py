@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
+
+from forewarned.core.errors import Category
 
 TENANT_ID: Final = "6e6f7462-6566-4f72-a501-746f6b656e73"
 """The tenant that every identity is in. One for all stores: clients keep settings by tenant."""
@@ -84,14 +86,18 @@ class TokensUnavailableError(Exception):
     """Tokens can't be made or checked, because there is no key to do it with."""
 
 
-# --- whoever is not admitted ---------------------------------------------------------------------
+# --- callers that are not admitted ---------------------------------------------------------------
 
 
 class AccessError(Exception):
-    """Somebody is not admitted. The message says why, and can be told to them."""
+    """A caller is not admitted. The message says why, and may be shown to the caller."""
+
+    category: ClassVar[Category]
 
 
 class MissingTokenError(AccessError):
+    category = Category.UNAUTHENTICATED
+
     def __init__(self) -> None:
         super().__init__(
             "the request has no bearer token: sign in with a VM's identity, a service principal,"
@@ -100,7 +106,9 @@ class MissingTokenError(AccessError):
 
 
 class InvalidTokenError(AccessError):
-    """A token that is nobody's, or for somebody else's server."""
+    """A token that no principal has, or that is for another server."""
+
+    category = Category.UNAUTHENTICATED
 
 
 class ExpiredTokenError(InvalidTokenError):
@@ -114,6 +122,8 @@ class ExpiredTokenError(InvalidTokenError):
 
 
 class RoleTooLowError(AccessError):
+    category = Category.FORBIDDEN
+
     def __init__(self, name: str, *, needs: Role, has: Role) -> None:
         super().__init__(f"this needs the role {needs}, and {name!r} has the role {has}")
         self.name = name

@@ -4,14 +4,17 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from forewarned.config.durations import format_duration
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 
 
 class StoreUnavailableError(Exception):
     """The store can't be reached or can't write. Nothing has changed; try again later."""
 
+    category = Category.UNAVAILABLE
+
 
 class NameTakenError(RefusalError):
+    category = Category.CONFLICT
     field = "name"
 
     def __init__(self, name: str, scope_id: str) -> None:
@@ -21,6 +24,7 @@ class NameTakenError(RefusalError):
 
 
 class AddressTakenError(RefusalError):
+    category = Category.CONFLICT
     field = "address"
 
     def __init__(self, address: str, name: str) -> None:
@@ -32,6 +36,7 @@ class AddressTakenError(RefusalError):
 class HostSharedError(RefusalError):
     """A host goes down as a whole, so it can't hold two update domains of one set."""
 
+    category = Category.INVALID
     field = "host"
 
     def __init__(self, host: str, scope_id: str, domains: Iterable[int]) -> None:
@@ -46,6 +51,7 @@ class HostSharedError(RefusalError):
 
 
 class RealClockError(RefusalError):
+    category = Category.CONFLICT
     field = "clock"
 
     def __init__(self) -> None:
@@ -56,6 +62,7 @@ class RealClockError(RefusalError):
 
 
 class BadSpeedError(RefusalError):
+    category = Category.INVALID
     field = "speed"
 
     def __init__(self, speed: float) -> None:
@@ -66,6 +73,7 @@ class BadSpeedError(RefusalError):
 class BadStepError(RefusalError):
     """Time only goes forward, and not so far that no calendar can follow."""
 
+    category = Category.INVALID
     field = "by"
 
     def __init__(self, by: timedelta, longest: timedelta) -> None:
@@ -76,6 +84,7 @@ class BadStepError(RefusalError):
 
 
 class FaultsForbiddenError(RefusalError):
+    category = Category.CONFLICT
     field = "mode"
 
     def __init__(self) -> None:
@@ -86,6 +95,7 @@ class FaultsForbiddenError(RefusalError):
 
 
 class ResetForbiddenError(RefusalError):
+    category = Category.CONFLICT
     field = "mode"
 
     def __init__(self) -> None:
@@ -98,12 +108,15 @@ class ResetForbiddenError(RefusalError):
 class BadFaultError(RefusalError):
     """A fault whose parts don't go together."""
 
+    category = Category.INVALID
+
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)
-        self.field = field  # type: ignore[misc]  # which part is at fault differs
+        self.field = field
 
 
 class TooManyFaultsError(RefusalError):
+    category = Category.CONFLICT
     field = "faults"
 
     def __init__(self, most: int) -> None:
@@ -112,6 +125,7 @@ class TooManyFaultsError(RefusalError):
 
 
 class UnknownFaultError(RefusalError):
+    category = Category.NOT_FOUND
     field = "fault_id"
 
     def __init__(self, fault_id: str) -> None:

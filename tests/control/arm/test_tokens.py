@@ -1,6 +1,6 @@
 """Signing in at the ARM listener, and what those are told who are not admitted (S12)."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,6 @@ import httpx2
 import pytest
 
 from forewarned.control.arm.app import OPERATIONS
-from forewarned.control.arm.errors import NOT_ADMITTED
-from forewarned.control.http import access
 from forewarned.security.identities import ISSUER, Role
 from tests.control.arm.asking import PEER, ROOT, Asking, client, refusal
 from tests.control.gate import CLIENT_ID, SECRET, Gate, a_gate, token_of
@@ -142,16 +140,6 @@ async def test_a_role_too_low_is_told_the_one_it_takes(door: Door) -> None:
         "this needs the role admin, and 'reader' has the role reader",
     )
     assert "WWW-Authenticate" not in response.headers
-
-
-def _kinds(of: type[access.AccessError]) -> Iterator[type[access.AccessError]]:
-    for each in of.__subclasses__():
-        yield each
-        yield from _kinds(each)
-
-
-def test_every_way_not_to_be_admitted_has_an_answer() -> None:
-    assert set(_kinds(access.AccessError)) == set(NOT_ADMITTED)
 
 
 def test_only_what_leads_to_signing_in_is_open() -> None:

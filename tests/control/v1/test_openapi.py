@@ -7,7 +7,6 @@ import pytest
 from starlette.routing import Route
 
 from forewarned.control.fleet.wire import WireFleet
-from forewarned.control.http.errors import STATUS
 from forewarned.control.v1.app import OPERATIONS, description
 from forewarned.control.v1.request_wire import Nothing
 from tests.control.steering import Steering
@@ -139,7 +138,3 @@ def test_every_operation_says_the_role_it_needs() -> None:
         assert ({} in shown["security"]) is (each.needs is None)
         assert ("session" in names) is each.takes_session
         assert each.needs is None or f"the role {each.needs}" in shown["description"]
-
-
-def test_the_table_of_statuses_has_errors_only() -> None:
-    assert all(400 <= status < 500 for status in STATUS.values())

@@ -1,57 +1,51 @@
 """Whatever goes wrong, the answer has one shape, with the field at fault."""
 
-from collections.abc import AsyncIterator, Iterator, MutableMapping
+from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
 
 import pytest
 
 from forewarned.control.http import errors
-from forewarned.control.http.errors import NOT_ADMITTED, STATUS, RequestError, code
-from forewarned.core.errors import NoResourcesError, RefusalError, UnknownEventError
+from forewarned.control.http.errors import ACCESS_CODES, STATUS, RequestError, code
+from forewarned.core.errors import Category, NoResourcesError, RefusalError, UnknownEventError
 from forewarned.core.rules import Rules
 from forewarned.security.identities import AccessError
 from tests.builders import A
+from tests.control.error_types import errors_of
 from tests.control.steering import Steering, refusal, steering
 
 
-def kinds(of: type[Exception]) -> Iterator[type[Exception]]:
-    for kind in of.__subclasses__():
-        yield kind
-        yield from kinds(kind)
+def test_every_category_has_a_status_of_its_own() -> None:
+    assert set(STATUS) == set(Category)
+    assert len(set(STATUS.values())) == len(STATUS)
 
 
-OTHERS = frozenset(
-    f"forewarned.{name}"
-    for name in (
-        "console.bulk",
-        "service.events.acknowledgement",
-        "service.azure.vms",
-        "service.azure.actions",
-        "service.azure.protection",
-        "service.azure.group_index",
-        "service.azure.resource_ids",
-        "service.azure.scale_sets",
-    )
-)
-"""Whose refusals no operation of `/v1` can meet: ARM and the console answer them themselves."""
+def test_every_refusal_has_a_category() -> None:
+    """A new one needs no row in a table, but must say what sort of refusal it is."""
+    kinds = {*errors_of(RefusalError), *errors_of(RequestError), *errors_of(AccessError)}
+
+    assert {kind for kind in kinds if not hasattr(kind, "category")} == set()
 
 
-def test_every_refusal_has_a_status() -> None:
-    refusals = {*kinds(RefusalError), *kinds(RequestError)}
-
-    assert {kind for kind in refusals if kind.__module__ not in OTHERS} == set(STATUS)
-
-
-def test_whoever_is_not_admitted_gets_a_status_of_their_own() -> None:
+def test_callers_who_are_not_admitted_get_a_status_of_their_own() -> None:
     """S12."""
-    assert set(kinds(AccessError)) == set(NOT_ADMITTED)
-    assert {status for status, _ in NOT_ADMITTED.values()} == {401, 403}
+    kinds = set(errors_of(AccessError))
+
+    assert kinds == set(ACCESS_CODES)
+    assert {STATUS[kind.category] for kind in kinds} == {401, 403}
 
 
 def test_refusals_that_say_a_thing_is_unknown_are_404_and_no_others_are() -> None:
-    unknown = {kind for kind in STATUS if kind.__name__.startswith("Unknown")}
+    # An instance id is a value in a body, and so is a type of resource: neither is an address.
+    values = {"UnknownInstanceError", "UnknownKindError"}
+    unknown = {
+        kind
+        for kind in errors_of(RefusalError)
+        if kind.__name__.startswith("Unknown") and kind.__name__ not in values
+    }
 
-    assert {kind for kind, status in STATUS.items() if status == 404} == unknown
+    not_found = {kind for kind in errors_of(RefusalError) if kind.category is Category.NOT_FOUND}
+    assert not_found == unknown
 
 
 @pytest.mark.parametrize(
@@ -351,6 +345,6 @@ async def test_a_caller_who_hangs_up_while_asking_is_no_fault_of_ours(control: S
 
 
 def test_the_codes_differ() -> None:
-    codes = [errors.code(kind) for kind in STATUS]
+    codes = [errors.code(kind) for kind in errors_of(RefusalError)]
 
     assert len(codes) == len(set(codes))

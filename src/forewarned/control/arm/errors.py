@@ -1,4 +1,4 @@
-"""What a refusal is to ARM's clients: the one table of statuses and codes, and the one shape.
+"""What an error is to ARM's clients: Azure's codes, and the one shape.
 
 Invariant: whatever goes wrong, the answer is `{"error": {"code", "message"}}`,
 which is what `az` and the SDKs print.
@@ -16,19 +16,15 @@ from forewarned.control.http import access
 from forewarned.control.http import errors as control
 from forewarned.control.http.errors import RequestError
 from forewarned.core import errors as core
-from forewarned.core.errors import RefusalError
-from forewarned.service import errors as service
-from forewarned.service.azure import actions, group_index, protection, scale_sets, vms
-from forewarned.service.azure.resource_ids import InvalidResourceIdError
+from forewarned.core.errors import Category, RefusalError
+from forewarned.service.azure import actions, group_index, protection, vms
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.events import acknowledgement
-from forewarned.service.fleet.plan import AddressesExhaustedError, InvalidFleetError
+from forewarned.service.fleet.plan import AddressesExhaustedError
 
 _log = logging.getLogger(__name__)
 
-_RETRY_AFTER: Final = "1"
 _LONGEST_MESSAGE: Final = 2000
-"""Whoever sends a book gets a page back."""
+"""An answer stays short, however long the request was that it quotes."""
 
 
 class ArmError(Exception):
@@ -103,127 +99,72 @@ def settled(target: str) -> ArmError:
 
 Meaning = tuple[HTTPStatus, str]
 
-_NOT_FOUND: Final[Meaning] = (HTTPStatus.NOT_FOUND, "ResourceNotFound")
-_CONFLICT: Final[Meaning] = (HTTPStatus.CONFLICT, "Conflict")
-_NOT_ALLOWED: Final[Meaning] = (HTTPStatus.CONFLICT, "OperationNotAllowed")
-_SETTLED: Final[Meaning] = (HTTPStatus.CONFLICT, "PropertyChangeNotAllowed")
-_INVALID: Final[Meaning] = (HTTPStatus.BAD_REQUEST, "InvalidParameter")
-_FORBIDDEN: Final[Meaning] = (HTTPStatus.FORBIDDEN, "AuthorizationFailed")
+_CODES: Final[Mapping[Category, str]] = {
+    Category.INVALID: "InvalidParameter",
+    Category.UNAUTHENTICATED: "AuthenticationFailed",
+    Category.FORBIDDEN: "AuthorizationFailed",
+    Category.NOT_FOUND: "ResourceNotFound",
+    Category.CONFLICT: "Conflict",
+    Category.TOO_LARGE: "RequestContentTooLarge",
+    Category.UNAVAILABLE: "ServiceUnavailable",
+}
+"""What Azure calls most errors of a category."""
 
-MEANING: Final[Mapping[type[RefusalError | RequestError], Meaning]] = {
+_NOT_ALLOWED: Final[Meaning] = (HTTPStatus.CONFLICT, "OperationNotAllowed")
+
+_OWN: Final[Mapping[type[Exception], Meaning]] = {
     control.BadRequestError: (HTTPStatus.BAD_REQUEST, "InvalidRequestContent"),
-    control.BodyTooLargeError: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestContentTooLarge"),
     control.ForeignHostError: (HTTPStatus.FORBIDDEN, "ForeignHost"),
     control.ForeignOriginError: (HTTPStatus.FORBIDDEN, "ForeignOrigin"),
-    core.UnknownEventError: _NOT_FOUND,
-    core.UnknownResourceError: _NOT_FOUND,
-    core.UnknownScopeError: _NOT_FOUND,
-    core.UnknownHostError: _NOT_FOUND,
-    core.AlreadyStartedError: _CONFLICT,
-    core.NotStartedError: _CONFLICT,
-    core.ClosedEventError: _CONFLICT,
-    core.MaintenanceConflictError: _CONFLICT,
-    core.DuplicateEventError: _CONFLICT,
-    core.DuplicateResourceError: _CONFLICT,
+    access.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken"),
+    access.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "ExpiredAuthenticationToken"),
+    group_index.UnknownGroupError: (HTTPStatus.NOT_FOUND, "ResourceGroupNotFound"),
+    vms.PropertyChangeError: (HTTPStatus.CONFLICT, "PropertyChangeNotAllowed"),
     core.TooManyUserEventsError: _NOT_ALLOWED,
     # Both are about what a VM is rather than about what was sent.
     core.NotSpotError: _NOT_ALLOWED,
     core.SpotTerminateError: _NOT_ALLOWED,
-    core.NotOwnResourceError: _FORBIDDEN,
-    service.NameTakenError: _CONFLICT,
-    service.AddressTakenError: _CONFLICT,
-    service.RealClockError: _CONFLICT,
-    group_index.UnknownGroupError: (HTTPStatus.NOT_FOUND, "ResourceGroupNotFound"),
     group_index.BeingDeletedError: _NOT_ALLOWED,
-    scale_sets.UnknownSetError: _NOT_FOUND,
-    scale_sets.SetNameTakenError: _CONFLICT,
-    scale_sets.UnknownInstanceError: _INVALID,
     protection.NotProtectableError: _NOT_ALLOWED,
     protection.ProtectedError: _NOT_ALLOWED,
-    vms.UnknownMachineError: _NOT_FOUND,
-    vms.UnknownAvailabilitySetError: _NOT_FOUND,
-    vms.PropertyChangeError: _SETTLED,
     vms.SetInUseError: _NOT_ALLOWED,
-    vms.OwnPolicyError: _INVALID,
-    vms.AvailabilitySetNameTakenError: _CONFLICT,
-    vms.NotFlexibleError: _INVALID,
-    acknowledgement.UnknownKindError: _INVALID,
     actions.NotRunningError: _NOT_ALLOWED,
     actions.NothingToMaintainError: _NOT_ALLOWED,
     # What Azure says of a quota that is used up.
     AddressesExhaustedError: _NOT_ALLOWED,
-    core.InvalidIdError: _INVALID,
-    core.NoResourcesError: _INVALID,
-    core.SeveralUpdateDomainsError: _INVALID,
-    core.NoticeTooShortError: _INVALID,
-    core.NoticeTooLongError: _INVALID,
-    core.ShortNoticeForbiddenError: _INVALID,
-    core.BadDurationError: _INVALID,
-    core.DescriptionTooLongError: _INVALID,
-    core.NotMaintainableError: _INVALID,
-    service.HostSharedError: _INVALID,
-    service.BadSpeedError: _INVALID,
-    service.BadStepError: _INVALID,
-    # Faults are for /v1 to ask for, and no call of ARM's meets these.
-    service.UnknownFaultError: _NOT_FOUND,
-    service.FaultsForbiddenError: _NOT_ALLOWED,
-    service.ResetForbiddenError: _NOT_ALLOWED,
-    service.TooManyFaultsError: _NOT_ALLOWED,
-    service.BadFaultError: _INVALID,
-    InvalidFleetError: _INVALID,
-    InvalidResourceIdError: _INVALID,
 }
+"""Errors that Azure has another code for than for the rest of their category."""
 
 
 def code_of(error: RefusalError) -> str:
     """As ARM calls it, for lists of results."""
-    return MEANING.get(type(error), _INVALID)[1]
+    return _meaning(error)[1]
+
+
+def _meaning(error: RefusalError | RequestError | access.AccessError) -> Meaning:
+    usual = control.STATUS[error.category], _CODES[error.category]
+    return _OWN.get(type(error), usual)
 
 
 def answer(error: Exception, *, request_id: str) -> ArmAnswer:
-    """What a client is told. A fault of ours goes to the log under the id of the request."""
+    """What a client is told. A bug of ours goes to the log under the id of the request."""
+    found = control.failure(error)
     match error:
         case ArmError():
             return _error(
                 (error.status, error.code), error.message, error.target, headers=error.headers
             )
-        case access.AccessError():
-            return _not_admitted(error)
-        case RefusalError() | RequestError():
-            return _error(MEANING.get(type(error), _INVALID), str(error))
+        case RefusalError() | RequestError() | access.AccessError():
+            return _error(_meaning(error), found.message, headers=found.headers)
         case StoreUnavailableError():
-            return _error(
-                (HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable"),
-                str(error) or "the store can't be reached; nothing has changed",
-                headers={"Retry-After": _RETRY_AFTER},
-            )
+            meaning = found.status, _CODES[error.category]
+            return _error(meaning, found.message, headers=found.headers)
         case ClientDisconnect():
-            # Nobody reads this; it keeps a hung-up caller from looking like a fault of ours.
-            return _error((HTTPStatus.BAD_REQUEST, "ClientDisconnected"), "the caller hung up")
+            return _error((found.status, "ClientDisconnected"), found.message)
         case _:
             _log.error("a request failed", extra={"request": request_id}, exc_info=error)
-            return _error(
-                (HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError"),
-                f"the server failed at this request; its log says why, under {request_id}",
-            )
-
-
-NOT_ADMITTED: Final[Mapping[type[access.AccessError], Meaning]] = {
-    access.MissingTokenError: (HTTPStatus.UNAUTHORIZED, "AuthenticationFailed"),
-    access.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken"),
-    access.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "ExpiredAuthenticationToken"),
-    access.RoleTooLowError: _FORBIDDEN,
-}
-
-
-def _not_admitted(error: access.AccessError) -> ArmAnswer:
-    status, code = NOT_ADMITTED[type(error)]
-    if status is not HTTPStatus.UNAUTHORIZED:
-        return _error((status, code), str(error))
-    # RFC 9110 wants a challenge with every 401, and RFC 6750 no error where no token was shown.
-    is_bare = isinstance(error, access.MissingTokenError)
-    challenge = "Bearer" if is_bare else 'Bearer error="invalid_token"'
-    return _error((status, code), str(error), headers={"WWW-Authenticate": challenge})
+            message = f"{found.message}, under {request_id}"
+            return _error((found.status, "InternalServerError"), message)
 
 
 def error_body(code: str, message: str, target: str | None = None) -> dict[str, object]:

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
 
 from forewarned.control.arm.errors import ArmError, bad_request
 from forewarned.control.arm.templates.template_json import UnendedCommentError, standard_json
-from forewarned.control.http.errors import BodyTooLargeError
+from forewarned.control.http import bodies
+from forewarned.control.http.errors import BadRequestError
 from forewarned.core.model import Actor
 from forewarned.service.azure.resource_ids import ResourceId
 
@@ -26,6 +27,7 @@ DEEPEST_BODY: Final = 64
 """Levels; the templates of `az` have less than twenty."""
 LONGEST_QUERY: Final = 8 << 10
 """Characters: what other servers take of a whole address."""
+_MOST_FIELDS: Final = 50
 
 # What a client sent is of any shape until a wire module has looked at it.
 Json = dict[str, Any]
@@ -119,10 +121,8 @@ def query(raw: bytes) -> dict[str, str]:
             f"The query of the request is longer than {LONGEST_QUERY} characters.",
         )
     try:
-        pairs = parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
-        )
-    except ValueError:
+        pairs = bodies.form_fields(raw, most=_MOST_FIELDS)
+    except BadRequestError:
         raise bad_request("InvalidRequestUri", "The query of the request can't be read.") from None
     given: dict[str, str] = {}
     for name, value in pairs:
@@ -157,12 +157,12 @@ def checked_version(given: Mapping[str, str]) -> str:
 
 async def json_body(request: Request) -> Json | None:
     """An object, or None for an empty body."""
-    return _read_json(request, await _raw(request))
+    return _read_json(request, await bodies.raw(request, LARGEST_BODY))
 
 
 async def deployment_body(request: Request) -> Json | None:
     """As `json_body`, in which a template may stand as people write it."""
-    raw = await _raw(request)
+    raw = await bodies.raw(request, LARGEST_BODY)
     try:
         return _read_json(request, standard_json(raw))
     except UnendedCommentError as error:
@@ -187,15 +187,13 @@ def _read_json(request: Request, raw: bytes) -> Json | None:
 
 async def form_body(request: Request) -> Json | None:
     """The fields of a form, as OAuth's clients send one."""
-    raw = await _raw(request)
+    raw = await bodies.raw(request, LARGEST_BODY)
     if not raw:
         return None
     _require_type(request, "application/x-www-form-urlencoded")
     try:
-        pairs = parse_qsl(
-            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50
-        )
-    except ValueError:
+        pairs = bodies.form_fields(raw, most=_MOST_FIELDS)
+    except BadRequestError:
         raise _bad_content("it is not a form") from None
     fields: Json = {}
     for name, value in pairs:
@@ -203,19 +201,6 @@ async def form_body(request: Request) -> Json | None:
             raise _bad_content(f"the field '{name}' is given more than once")
         fields[name] = value
     return fields
-
-
-async def _raw(request: Request) -> bytes:
-    declared = request.headers.get("Content-Length", "")
-    if declared.isdecimal() and int(declared[:20]) > LARGEST_BODY:
-        raise BodyTooLargeError(LARGEST_BODY)
-    received = bytearray()
-    async for chunk in request.stream():
-        received += chunk
-        # A body sent in chunks declares no length.
-        if len(received) > LARGEST_BODY:
-            raise BodyTooLargeError(LARGEST_BODY)
-    return bytes(received)
 
 
 def _require_type(request: Request, wanted: str) -> None:

@@ -5,6 +5,7 @@ What a decoder finds wrong is refused with the path of the field at fault.
 
 import re
 from typing import Final, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.requests import Request
@@ -27,12 +28,12 @@ _NAMED: Final = re.compile(r"Object (?:contains unknown|missing required) field 
 
 async def optional_body(request: Request, shape: type[T], *, largest: int) -> T:
     """An empty body is an empty object: where every field may be left out, so may the body."""
-    raw = await _raw(request, largest)
-    return _decoded(raw if raw.strip() else b"{}", shape)
+    found = await raw(request, largest)
+    return _decoded(found if found.strip() else b"{}", shape)
 
 
 async def body(request: Request, shape: type[T], *, largest: int) -> T:
-    return _decoded(await _raw(request, largest), shape)
+    return _decoded(await raw(request, largest), shape)
 
 
 def query(request: Request, shape: type[T]) -> T:
@@ -47,6 +48,21 @@ def query(request: Request, shape: type[T]) -> T:
         return msgspec.convert(given, shape, strict=False, dec_hook=read_span)
     except msgspec.ValidationError as error:
         raise _invalid(error, shape) from None
+
+
+async def form(request: Request, *, largest: int, most_fields: int) -> list[tuple[str, str]]:
+    """The fields of a form, in their order. Raises BadRequestError, BodyTooLargeError."""
+    return form_fields((await raw(request, largest)), most=most_fields)
+
+
+def form_fields(raw: bytes, *, most: int) -> list[tuple[str, str]]:
+    """What a form or a query says. Raises BadRequestError."""
+    try:
+        return parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most
+        )
+    except ValueError:
+        raise BadRequestError("it is not a form") from None
 
 
 def address(request: Request) -> str:
@@ -82,9 +98,10 @@ def _is_sane(label: str) -> bool:
     )
 
 
-async def _raw(request: Request, largest: int) -> bytes:
+async def raw(request: Request, largest: int) -> bytes:
+    """The whole body. Raises BodyTooLargeError."""
     declared = request.headers.get("Content-Length", "")
-    if declared.isdecimal() and int(declared) > largest:
+    if declared.isdecimal() and int(declared[:20]) > largest:
         raise BodyTooLargeError(largest)
     received = bytearray()
     async for chunk in request.stream():

@@ -1,12 +1,14 @@
-"""What a refusal is in HTTP: the one table of statuses, and the one shape of an error.
+"""What went wrong, as HTTP has it: a status for each category of error, for every edge.
 
-Invariant: whatever goes wrong, the answer has this shape.
+An edge adds its shape. Here is that of `/v1`; ARM has its codes, the console its pages.
+
+Invariant: whatever goes wrong, the answer of `/v1` has this shape.
 """
 
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -14,21 +16,27 @@ from starlette.responses import Response
 from starlette.types import ExceptionHandler
 
 from forewarned.control.v1 import wire
-from forewarned.core import errors as core
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.security import identities
-from forewarned.service import errors as service
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.fleet.plan import AddressesExhaustedError, InvalidFleetError
 
+STATUS: Final[Mapping[Category, HTTPStatus]] = {
+    Category.INVALID: HTTPStatus.BAD_REQUEST,
+    Category.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
+    Category.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    Category.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Category.CONFLICT: HTTPStatus.CONFLICT,
+    Category.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Category.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
 FAILED: Final = HTTPStatus.INTERNAL_SERVER_ERROR
-"""A fault of ours; everything else is somebody's request or the store."""
-
-_RETRY_AFTER: Final = "1"
+"""A bug of ours; everything else is wrong with the request, or with the store."""
 
 
 class RequestError(Exception):
     """A request turned down before any rule was asked."""
+
+    category: ClassVar[Category]
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -36,16 +44,22 @@ class RequestError(Exception):
 
 
 class BadRequestError(RequestError):
-    """A body or a query that does not say what it must, or says what it must not."""
+    """A body or a query that lacks what it must have, or has what it must not."""
+
+    category = Category.INVALID
 
 
 class BodyTooLargeError(RequestError):
+    category = Category.TOO_LARGE
+
     def __init__(self, limit: int) -> None:
         super().__init__(f"the body is larger than {limit >> 20} MiB, the most this route takes")
         self.limit = limit
 
 
 class ForeignHostError(RequestError):
+    category = Category.FORBIDDEN
+
     def __init__(self, host: str) -> None:
         super().__init__(
             f"this server does not go by the name {host!r}: use its address or localhost,"
@@ -56,75 +70,53 @@ class ForeignHostError(RequestError):
 
 
 class ForeignOriginError(RequestError):
+    category = Category.FORBIDDEN
+
     def __init__(self, origin: str) -> None:
         super().__init__(f"requests from origin {origin!r} are not allowed", field="Origin")
         self.origin = origin
 
 
-class RefusedAtError(Exception):
-    """A refusal by the rules, at a field that goes by another name in this request."""
+class Failure(NamedTuple):
+    """What every edge answers to an error, whatever its shape."""
 
-    def __init__(self, refusal: RefusalError, field: str) -> None:
-        super().__init__(str(refusal))
-        self.refusal = refusal
-        self.field = field
+    status: HTTPStatus
+    message: str
+    headers: Mapping[str, str]
 
 
-STATUS: Final[Mapping[type[RefusalError | RequestError], HTTPStatus]] = {
-    BadRequestError: HTTPStatus.BAD_REQUEST,
-    BodyTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    ForeignHostError: HTTPStatus.FORBIDDEN,
-    ForeignOriginError: HTTPStatus.FORBIDDEN,
-    core.UnknownEventError: HTTPStatus.NOT_FOUND,
-    core.UnknownResourceError: HTTPStatus.NOT_FOUND,
-    core.UnknownScopeError: HTTPStatus.NOT_FOUND,
-    core.UnknownHostError: HTTPStatus.NOT_FOUND,
-    core.AlreadyStartedError: HTTPStatus.CONFLICT,
-    core.NotStartedError: HTTPStatus.CONFLICT,
-    core.ClosedEventError: HTTPStatus.CONFLICT,
-    core.MaintenanceConflictError: HTTPStatus.CONFLICT,
-    core.DuplicateEventError: HTTPStatus.CONFLICT,
-    core.DuplicateResourceError: HTTPStatus.CONFLICT,
-    core.TooManyUserEventsError: HTTPStatus.CONFLICT,
-    service.NameTakenError: HTTPStatus.CONFLICT,
-    service.AddressTakenError: HTTPStatus.CONFLICT,
-    service.RealClockError: HTTPStatus.CONFLICT,
-    service.FaultsForbiddenError: HTTPStatus.CONFLICT,
-    service.ResetForbiddenError: HTTPStatus.CONFLICT,
-    service.TooManyFaultsError: HTTPStatus.CONFLICT,
-    service.UnknownFaultError: HTTPStatus.NOT_FOUND,
-    core.InvalidIdError: HTTPStatus.BAD_REQUEST,
-    core.NoResourcesError: HTTPStatus.BAD_REQUEST,
-    core.SeveralUpdateDomainsError: HTTPStatus.BAD_REQUEST,
-    core.NotSpotError: HTTPStatus.BAD_REQUEST,
-    core.SpotTerminateError: HTTPStatus.BAD_REQUEST,
-    core.NoticeTooShortError: HTTPStatus.BAD_REQUEST,
-    core.NoticeTooLongError: HTTPStatus.BAD_REQUEST,
-    core.ShortNoticeForbiddenError: HTTPStatus.BAD_REQUEST,
-    core.BadDurationError: HTTPStatus.BAD_REQUEST,
-    core.DescriptionTooLongError: HTTPStatus.BAD_REQUEST,
-    core.NotOwnResourceError: HTTPStatus.BAD_REQUEST,
-    core.NotMaintainableError: HTTPStatus.BAD_REQUEST,
-    service.HostSharedError: HTTPStatus.BAD_REQUEST,
-    service.BadSpeedError: HTTPStatus.BAD_REQUEST,
-    service.BadStepError: HTTPStatus.BAD_REQUEST,
-    service.BadFaultError: HTTPStatus.BAD_REQUEST,
-    AddressesExhaustedError: HTTPStatus.BAD_REQUEST,
-    InvalidFleetError: HTTPStatus.BAD_REQUEST,
+def failure(error: Exception) -> Failure:
+    match error:
+        case identities.AccessError():
+            return Failure(STATUS[error.category], str(error), _challenge(error))
+        case RefusalError() | RequestError():
+            return Failure(STATUS[error.category], str(error), {})
+        case StoreUnavailableError():
+            message = str(error) or "the store can't be reached; nothing has changed"
+            return Failure(STATUS[error.category], message, {"Retry-After": "1"})
+        case ClientDisconnect():
+            # No one reads this; it keeps a caller who hung up from looking like a bug of ours.
+            return Failure(HTTPStatus.BAD_REQUEST, "the caller hung up", {})
+        case _:
+            return Failure(FAILED, "the server failed at this request; its log says why", {})
+
+
+def _challenge(error: identities.AccessError) -> Mapping[str, str]:
+    """RFC 9110 wants one with every 401, and RFC 6750 no error where there is no token."""
+    if error.category is not Category.UNAUTHENTICATED:
+        return {}
+    is_bare = isinstance(error, identities.MissingTokenError)
+    return {"WWW-Authenticate": "Bearer" if is_bare else 'Bearer error="invalid_token"'}
+
+
+# --- the shape of /v1 ----------------------------------------------------------------------------
+
+ACCESS_CODES: Final[Mapping[type[identities.AccessError], str]] = {
+    identities.MissingTokenError: "token_missing",
+    identities.InvalidTokenError: "token_invalid",
+    identities.ExpiredTokenError: "token_expired",
+    identities.RoleTooLowError: "role_too_low",
 }
-
-NOT_ADMITTED: Final[Mapping[type[identities.AccessError], tuple[HTTPStatus, str]]] = {
-    identities.MissingTokenError: (HTTPStatus.UNAUTHORIZED, "token_missing"),
-    identities.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "token_invalid"),
-    identities.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "token_expired"),
-    identities.RoleTooLowError: (HTTPStatus.FORBIDDEN, "role_too_low"),
-}
-
-
-def refusal(error: RefusalError | RequestError, *, field: str | None = None) -> Response:
-    return _response(
-        STATUS[type(error)], code(type(error)), message=str(error), field=field or error.field
-    )
 
 
 def code(type_: type[Exception]) -> str:
@@ -133,107 +125,60 @@ def code(type_: type[Exception]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def _response(
-    status: HTTPStatus | int,
-    code: str,
-    *,
-    message: str,
-    field: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    error = wire.Error(code=code, message=message, field=field)
+def answer(request: Request, error: Exception) -> Response:
+    match error:
+        case HTTPException():
+            return _no_route(request, error)
+        case identities.AccessError():
+            found = failure(error)
+            if isinstance(error, identities.RoleTooLowError):
+                advice = (
+                    f": `forewarned token create NAME --role {error.needs}` makes a token that may"
+                )
+                found = found._replace(message=found.message + advice)
+            return _response(found, ACCESS_CODES[type(error)], field="Authorization")
+        case RefusalError() | RequestError():
+            return refusal(error)
+        case StoreUnavailableError() | ClientDisconnect():
+            return _response(failure(error), code(type(error)))
+        case _:
+            return _response(failure(error), "internal")
+
+
+def refusal(error: RefusalError | RequestError) -> Response:
+    return _response(failure(error), code(type(error)), field=error.field)
+
+
+def _no_route(request: Request, error: HTTPException) -> Response:
+    """The router raises nothing but 404 and 405."""
+    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+        message = f"nothing is at {request.url.path}: /v1/openapi.json lists what there is"
+        return _response(Failure(HTTPStatus.NOT_FOUND, message, {}), "not_found")
+    allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
+    message = f"{request.url.path} takes {allowed}, not {request.method}"
+    found = Failure(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": allowed})
+    return _response(found, "method_not_allowed")
+
+
+def _response(found: Failure, code: str, *, field: str | None = None) -> Response:
+    error = wire.Error(code=code, message=found.message, field=field)
     return Response(
         wire.encode(wire.Refusal(error=error)),
-        status_code=status,
-        headers={"Cache-Control": "no-store", **(headers or {})},
+        status_code=found.status,
+        headers={"Cache-Control": "no-store", **found.headers},
         media_type="application/json",
     )
 
 
-# --- one answer for each kind of exception -------------------------------------------------------
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusalError | RequestError)  # noqa: S101  # as the table below has it
-    return refusal(error)
-
-
-def _refused_at(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedAtError)  # noqa: S101  # as the table below has it
-    return refusal(error.refusal, field=error.field)
-
-
-def _not_admitted(_: Request, error: Exception) -> Response:
-    assert isinstance(error, identities.AccessError)  # noqa: S101  # as the table below has it
-    status, code_ = NOT_ADMITTED[type(error)]
-    message = str(error)
-    if isinstance(error, identities.RoleTooLowError):
-        message += f": `forewarned token create NAME --role {error.needs}` makes a token that may"
-    headers = {}
-    if status is HTTPStatus.UNAUTHORIZED:
-        # RFC 9110 wants a challenge with every 401, and RFC 6750 no error where there is no token.
-        is_bare = isinstance(error, identities.MissingTokenError)
-        headers["WWW-Authenticate"] = "Bearer" if is_bare else 'Bearer error="invalid_token"'
-    return _response(status, code_, message=message, field="Authorization", headers=headers)
-
-
-def _store_unavailable(_: Request, error: Exception) -> Response:
-    message = str(error) or "the store can't be reached; nothing has changed"
-    return _response(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        code(StoreUnavailableError),
-        message=message,
-        headers={"Retry-After": _RETRY_AFTER},
-    )
-
-
-def _no_route(request: Request, error: Exception) -> Response:
-    """The router raises nothing but 404 and 405."""
-    assert isinstance(error, HTTPException)  # noqa: S101  # as the table below has it
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
-        return _response(
-            error.status_code,
-            "method_not_allowed",
-            message=f"{request.url.path} takes {allowed}, not {request.method}",
-            headers={"Allow": allowed},
-        )
-    return _response(
-        error.status_code,
-        "not_found",
-        message=f"nothing is at {request.url.path}: /v1/openapi.json lists what there is",
-    )
-
-
-def _gone(_: Request, error: Exception) -> Response:
-    """Nobody will read this; it keeps a hung-up caller from looking like a fault of ours."""
-    return _response(HTTPStatus.BAD_REQUEST, code(type(error)), message="the caller hung up")
-
-
-def _failed(_: Request, __: Exception) -> Response:
-    return _response(
-        FAILED,
-        "internal",
-        message="the server failed at this request; its log says why",
-    )
-
-
 # Starlette types the keys so: they may be statuses as well.
-ANSWERS: Final[Mapping[Any, ExceptionHandler]] = {
-    RefusalError: _refused,
-    RequestError: _refused,
-    identities.AccessError: _not_admitted,
-    RefusedAtError: _refused_at,
-    StoreUnavailableError: _store_unavailable,
-    HTTPException: _no_route,
-    ClientDisconnect: _gone,
-    Exception: _failed,
-}
-
-
-def answer(request: Request, error: Exception) -> Response:
-    """What the router would answer, for where an error ends a stream rather than a request."""
-    handler = next(ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS)
-    response = handler(request, error)  # type: ignore[arg-type]  # none of ours is for WebSockets
-    assert isinstance(response, Response)  # noqa: S101  # as none of ours is async either
-    return response
+HANDLED: Final[tuple[Any, ...]] = (
+    RefusalError,
+    RequestError,
+    identities.AccessError,
+    StoreUnavailableError,
+    HTTPException,
+    ClientDisconnect,
+    Exception,
+)
+"""What a request may end in, for an app to have a handler of each."""
+ANSWERS: Final[Mapping[Any, ExceptionHandler]] = dict.fromkeys(HANDLED, answer)

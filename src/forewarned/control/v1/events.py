@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from forewarned.control.http import bodies
 from forewarned.control.http.admission import Admitted
-from forewarned.control.http.errors import RefusedAtError
 from forewarned.control.http.operations import Asked, json_response
 from forewarned.control.v1 import views, wire
 from forewarned.control.v1.changes import ChangeStream, message
@@ -107,7 +106,7 @@ async def list_history(services: Services, asked: Asked[Nothing, HistoryQuery]) 
     try:
         event_id = None if query.event is None else parse_event_id(query.event)
     except InvalidIdError as refusal:
-        raise RefusedAtError(refusal, "event") from refusal
+        raise refusal.at("event") from None
     wanted = query.filter(event_id)
     rows = await services.engine.ask(lambda snapshot: snapshot.history(wanted))
     shown = rows[: query.limit]

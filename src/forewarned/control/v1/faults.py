@@ -1,6 +1,5 @@
 """What is to go wrong between VMs and an emulator."""
 
-from forewarned.control.http.errors import RefusedAtError
 from forewarned.control.http.operations import Asked
 from forewarned.control.v1 import views, wire
 from forewarned.control.v1.request_wire import AddFault, Nothing
@@ -31,4 +30,4 @@ async def _refuse_unknown_vm(services: Services, fault: Fault) -> None:
     """A fault for a VM that is misspelt would never happen, and nobody would know why."""
     name = fault.vm
     if name is not None and await services.engine.ask(lambda s: s.binding(name)) is None:
-        raise RefusedAtError(UnknownResourceError(name), "vm")
+        raise UnknownResourceError(name).at("vm")

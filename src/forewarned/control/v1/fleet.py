@@ -11,7 +11,6 @@ from forewarned.config.mistakes import show_path
 from forewarned.control.fleet import wire as fleet_wire
 from forewarned.control.http import bodies
 from forewarned.control.http.admission import Admitted
-from forewarned.control.http.errors import RefusedAtError
 from forewarned.control.http.operations import MIB, Asked, json_response
 from forewarned.control.http.progress import is_asked_for, progress_response
 from forewarned.control.v1 import views, wire
@@ -45,7 +44,7 @@ async def apply_fleet(services: Services, request: Request, admitted: Admitted) 
         # A million VMs take seconds to look through, and others are answered meanwhile.
         plan = await asyncio.to_thread(fleet_wire.parse, raw)
     except InvalidFleetError as refusal:
-        raise RefusedAtError(refusal, _first_place(refusal)) from refusal
+        raise refusal.at(_first_place(refusal)) from None
 
     async def apply(*, progress: Progress) -> wire.FleetApplied:
         applied = await services.fleet.apply(
@@ -67,7 +66,7 @@ async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm
     name = asked.path["name"]
     found = await services.engine.ask(lambda snapshot: _vm(snapshot, name))
     if found is None:
-        raise RefusedAtError(UnknownResourceError(name), "name")
+        raise UnknownResourceError(name).at("name")
     return found
 
 

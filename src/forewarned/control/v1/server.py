@@ -8,7 +8,7 @@ from starlette.responses import Response
 from forewarned import __version__
 from forewarned.control.http import bodies
 from forewarned.control.http.admission import Admitted, is_shown_all
-from forewarned.control.http.errors import BadRequestError, RefusedAtError
+from forewarned.control.http.errors import BadRequestError
 from forewarned.control.http.operations import Asked, json_response
 from forewarned.control.v1 import views, wire
 from forewarned.control.v1.metrics import CONTENT_TYPE
@@ -89,7 +89,7 @@ async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Cl
     try:
         return views.clock(await services.clock_control.step(length))
     except BadStepError as refusal:
-        raise RefusedAtError(refusal, "to") from refusal
+        raise refusal.at("to") from None
 
 
 def _health(services: Services, word: wire.Wellbeing) -> wire.Health:

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from forewarned.core import descriptions, lifecycle, power
 from forewarned.core.change import Change
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.lifecycle import Plan
 from forewarned.core.model import (
@@ -42,6 +42,7 @@ class Action(StrEnum):
 
 
 class NotRunningError(RefusalError):
+    category = Category.CONFLICT
     field = "resources"
 
     def __init__(self, name: str, state: str, action: str) -> None:
@@ -50,6 +51,7 @@ class NotRunningError(RefusalError):
 
 
 class NothingToMaintainError(RefusalError):
+    category = Category.CONFLICT
     field = "resources"
 
     def __init__(self, names: Iterable[str]) -> None:

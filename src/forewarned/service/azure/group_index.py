@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.service.azure.resource_ids import group_path, same
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import Declaration, GroupPlace
@@ -12,6 +12,7 @@ _DEPTH: Final = group_path("s", "g").count("/")
 
 
 class BeingDeletedError(RefusalError):
+    category = Category.CONFLICT
     field = "name"
 
     def __init__(self, path: str) -> None:
@@ -20,6 +21,7 @@ class BeingDeletedError(RefusalError):
 
 
 class UnknownGroupError(RefusalError):
+    category = Category.NOT_FOUND
     field = "resourceGroup"
 
     def __init__(self, name: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import ResourceName
 from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
@@ -32,6 +32,7 @@ NONE: Final = Protection()
 
 
 class NotProtectableError(RefusalError):
+    category = Category.CONFLICT
     field = "protectionPolicy"
 
     def __init__(self, name: ResourceName) -> None:
@@ -43,6 +44,7 @@ class NotProtectableError(RefusalError):
 
 
 class ProtectedError(RefusalError):
+    category = Category.CONFLICT
     field = "capacity"
 
     def __init__(self, set_name: str, *, protected: int, wanted: int) -> None:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Self
 
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 
 COMPUTE: Final = "Microsoft.Compute"
 MACHINES: Final = f"{COMPUTE}/virtualMachines"
@@ -24,6 +24,7 @@ _PATH: Final = re.compile(
 
 
 class InvalidResourceIdError(RefusalError):
+    category = Category.INVALID
     field = "id"
 
     def __init__(self, text: str) -> None:

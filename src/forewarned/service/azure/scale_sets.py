@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import Actor, EventType
 from forewarned.service.azure import actions, group_index, instances, inventory, protection
@@ -34,6 +34,7 @@ _OWNER: Final = "owner of scale set "
 class SetNameTakenError(RefusalError):
     """VMs are named after their set, and no two VMs of a fleet have the same name."""
 
+    category = Category.CONFLICT
     field = "name"
 
     def __init__(self, name: str, path: str) -> None:
@@ -46,6 +47,7 @@ class SetNameTakenError(RefusalError):
 
 
 class UnknownSetError(RefusalError):
+    category = Category.NOT_FOUND
     field = "name"
 
     def __init__(self, path: str) -> None:
@@ -54,6 +56,7 @@ class UnknownSetError(RefusalError):
 
 
 class UnknownInstanceError(RefusalError):
+    category = Category.INVALID
     field = "instanceIds"
 
     def __init__(self, instance_id: str, path: str) -> None:

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from forewarned.core.errors import Category, RefusalError
 from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.scale_sets import Upgrade, WantedSet
 from forewarned.service.fleet.declaration import Model
 from forewarned.service.ports import Snapshot
 
 
-class BadWishError(ValueError):
+class BadWishError(RefusalError):
     """A wish that no scale set can meet."""
+
+    category = Category.INVALID
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message)

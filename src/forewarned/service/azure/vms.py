@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId
 from forewarned.core.model import Actor, Policy, ScopeKind
 from forewarned.service.azure import actions, group_index, instances, inventory, scale_sets
@@ -33,6 +33,7 @@ _OWNER: Final = "owner of availability set "
 
 
 class UnknownMachineError(RefusalError):
+    category = Category.NOT_FOUND
     field = "name"
 
     def __init__(self, path: str) -> None:
@@ -41,6 +42,7 @@ class UnknownMachineError(RefusalError):
 
 
 class UnknownAvailabilitySetError(RefusalError):
+    category = Category.NOT_FOUND
     field = "availabilitySet"
 
     def __init__(self, path: str) -> None:
@@ -51,12 +53,15 @@ class UnknownAvailabilitySetError(RefusalError):
 class PropertyChangeError(RefusalError):
     """Some of what a VM is was settled when it was made."""
 
+    category = Category.CONFLICT
+
     def __init__(self, name: str, field: str) -> None:
         super().__init__(f"{field} of {name!r} can't be changed: delete it and create another")
         self.name = name
 
 
 class SetInUseError(RefusalError):
+    category = Category.CONFLICT
     field = "name"
 
     def __init__(self, path: str, names: list[str]) -> None:
@@ -67,6 +72,7 @@ class SetInUseError(RefusalError):
 class AvailabilitySetNameTakenError(RefusalError):
     """The VMs of a set share a scope, which goes by the set's name."""
 
+    category = Category.CONFLICT
     field = "name"
 
     def __init__(self, name: str, path: str) -> None:
@@ -81,6 +87,7 @@ class AvailabilitySetNameTakenError(RefusalError):
 class NotFlexibleError(RefusalError):
     """A Uniform set makes its own VMs."""
 
+    category = Category.INVALID
     field = "virtualMachineScaleSet"
 
     def __init__(self, path: str) -> None:
@@ -93,6 +100,7 @@ class NotFlexibleError(RefusalError):
 class OwnPolicyError(RefusalError):
     """A scope has one policy, and the scope of a VM in a set is the set's."""
 
+    category = Category.INVALID
     field = "scheduledEventsPolicy"
 
     def __init__(self, name: str) -> None:

@@ -5,7 +5,7 @@ Invariant: an event of something else is answered as one that does not exist.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from forewarned.core.errors import RefusalError, UnknownEventError
+from forewarned.core.errors import Category, RefusalError, UnknownEventError
 from forewarned.core.ids import EventId, same_name
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
@@ -29,6 +29,7 @@ Concerns = Callable[[EventRecord], bool]
 class UnknownKindError(RefusalError):
     """Only VMs and sets of them have events."""
 
+    category = Category.INVALID
     field = "resourceType"
 
     def __init__(self, type_: str) -> None:

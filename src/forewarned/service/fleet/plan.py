@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Resource, Scope
 from forewarned.service.fleet.addresses import plain_address
@@ -67,6 +67,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class AddressesExhaustedError(RefusalError):
+    category = Category.INVALID
     field = "address"
 
     def __init__(self, address_range: str) -> None:

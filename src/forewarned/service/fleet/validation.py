@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from forewarned.config.durations import format_duration
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import Category, RefusalError
 from forewarned.core.model import EvictionPolicy, Priority
 from forewarned.core.notice import LONGEST_TERMINATE
 from forewarned.service.errors import AddressTakenError, HostSharedError, NameTakenError
@@ -39,6 +39,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?")
 class InvalidFleetError(RefusalError):
     """A plan, or a part of it, that makes no sense."""
 
+    category = Category.INVALID
     field = "fleet"
 
     def __init__(self, message: str, found: Iterable["Mistake"] = ()) -> None:
