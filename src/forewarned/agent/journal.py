@@ -14,6 +14,7 @@ from typing import Final, Self
 import msgspec
 
 from forewarned.agent.model import HookOutcome, Plan, Progress, Sighting, Turn
+from forewarned.security.files import PRIVATE, flush_directory, replace_file
 
 KEPT: Final = timedelta(days=30)
 """How long a finished event is remembered: a server may show an old document again."""
@@ -127,9 +128,9 @@ class Journal:
             facts = list(self._read())
             self._progress = _fold(facts)
             self._compact(facts)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
             # A new file is lost with its facts if the disk does not know its name.
-            _flush_names(self._path.parent)
+            flush_directory(self._path.parent)
         except OSError as error:
             raise JournalError(f"can't open the journal {self._path}: {error.strerror}") from error
         return self
@@ -183,25 +184,8 @@ class Journal:
         kept = b"".join(msgspec.json.encode(f) + b"\n" for f in facts if f.event_id not in old)
         if not self._path.exists() or kept == self._path.read_bytes():
             return
-        beside = self._path.with_suffix(".new")
-        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            written = os.write(file, kept)
-            os.fsync(file)
-        finally:
-            os.close(file)
-        if written != len(kept):
-            # Facts that are lost are hooks that run twice: the old file stays.
-            raise JournalError(f"can't write the journal {self._path}: the disk is full")
-        beside.replace(self._path)
-
-
-def _flush_names(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+        # Facts that are lost are hooks that run twice: the old file stays until the new is whole.
+        replace_file(self._path, kept)
 
 
 def _fold(facts: Iterable[AnyFact]) -> dict[str, Progress]:

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from forewarned.security.files import PUBLIC, replace_file
+
 _MARK: Final = "pid"
 """What each of these files has. One without it is somebody's own, and is left alone."""
 
@@ -21,7 +23,6 @@ class ReadyFileError(Exception):
 class ReadyFile:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._draft = path.with_name(f"{path.name}.{os.getpid()}")
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -30,26 +31,27 @@ class ReadyFile:
         Raises ReadyFileError.
         """
         self._remove_stale()
-        # Found out now rather than when all else is ready.
-        self._write_draft({})
+        self._check_directory()
         try:
             yield
         finally:
-            self._draft.unlink(missing_ok=True)
             if _content(self._path).get(_MARK) == os.getpid():
                 self._path.unlink(missing_ok=True)
 
     def write(self, facts: Mapping[str, str | None]) -> None:
         """Raises ReadyFileError."""
-        self._write_draft({_MARK: os.getpid(), **facts})
+        content = json.dumps({_MARK: os.getpid(), **facts})
         try:
-            self._draft.replace(self._path)
+            replace_file(self._path, f"{content}\n".encode(), mode=PUBLIC)
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def _write_draft(self, content: Mapping[str, object]) -> None:
+    def _check_directory(self) -> None:
+        """Better now than when everything else is ready."""
+        probe = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            self._draft.write_text(f"{json.dumps(content)}\n", encoding="utf-8")
+            replace_file(probe, b"")
+            probe.unlink()
         except OSError as error:
             raise self._unwritable(error) from error
 

@@ -8,9 +8,8 @@ written.
 """
 
 import ipaddress
-import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from forewarned.security.files import PUBLIC, replace_file
 
 CA_FILE: Final = "arm-ca.pem"
 CA_KEY_FILE: Final = "arm-ca-key.pem"
@@ -36,9 +37,6 @@ _SERVER_LIFE: Final = timedelta(days=397)
 _RENEWAL: Final = timedelta(days=30)
 # Clocks of clients in containers and virtual machines are behind now and then.
 _LEEWAY: Final = timedelta(hours=1)
-
-_PUBLIC: Final = 0o644
-_PRIVATE: Final = 0o600
 
 Name = x509.DNSName | x509.IPAddress
 
@@ -267,24 +265,8 @@ def _write_pair(pair: _Pair, path: Path, *chain: _Pair) -> None:
     certificates = b"".join(
         each.certificate.public_bytes(serialization.Encoding.PEM) for each in (pair, *chain)
     )
-    _write(path.with_name(f"{path.stem}-key{path.suffix}"), key, mode=_PRIVATE)
-    _write(path, certificates, mode=_PUBLIC)
-
-
-def _write(path: Path, content: bytes, *, mode: int) -> None:
-    """Whole or not at all, and never open to more people than it will be."""
-    draft = path.with_name(f"{path.name}.new")
-    draft.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+    replace_file(path.with_name(f"{path.stem}-key{path.suffix}"), key)
+    replace_file(path, certificates, mode=PUBLIC)
 
 
 @contextmanager

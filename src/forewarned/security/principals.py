@@ -4,14 +4,12 @@ It holds only digests, so reading it is not enough to sign in. While the file ca
 in it is admitted, and the log says why.
 """
 
-import fcntl
 import json
 import logging
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -22,6 +20,7 @@ from forewarned.config.mistakes import ExpectedError, KeyPath, MistakesError
 from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
 from forewarned.config.values import matching
+from forewarned.security.files import fingerprint, locked, replace_file
 from forewarned.security.identities import LOCAL_USER, Principal, Role
 
 _log = logging.getLogger(__name__)
@@ -86,7 +85,7 @@ class PrincipalsFile:
         load(self._path)
 
     def current(self) -> Sequence[Principal]:
-        seen = _mark(self._path)
+        seen = fingerprint(self._path)
         if seen != self._seen:
             try:
                 self._principals = load(self._path)
@@ -99,15 +98,6 @@ class PrincipalsFile:
                 )
             self._seen = seen
         return self._principals
-
-
-def _mark(path: Path) -> tuple[int, ...]:
-    """Differs whenever the file does. Empty for no file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -190,43 +180,26 @@ def _table(principal: Principal) -> str:
 
 @contextmanager
 def edited(folder: Path) -> Iterator[list[Principal]]:
-    """The principals, to be changed in place; written whole, by one at a time.
+    """The principals, to be changed in place. Edits wait for each other.
 
     Raises PrincipalsError.
     """
     path = folder / FILE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.with_name(f"{FILE}.lock").touch(mode=0o600)
-        with path.with_name(f"{FILE}.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(path.with_name(f"{FILE}.lock")):
             principals = list(load(path))
             before = tuple(principals)
             yield principals
             if tuple(principals) != before:
-                _write(path, render(principals))
+                content = render(principals).encode()
+                replace_file(path, content, adjust=lambda file: _give_to_owner_of(folder, file))
     except OSError as error:
         raise PrincipalsError([f"{path}: can't be written ({error.strerror})"]) from error
 
 
-def _write(path: Path, text: str) -> None:
-    new = path.with_name(f".{FILE}.{secrets.token_hex(4)}")
-    try:
-        # Nobody else can read it, from its first moment on.
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(file, "w", encoding="utf-8") as written:
-            written.write(text)
-            written.flush()
-            os.fsync(written.fileno())
-        _give_to_owner(new, of=path.parent)
-        new.replace(path)
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-
-
-def _give_to_owner(file: Path, *, of: Path) -> None:
-    """What root writes for a server that is not root must be that server's to read."""
+def _give_to_owner_of(folder: Path, file: int) -> None:
+    """What root writes for a server that is not root must be readable by that server."""
     if os.geteuid() == 0:
-        owner = of.stat()
-        os.chown(file, owner.st_uid, owner.st_gid)
+        owner = folder.stat()
+        os.fchown(file, owner.st_uid, owner.st_gid)

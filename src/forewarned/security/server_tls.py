@@ -17,6 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from forewarned.security.certificates import CertificateError
+from forewarned.security.files import fingerprint
 
 _log = logging.getLogger(__name__)
 
@@ -160,13 +161,4 @@ def _content(path: Path) -> bytes:
 
 def _mark(files: CertificateFiles) -> Mark:
     """Differs whenever the files do."""
-    return tuple(_stat(path) for path in (files.certificate, files.key))
-
-
-def _stat(path: Path) -> tuple[int, ...]:
-    """Empty for no file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return fingerprint(files.certificate), fingerprint(files.key)

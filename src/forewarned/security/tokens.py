@@ -11,16 +11,15 @@ import asyncio
 import base64
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from forewarned.clock import wall_clock
+from forewarned.security.files import replace_file
 from forewarned.security.identities import (
     ISSUER,
     TENANT_ID,
@@ -164,7 +163,6 @@ def _instant(seconds: object) -> datetime:
 
 
 def _make(path: Path) -> None:
-    """Whole or not at all."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  # see above
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
@@ -175,21 +173,12 @@ def _make(path: Path) -> None:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        # Nobody else can read it, from its first moment on.
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(pem)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        replace_file(path, pem)
     except OSError as error:
         raise TokensUnavailableError(
             f"the key for tokens, {path}, can't be written ({error.strerror})"
         ) from error
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> _Key:

@@ -21,6 +21,7 @@ from forewarned.agent.hooks.patience import PatientHook, TargetError
 from forewarned.agent.hooks.settings import UndoableSettings
 from forewarned.agent.hooks.telling import check_template, fill
 from forewarned.agent.model import Phase
+from forewarned.security.files import replace_file
 
 _LARGEST: Final = 64 * 1024
 """A file that is to come back has to fit into the journal."""
@@ -167,21 +168,12 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
 
 
 def _write(path: Path, content: bytes, *, mode: int, owner: tuple[int, int] | None = None) -> None:
-    """In one step: whoever looks sees all of it, or nothing."""
-    beside = path.with_name(f".{path.name}.forewarned")
-    beside.unlink(missing_ok=True)
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        os.write(file, content)
+    def adjust(file: int) -> None:
         if owner is not None and owner != (os.geteuid(), os.getegid()):
             os.fchown(file, *owner)
         os.fchmod(file, mode)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(file)
-    beside.replace(path)
+
+    replace_file(path, content, adjust=adjust)
 
 
 def _refused(path: Path, error: OSError) -> TargetError:

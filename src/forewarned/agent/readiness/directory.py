@@ -6,7 +6,6 @@ none.
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +15,7 @@ import msgspec
 from typing_extensions import override
 
 from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report
+from forewarned.security.files import PUBLIC, replace_file
 
 T = TypeVar("T")
 
@@ -44,15 +44,10 @@ class DirectoryOfReports(Readiness):
         return self._folder(event_id) / f"{_file_name(me.lower())}.json"
 
     def _write(self, file: Path, report: Report) -> None:
-        beside = file.with_suffix(".new")
         with self._telling():
             # Not its parents: where the shared file system is not mounted, nobody else would see.
             file.parent.mkdir(exist_ok=True)
-            with beside.open("wb") as new:
-                new.write(msgspec.json.encode(report))
-                new.flush()
-                os.fsync(new.fileno())
-            beside.replace(file)
+            replace_file(file, msgspec.json.encode(report), mode=PUBLIC)
 
     def _read(self, folder: Path) -> Iterator[tuple[str, Report]]:
         with self._telling():

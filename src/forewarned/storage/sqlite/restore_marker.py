@@ -29,7 +29,7 @@ _DECLARED: Final = 2**63 - 1
 _SLACK_NS: Final = 1_000_000_000
 """By which a file's two times may differ that nobody but a server has written."""
 _WORDS: Final = (
-    b"This file tells NotBefore that its database was not copied here from a backup.\n"
+    b"This file tells Forewarned that its database was not copied here from a backup.\n"
     b"Leave it where it is.\n"
 )
 

@@ -1,0 +1,119 @@
+"""Files that hold what must not leak, tear or be used twice: private, replaced whole, locked.
+
+Invariants: a file is never readable by more users than it will be in the end; readers find the old
+content or the new, never a part of it; and what `replace_file` has written survives a power loss.
+"""
+
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+PRIVATE: Final = 0o600
+PUBLIC: Final = 0o666
+"""As open to others as the umask allows."""
+
+
+class InUseError(Exception):
+    """Another process has the lock."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"in use by process {holder}" if holder else "in use by another process")
+        self.holder = holder
+        """Its process id; empty where it is not known."""
+
+
+def replace_file(
+    path: Path,
+    content: bytes,
+    *,
+    mode: int = PRIVATE,
+    adjust: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Write the file in one step. Returns once it is on disk. Raises OSError.
+
+    `adjust` is given the descriptor before the file takes its place, to set its owner or mode.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+        try:
+            if os.write(file, content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            adjust(file)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+    flush_directory(path.parent)
+
+
+def flush_directory(folder: Path) -> None:
+    """Have the names in it on disk. Some network file systems can't do that for a directory."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait for the lock file, and hold it. Raises OSError."""
+    with _lock_file(path) as file:
+        _flock(file, blocking=True)
+        yield
+
+
+@contextmanager
+def locked_or_refused(path: Path) -> Iterator[None]:
+    """Hold the lock file, which then names this process. Raises InUseError and OSError.
+
+    The kernel drops the lock when its holder dies, however that happens.
+    """
+    with _lock_file(path) as file:
+        try:
+            _flock(file, blocking=False)
+        except BlockingIOError as error:
+            holder = os.pread(file, 32, 0).decode(errors="replace").strip()
+            raise InUseError(holder) from error
+        os.truncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        yield
+
+
+@contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
+    # It stays when the lock is released: removing it would be a race. No program that this one
+    # starts inherits the descriptor, or it would hold the lock for as long as it runs.
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _flock(file: int, *, blocking: bool) -> None:
+    # Here, because Windows has none, and an agent's rehearsal runs there and locks nothing.
+    import fcntl  # noqa: PLC0415
+
+    fcntl.flock(file, fcntl.LOCK_EX | (0 if blocking else fcntl.LOCK_NB))
+
+
+def fingerprint(path: Path) -> tuple[int, ...]:
+    """Differs whenever the file does. Empty for no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
