@@ -150,9 +150,9 @@ def open_readiness(settings: AnyReadiness, *, endpoint: Callable[[], str | None]
             return DirectoryOfReports(path)
         case KubernetesReadiness():
             # Most agents have no use for it, and its library takes its time.
-            from forewarned.agent.readiness.kubernetes import LeasesOfReports  # noqa: PLC0415
+            from forewarned.agent.readiness.kubernetes import LeaseReports  # noqa: PLC0415
 
-            return LeasesOfReports(
+            return LeaseReports(
                 server=settings.server,
                 namespace=settings.namespace,
                 credentials=settings.credentials,

@@ -421,4 +421,4 @@ async def test_outside_of_a_cluster_the_file_has_to_say_where_it_is(
 
     outcome = await a_hook("kubernetes").run(a_call())
 
-    assert outcome.detail == "this is not a pod of a cluster: say where the API is, as server"
+    assert outcome.detail == "this is not a pod of a cluster: give the API server's URL as server"

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing_extensions import override
 
 from forewarned.agent.hook import Call
-from forewarned.agent.hooks.patience import PatientHook, TargetError, VetoError
+from forewarned.agent.hooks.patience import PatientHook, VetoError
 from forewarned.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.targets.errors import TargetError
 from tests.agent.hooks.calls import Told, a_call
 
 

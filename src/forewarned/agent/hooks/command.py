@@ -8,10 +8,11 @@ from msgspec import Meta, field
 from typing_extensions import override
 
 from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, TargetError, VetoError
+from forewarned.agent.hooks.patience import PatientHook, VetoError
 from forewarned.agent.hooks.settings import HookSettings
 from forewarned.agent.hooks.telling import event_json, variables
 from forewarned.agent.model import Phase
+from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.programs import last_line, missing, run_program
 
 

@@ -17,10 +17,11 @@ from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.patience import PatientHook
 from forewarned.agent.hooks.settings import UndoableSettings
 from forewarned.agent.hooks.telling import check_template, fill
 from forewarned.agent.model import Phase
+from forewarned.agent.targets.errors import TargetError
 from forewarned.security.files import replace_file
 
 _LARGEST: Final = 64 * 1024

@@ -14,9 +14,10 @@ from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.patience import PatientHook
 from forewarned.agent.hooks.settings import UndoableSettings
 from forewarned.agent.model import Phase
+from forewarned.agent.targets.errors import TargetError
 
 _MAINTENANCE: Final = 0x01
 _DRAINED: Final = 0x08

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 from typing_extensions import override
 
 from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, TargetError, VetoError
+from forewarned.agent.hooks.patience import PatientHook, VetoError
 from forewarned.agent.hooks.settings import HookSettings
 from forewarned.agent.hooks.telling import (
     check_template,
@@ -20,6 +20,7 @@ from forewarned.agent.hooks.telling import (
     templates_in,
 )
 from forewarned.agent.model import Phase
+from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.web import (
     Answer,
     Request,

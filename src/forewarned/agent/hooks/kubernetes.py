@@ -14,13 +14,12 @@ from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.patience import PatientHook
 from forewarned.agent.hooks.settings import UndoableSettings
-from forewarned.agent.hooks.surroundings import cluster_address, node_name
 from forewarned.agent.model import Phase
+from forewarned.agent.targets.environment import node_name
+from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.kubernetes import (
-    CA_FILE,
-    TOKEN_FILE,
     BusyError,
     Cluster,
     Eviction,
@@ -162,17 +161,8 @@ class _Kubernetes:
 
     def _cluster(self) -> Cluster:
         settings = self.settings
-        if settings.server is not None:
-            return Cluster(
-                url=settings.server, token_file=settings.token_file, ca_file=settings.ca_file
-            )
-        url = cluster_address()
-        if url is None:
-            raise TargetError("this is not a pod of a cluster: say where the API is, as server")
-        return Cluster(
-            url=url,
-            token_file=settings.token_file or TOKEN_FILE,
-            ca_file=settings.ca_file or CA_FILE,
+        return Cluster.find(
+            settings.server, token_file=settings.token_file, ca_file=settings.ca_file
         )
 
     def _node(self) -> str:

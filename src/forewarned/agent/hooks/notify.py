@@ -10,10 +10,11 @@ from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.patience import PatientHook
 from forewarned.agent.hooks.settings import HookSettings
 from forewarned.agent.hooks.telling import check_template, event_json, fill_line
 from forewarned.agent.model import Phase
+from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.web import Request, Web, check_url, origin, secret
 
 _TEXT: Final = "{me}: {phase} for {type} {event_id}, not before {not_before}. {description}"

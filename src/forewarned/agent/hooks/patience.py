@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from forewarned.agent.hook import Call
 from forewarned.agent.model import HookOutcome, Phase, Verdict
+from forewarned.agent.targets.errors import TargetError
 
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 5.0
@@ -23,10 +24,6 @@ _EARLY: Final = 0.2
 _CHECKING: Final = 15.0
 """Seconds that a check of a target may take."""
 _LONGEST_DETAIL: Final = 500
-
-
-class TargetError(Exception):
-    """What a hook works on has failed, or refuses. It may go better the next time."""
 
 
 class VetoError(Exception):

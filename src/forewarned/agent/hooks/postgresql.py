@@ -14,9 +14,10 @@ from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, TargetError
+from forewarned.agent.hooks.patience import PatientHook
 from forewarned.agent.hooks.settings import HookSettings
 from forewarned.agent.model import Phase
+from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.programs import missing, run_program
 from forewarned.agent.targets.web import Answer, Request, Web, check_url, secret
 

@@ -1,15 +1,17 @@
-"""The few calls of the Kubernetes API that draining a node takes.
+"""The Kubernetes API, as far as the agent needs it: nodes, pods, evictions and leases.
 
-Answers are taken apart here, and nowhere else are their names known.
+The only module that knows the names in its answers.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from forewarned.agent.hooks.patience import TargetError
+from forewarned.agent.targets.environment import cluster_address
+from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.web import Answer, Request, Web, secret
 
 TOKEN_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # its path
@@ -17,6 +19,7 @@ CA_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 CORDONED_BY: Final = "forewarned/cordoned-by"
 """The annotation that names the events for which the agent keeps a node cordoned."""
 
+_MERGE: Final = "application/merge-patch+json"
 _PAGE: Final = 250
 _PASSING: Final = frozenset({429, 502, 503, 504})
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -61,12 +64,36 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The object that clusters keep heartbeats in."""
+
+    name: str = ""
+    holder: str = ""
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    transitions: int
+    """A number that only the holder changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where the API is, and how the agent shows who it is."""
+    """Where the API is, and how the agent authenticates itself to it."""
 
     url: str
     token_file: str | None
     ca_file: str | None
+
+    @classmethod
+    def find(
+        cls, server: str | None, *, token_file: str | None = None, ca_file: str | None = None
+    ) -> "Cluster":
+        """That of `server`, or without one that of the pod the agent runs in."""
+        if server:
+            return cls(url=server, token_file=token_file, ca_file=ca_file)
+        url = cluster_address()
+        if url is None:
+            raise TargetError("this is not a pod of a cluster: give the API server's URL as server")
+        return cls(url=url, token_file=token_file or TOKEN_FILE, ca_file=ca_file or CA_FILE)
 
     async def node(self, name: str) -> Node:
         answer = await self._ask("GET", f"/api/v1/nodes/{quote(name, safe='')}")
@@ -93,7 +120,7 @@ class Cluster:
             "PATCH",
             f"/api/v1/nodes/{quote(name, safe='')}",
             patch,
-            content_type="application/merge-patch+json",
+            content_type=_MERGE,
         )
         if answer.status == 409:
             return False
@@ -108,8 +135,7 @@ class Cluster:
             if more:
                 asked["continue"] = more
             told = _good(await self._ask("GET", f"/api/v1/pods?{urlencode(asked)}"))
-            items = told.get("items")
-            found += [_pod(item) for item in items or [] if isinstance(item, dict)]
+            found += [_pod(item) for item in _items(told)]
             more = str(_table(told, "metadata").get("continue") or "")
             if not more:
                 return found
@@ -154,6 +180,36 @@ class Cluster:
         )
         return _table(_good(answer), "status").get("allowed") is True
 
+    async def write_lease(self, namespace: str, lease: Lease) -> None:
+        """Create or replace it."""
+        leases = _leases(namespace)
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": lease.name,
+                "labels": dict(lease.labels),
+                "annotations": dict(lease.annotations),
+            },
+            "spec": {"holderIdentity": lease.holder, "leaseTransitions": lease.transitions},
+        }
+        answer = await self._ask("PATCH", f"{leases}/{lease.name}", body, content_type=_MERGE)
+        if answer.status == 404:
+            answer = await self._ask("POST", leases, body)
+        # Another request of ours was first: the next one is written over it.
+        if answer.status != 409:
+            _good(answer)
+
+    async def leases(self, namespace: str, *, label: str, value: str) -> list[Lease]:
+        query = urlencode({"labelSelector": f"{label}={value}"})
+        told = _good(await self._ask("GET", f"{_leases(namespace)}?{query}"))
+        return [_lease(item) for item in _items(told)]
+
+    async def delete_lease(self, namespace: str, name: str) -> None:
+        answer = await self._ask("DELETE", f"{_leases(namespace)}/{name}")
+        if answer.status != 404:
+            _good(answer)
+
     async def _ask(
         self,
         method: str,
@@ -164,7 +220,7 @@ class Cluster:
     ) -> Answer:
         headers = {"Accept": "application/json"}
         if self.token_file is not None:
-            # Read each time: such tokens live for an hour.
+            # Read each time: the cluster replaces the file every hour.
             headers["Authorization"] = f"Bearer {secret(self.token_file)}"
         if body is not None:
             headers["Content-Type"] = content_type
@@ -200,6 +256,20 @@ def _pod(told: dict[str, Any]) -> Pod:
     )
 
 
+def _lease(told: dict[str, Any]) -> Lease:
+    metadata = _table(told, "metadata")
+    transitions = _table(told, "spec").get("leaseTransitions")
+    return Lease(
+        labels=_table(metadata, "labels"),
+        annotations=_table(metadata, "annotations"),
+        transitions=transitions if isinstance(transitions, int) else 0,
+    )
+
+
+def _leases(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
+
+
 def _good(answer: Answer) -> dict[str, Any]:
     said = answer.json() if 200 <= answer.status < 300 else None
     if isinstance(said, dict):
@@ -215,6 +285,13 @@ def _reason(answer: Answer) -> str:
     except TargetError:
         return answer.words()
     return str(said.get("message", "")) if isinstance(said, dict) else answer.words()
+
+
+def _items(told: dict[str, Any]) -> list[dict[str, Any]]:
+    items = told.get("items") or []
+    if not isinstance(items, list):
+        raise TargetError("Kubernetes answered with something other than a list")
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _table(told: dict[str, Any], name: str) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
-from forewarned.agent.hooks.patience import TargetError
-from forewarned.agent.hooks.surroundings import home, search_path
+from forewarned.agent.targets.environment import home, search_path
+from forewarned.agent.targets.errors import TargetError
 
 _GRACE: Final = 0.5
 """Seconds between SIGTERM and SIGKILL."""

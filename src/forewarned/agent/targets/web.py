@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from forewarned import __version__
-from forewarned.agent.hooks.patience import TargetError
+from forewarned.agent.targets.errors import TargetError
 
 _LONGEST_BODY: Final = 32 * 1024 * 1024
 """The pods of a large node, with room to spare."""

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from forewarned.agent.config.settings import AgentSettings
-from forewarned.agent.hooks.patience import TargetError
+from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.web import Request, Web
 from forewarned.client import AsyncScheduledEvents, ProtocolError, RefusedError
 
