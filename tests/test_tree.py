@@ -180,7 +180,7 @@ def test_only_settings_read_the_environment() -> None:
     assert readers <= {
         "runtime/settings.py",
         "agent/config/settings.py",
-        "agent/hooks/surroundings.py",
+        "agent/targets/environment.py",
         "client/_endpoint/discovery.py",
     }
 
