@@ -122,6 +122,14 @@ async def test_a_host_lists_its_vms_and_their_events(console: Looking) -> None:
     assert "db-0" not in page
 
 
+async def test_a_host_lists_its_vms_in_natural_order() -> None:
+    fleet = {"vms": [{"name": f"vm-{n}", "host": "h"} for n in (10, 9, 100)]}
+    async with looking(fleet=fleet) as console:
+        page = text_of(await console.see("/hosts/h"))
+
+    assert re.findall(r"vm/(vm-[0-9]+)", page) == ["vm-9", "vm-10", "vm-100"]
+
+
 async def test_a_host_that_no_vm_is_on_has_no_page(console: Looking) -> None:
     page = await console.see("/hosts/nowhere", 404)
 

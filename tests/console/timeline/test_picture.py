@@ -255,6 +255,8 @@ def test_now_stands_where_it_should_and_ticks_are_few_and_in_order(zoom: Zoom) -
     assert 4 <= len(found) <= 10
     assert all(0 <= tick.x < 100 for tick in found)
     assert [tick.x for tick in found] == sorted(tick.x for tick in found)
+    # A phone shows the words of those that are not minor, and has room for all of each.
+    assert all(5 <= tick.x <= 95 for tick in found if not tick.is_minor)
 
 
 def test_the_window_stands_still_for_a_while() -> None:

@@ -87,7 +87,7 @@ def view(snapshot: Snapshot, host: HostName) -> HostView:
     if not found:
         raise UnknownHostError(host)
     [summary] = found
-    scope_ids = snapshot.scopes_on(host)
+    scope_ids = sorted(snapshot.scopes_on(host), key=natural)
     vms = tuple(
         (scope_id, vm)
         for scope_id in scope_ids[:_SCOPES]

@@ -35,6 +35,8 @@ _STEPS: Final = tuple(
     for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 4320)
 )
 _MOST_TICKS: Final = 10
+_EDGE: Final = 5
+"""Percent of the width: half of what a tick's words take on a phone."""
 _STANDS_STILL: Final = 40
 """The window moves on by this part of its span at a time, so that bars don't creep."""
 
@@ -211,9 +213,10 @@ def ticks(window: Window) -> tuple[Tick, ...]:
     instants = (first + number * step for number in range(_MOST_TICKS + 1))
     return tuple(
         Tick(
-            x=window.place(at),
+            x=(x := window.place(at)),
             words=f"{at:%-d %b}" if at.hour == at.minute == 0 else f"{at:%H:%M}",
-            is_minor=(at - _EARLIEST) // step % 2 == 1,
+            # At an edge a phone would show half of the words.
+            is_minor=(at - _EARLIEST) // step % 2 == 1 or not _EDGE <= x <= 100 - _EDGE,
         )
         for at in instants
         if window.start <= at < window.end

@@ -43,6 +43,7 @@ SIZES: Final = (
         temporary_gib=7,
     ),
     Size(name="Standard_D2s_v3", family="standardDSv3Family", cores=2, memory_gib=8, disks=4),
+    Size(name="Standard_D4s_v3", family="standardDSv3Family", cores=4, memory_gib=16, disks=8),
     Size(name="Standard_D2s_v5", family="standardDSv5Family", cores=2, memory_gib=8, disks=4),
     Size(name="Standard_D4s_v5", family="standardDSv5Family", cores=4, memory_gib=16, disks=8),
     Size(name="Standard_D8s_v5", family="standardDSv5Family", cores=8, memory_gib=32, disks=16),
