@@ -191,3 +191,16 @@ def test_without_a_prefix_bytes_are_passed_on_as_they_are(vm: Vm) -> None:
         answered = raw(door, f"GET /vm/web_0{DOCUMENT} HTTP/1.0\r\nMetadata: true\r\n\r\n".encode())
 
     assert b"DocumentIncarnation" in answered
+
+
+def test_a_relay_that_ends_under_an_open_connection_says_nothing(
+    scheduled_events: ScheduledEventsService, vm: Vm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program's last connection may outlive it by a moment."""
+    with relayed(scheduled_events.endpoint, f"/vm/{vm.name}") as address:
+        client = HTTPConnection(*address, timeout=30)
+        client.request("GET", DOCUMENT, headers=HEADERS)
+        client.getresponse().read()
+    client.close()
+
+    assert caplog.records == []

@@ -36,7 +36,9 @@ async def relaying(
         assert task is not None  # noqa: S101  # asyncio runs this as one
         under_way.add(task)
         try:
-            await _converse(reader, writer, host, port, prefix.encode())
+            # Python 3.11 logs a traceback for each connection whose task ends as canceled.
+            with suppress(asyncio.CancelledError):
+                await _converse(reader, writer, host, port, prefix.encode())
         finally:
             under_way.discard(task)
 
