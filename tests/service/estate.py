@@ -16,8 +16,9 @@ from forewarned.core.model import Document, EventType, Policy, Priority
 from forewarned.core.rules import Rules
 from forewarned.metadata.http.responses import render
 from forewarned.runtime.assembly import Application
-from forewarned.service.azure import groups, inventory, scale_sets, vms
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure import availability_sets, groups, inventory, scale_sets, vms
+from forewarned.service.azure.availability_sets import WantedAvailabilitySet
+from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.azure.inventory import AvailabilitySetView, Machine, ScaleSetView
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
@@ -26,7 +27,7 @@ from forewarned.service.azure.resource_ids import (
     ResourceId,
 )
 from forewarned.service.azure.scale_sets import SetOutcome, WantedSet
-from forewarned.service.azure.vms import ReadingSets, WantedAvailabilitySet, WantedMachine
+from forewarned.service.azure.vms import ReadingSets, WantedMachine
 from forewarned.service.fleet.declaration import Model, Orchestration, ScaleSet, VirtualMachine
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Caller, Declaration
@@ -37,6 +38,8 @@ T = TypeVar("T")
 
 SUBSCRIPTION: Final = "11111111-2222-3333-4444-555555555555"
 FIVE, TEN = 5 * MINUTE, 10 * MINUTE
+RULES: Final = Rules(short_notice_allowed=True)
+NETWORK: Final = ipaddress.ip_network("10.1.0.0/24")
 
 
 def set_id(name: str = "web", group: str = "shop") -> ResourceId:
@@ -63,10 +66,15 @@ SETS: Final = ReadingSets(domains=five_and_two, is_flexible=flexible_by_its_vms)
 
 
 class Estate:
-    def __init__(self, application: Application, clock: VirtualClock, means: AzureContext) -> None:
+    def __init__(self, application: Application, clock: VirtualClock) -> None:
         self.application = application
         self.clock = clock
-        self.means = means
+        self._seeds = count(1)
+
+    @property
+    def context(self) -> AzureContext:
+        """Another one each time, as each use case takes its own."""
+        return AzureContext(rules=RULES, ids=Ids(str(next(self._seeds))), address_range=NETWORK)
 
     async def decide(self, work: Callable[[Transaction], T]) -> T:
         return await self.application.engine.decide(work)
@@ -110,7 +118,7 @@ class Estate:
 
         return await self.decide(
             lambda tx: scale_sets.put(
-                tx, set_id(name, group), revise, means=self.means, by=OPERATOR
+                tx, set_id(name, group), revise, context=self.context, by=OPERATOR
             )
         )
 
@@ -142,14 +150,14 @@ class Estate:
 
         outcome = await self.decide(
             lambda tx: vms.put(
-                tx, machine_id(name, group), revise, SETS, means=self.means, by=OPERATOR
+                tx, machine_id(name, group), revise, SETS, context=self.context, by=OPERATOR
             )
         )
         return outcome.machine
 
     async def drop(self, *, force: bool = False) -> tuple[EventId, ...] | None:
         outcome = await self.decide(
-            lambda tx: vms.drop(tx, machine_id(), force=force, means=self.means, by=OPERATOR)
+            lambda tx: vms.drop(tx, machine_id(), force=force, context=self.context, by=OPERATOR)
         )
         return None if outcome is None else outcome.event_ids
 
@@ -158,7 +166,7 @@ class Estate:
     ) -> AvailabilitySetView:
         wanted = WantedAvailabilitySet(document="{}", policy=policy or Policy())
         view, _ = await self.decide(
-            lambda tx: vms.put_availability_set(
+            lambda tx: availability_sets.put(
                 tx, availability_id(name, group), lambda _: wanted, by=OPERATOR
             )
         )
@@ -197,27 +205,19 @@ class Estate:
 async def estate() -> AsyncIterator[Estate]:
     """With an empty resource group `shop`."""
     clock = VirtualClock(NOON, speed=0)
-    rules = Rules(short_notice_allowed=True)
-    numbers, ids = count(1), count(1)
-    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
-    network = ipaddress.ip_network("10.1.0.0/24")
-    means = AzureContext(
-        rules=rules,
-        new_event_id=lambda: event_id(next(numbers)),
-        new_id=lambda: f"{next(ids):032x}",
-        address_range=network,
-    )
+    numbers = count(1)
+    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
     application = Application(
         store,
         clock,
-        rules=rules,
+        rules=RULES,
         render=render,
-        new_id=means.new_event_id,
+        new_id=lambda: event_id(next(numbers)),
         timings={type_: Timing(impact=MINUTE, span=TEN) for type_ in EventType},
-        address_range=network,
+        address_range=NETWORK,
     )
     async with application, clock:
-        built = Estate(application, clock, means)
+        built = Estate(application, clock)
         await built.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "shop", "{}", by=OPERATOR))
         yield built
 

@@ -3,7 +3,7 @@
 Made over a rehearsal, the same deeds tell what would happen.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -44,11 +44,18 @@ Caused = list[EventRecord] | SetAction
 
 
 class Actions:
-    def __init__(self, engine: Engine, means: AzureContext, wishes: WishReader) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        scheduler: Scheduler,
+        new_context: Callable[[], AzureContext],
+        wishes: WishReader,
+    ) -> None:
+        """A context is for one action, and made before its transaction."""
         self._engine = engine
-        self._means = means
+        self._scheduler = scheduler
+        self._new_context = new_context
         self._wishes = wishes
-        self._scheduler = Scheduler(engine, means.rules, means.new_event_id)
 
     async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
         return await self._scheduler.schedule(request, by=by)
@@ -76,23 +83,25 @@ class Actions:
         self, names: Sequence[str], action: Action, *, by: Actor
     ) -> list[EventRecord]:
         """Restart, redeploy, evict."""
+        context = self._new_context()
 
         def work(tx: Transaction) -> list[EventRecord]:
             machines = [_machine(tx, name) for name in names]
-            return _records(tx, actions.operate(tx, machines, action, means=self._means, by=by))
+            return _records(tx, actions.operate(tx, machines, action, context=context, by=by))
 
         return await self._engine.decide(work)
 
     async def delete(self, names: Sequence[str], *, by: Actor) -> list[EventRecord]:
         """Delete VMs; of those in scale sets, their numbers are not used again."""
+        context = self._new_context()
 
         def work(tx: Transaction) -> list[EventRecord]:
             machines = [_machine(tx, name) for name in names]
             alone = [machine for machine in machines if not machine.profile.scale_set]
-            event_ids = actions.remove(tx, alone, force=False, means=self._means, by=by)
+            event_ids = actions.remove(tx, alone, force=False, context=context, by=by)
             for id_, members in _by_set(machines).items():
                 outcome = scale_sets.delete_instances(
-                    tx, id_, members, force=False, means=self._means, by=by
+                    tx, id_, members, force=False, context=context, by=by
                 )
                 event_ids += outcome.event_ids
             return _records(tx, event_ids)
@@ -101,17 +110,19 @@ class Actions:
 
     async def create_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
         """Raises BadWishError, and SetNameTakenError for one that exists."""
+        context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
             found = inventory.scale_set(tx, id_)
             if found is not None:
                 raise SetNameTakenError(id_.name, found.id.path)
-            return self._put_set(tx, id_, wish, by=by)
+            return self._put_set(tx, id_, wish, context=context, by=by)
 
         return await self._engine.decide(work)
 
     async def create_set_and_group(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
         """As `create_set`, in a resource group that is made for it. Raises BadWishError."""
+        context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
             known = group_index.find(tx, id_.subscription, id_.group)
@@ -120,26 +131,29 @@ class Actions:
                 raise BadWishError(message, field="new_group")
             document = self._wishes.new_group(id_.group, _location(tx, id_))
             groups.put(tx, id_.subscription, id_.group, document, by=by)
-            deed = self._put_set(tx, id_, wish, by=by)
+            deed = self._put_set(tx, id_, wish, context=context, by=by)
             return deed._replace(made_group=id_.group)
 
         return await self._engine.decide(work)
 
     async def change_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
         """Raises BadWishError, and UnknownSetError for one that does not exist."""
+        context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
             scale_sets.find(tx, id_)
-            return self._put_set(tx, id_, wish, by=by)
+            return self._put_set(tx, id_, wish, context=context, by=by)
 
         return await self._engine.decide(work)
 
-    def _put_set(self, tx: Transaction, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
+    def _put_set(
+        self, tx: Transaction, id_: ResourceId, wish: SetWish, *, context: AzureContext, by: Actor
+    ) -> SetAction:
         def revise(view: ScaleSetView | None) -> WantedSet:
             return self._wishes.wanted(view, wish, name=id_.name, location=_location(tx, id_))
 
         before = inventory.scale_set(tx, id_)
-        outcome = scale_sets.put(tx, id_, revise, means=self._means, by=by)
+        outcome = scale_sets.put(tx, id_, revise, context=context, by=by)
         return self._set_deed(tx, before, outcome)
 
     def _set_deed(
@@ -158,13 +172,14 @@ class Actions:
 
     async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetAction:
         """Bring all instances to the latest model."""
+        context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
             def plan(view: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
                 return self._wishes.upgrade(tx, view, chosen)
 
             before = scale_sets.find(tx, id_)
-            outcome = scale_sets.upgrade(tx, id_, None, plan, means=self._means, by=by)
+            outcome = scale_sets.upgrade(tx, id_, None, plan, context=context, by=by)
             return self._set_deed(tx, before, outcome)
 
         return await self._engine.decide(work)

@@ -20,7 +20,7 @@ from forewarned.metadata.options import Options
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime.assembly import Application, simulated_timings
 from forewarned.runtime.settings import Settings
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.plan import guid
 from forewarned.storage.memory import MemoryStore
@@ -41,12 +41,12 @@ class Running:
     """Serves between `start` and `stop`. Whatever is asked of it may be asked on any thread."""
 
     application: Application
-    means: AzureContext
     endpoint: str
 
     def __init__(self, start: datetime | None) -> None:
         self.ledger = Ledger()
         self._start = start
+        self._numbers = count(1)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None
         self._ready: Future[None] = Future()
@@ -55,6 +55,19 @@ class Running:
     def start(self) -> None:
         self._thread.start()
         self._ready.result()
+
+    def new_context(self) -> AzureContext:
+        """What one use case of the control plane takes."""
+        settings = Settings()
+        return AzureContext(
+            rules=settings.rules(),
+            ids=Ids(self._new_id()),
+            address_range=settings.address_range,
+        )
+
+    def _new_id(self) -> str:
+        """The same ids in every run, so that a failure reads the same, too."""
+        return guid(f"test/{next(self._numbers)}")
 
     def stop(self) -> None:
         """Returns once every socket is closed."""
@@ -94,14 +107,13 @@ class Running:
         settings = Settings()
         clock = VirtualClock(self._start, speed=0)
         rules = settings.rules()
-        self.means = means = _means(settings)
         store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
         self.application = application = Application(
             store,
             clock,
             rules=rules,
             render=render,
-            new_id=means.new_event_id,
+            new_id=lambda: EventId(self._new_id().upper()),
             timings=simulated_timings(settings),
             address_range=settings.address_range,
             faults=Faults(),
@@ -128,14 +140,3 @@ class Running:
             self._loop = asyncio.get_running_loop()
             self._ready.set_result(None)
             await self._stopped.wait()
-
-
-def _means(settings: Settings) -> AzureContext:
-    """With ids that are the same in every run, so that a failure reads the same, too."""
-    numbers = count(1)
-    return AzureContext(
-        rules=settings.rules(),
-        new_event_id=lambda: EventId(guid(f"event/{next(numbers)}").upper()),
-        new_id=lambda: guid(f"operation/{next(numbers)}"),
-        address_range=settings.address_range,
-    )

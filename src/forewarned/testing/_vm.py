@@ -92,7 +92,7 @@ class Vm:
 
     async def _delete_untold(self) -> EventId | None:
         """Delete it as the service does where its model asks for no notice; None where it does."""
-        means = self._running.means
+        context = self._running.new_context()
 
         def work(tx: Transaction) -> EventId | None:
             found = inventory.machine(tx, self.name)
@@ -101,7 +101,7 @@ class Vm:
             vm = found.resource
             if vm.terminate_notice is not None and vm.priority is not Priority.SPOT:
                 return None
-            [event_id] = operate(tx, [found], Action.DELETE, means=means, by=TEST)
+            [event_id] = operate(tx, [found], Action.DELETE, context=context, by=TEST)
             return event_id
 
         return await self._running.application.engine.decide(work)

@@ -18,13 +18,16 @@ from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor
-from tests.builders import event_id
+from forewarned.core.rules import Rules
+from forewarned.service.azure.context import AzureContext, Ids
 from tests.control.steering import Steering, steering
 
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
 ROOT: Final = "https://localhost:8171"
 VERSION: Final = "2024-11-01"
 PEER: Final = "10.9.9.9"
+ADDRESSES: Final = ipaddress.ip_network("10.2.0.0/16")
+CONTEXT: Final = AzureContext(rules=Rules(), ids=Ids("one"), address_range=ADDRESSES)
 
 
 class Doorkeeper:
@@ -47,7 +50,7 @@ class Asking:
     """An ARM listener, and the parts behind it that tests reach for."""
 
     def __init__(self, steered: Steering, table: tuple[Operation, ...]) -> None:
-        ids, operation_ids = count(1001), count(1)
+        request_ids = count(1)
         self.steered = steered
         self.door = Doorkeeper()
         self.services = ArmServices(
@@ -55,9 +58,8 @@ class Asking:
             approvals=steered.services.approvals,
             access=self.door,
             rules=steered.services.rules,
-            new_event_id=lambda: event_id(next(ids)),
-            new_operation_id=lambda: f"00000000-0000-0000-0000-{next(operation_ids):012}",
-            address_range=ipaddress.ip_network("10.2.0.0/16"),
+            new_request_id=lambda: f"00000000-0000-0000-0000-{next(request_ids):012}",
+            address_range=ADDRESSES,
             subscription_id=SUBSCRIPTION,
             metadata_url="http://127.0.0.1:8169",
             arm_url=ROOT,

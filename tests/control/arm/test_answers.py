@@ -10,7 +10,7 @@ from forewarned.control.arm.requests import Asked
 from forewarned.core.model import Actor
 from forewarned.service.records import OperationRecord
 from tests.builders import NOON
-from tests.control.arm.asking import ROOT
+from tests.control.arm.asking import CONTEXT, ROOT
 
 RECORD: Final = OperationRecord(
     id="op 1", path="/subscriptions/S", action="restart", started_at=NOON
@@ -24,6 +24,7 @@ ASKED: Final = Asked(
     url="/subscriptions/S",
     api_version="2024-11-01",
     location="local",
+    context=CONTEXT,
 )
 URL: Final = (
     f"{ROOT}/subscriptions/S%20x/providers/Microsoft.Compute/locations/local/operations/op%201"

@@ -13,7 +13,7 @@ from forewarned.control.arm.errors import ArmError
 from forewarned.control.arm.paging import PAGE, page
 from forewarned.control.arm.requests import Asked
 from forewarned.core.model import Actor
-from tests.control.arm.asking import ROOT
+from tests.control.arm.asking import CONTEXT, ROOT
 
 PATH: Final = "/subscriptions/s/providers/Microsoft.Compute/virtualMachines"
 NAMES = st.lists(st.text(st.characters(codec="utf-8")), unique=True, max_size=40)
@@ -29,6 +29,7 @@ def asked(**query: str) -> Asked:
         url=PATH,
         api_version="2024-11-01",
         location="local",
+        context=CONTEXT,
     )
 
 

@@ -431,6 +431,7 @@ async def test_links_to_operations_are_whole(arm: Asking) -> None:
         url="/",
         api_version="2024-11-01",
         location="local",
+        context=arm.services.context("one"),
     )
 
     assert asked.operation_url("7") == (

@@ -5,16 +5,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from forewarned.core.model import Policy
-from forewarned.service.azure import group_index, groups, inventory
+from forewarned.service.azure import availability_sets, group_index, groups, inventory
 from forewarned.service.azure import vms as machines
-from forewarned.service.azure.group_index import BeingDeletedError, UnknownGroupError
-from forewarned.service.azure.vms import (
+from forewarned.service.azure.availability_sets import (
     AvailabilitySetNameTakenError,
-    NotFlexibleError,
-    OwnPolicyError,
     SetInUseError,
     UnknownAvailabilitySetError,
 )
+from forewarned.service.azure.group_index import BeingDeletedError, UnknownGroupError
+from forewarned.service.azure.vms import NotFlexibleError, OwnPolicyError
 from forewarned.service.listings import HistoryFilter
 from tests.builders import OPERATOR
 from tests.service.estate import (
@@ -69,14 +68,12 @@ async def test_a_set_goes_when_it_is_empty(here: Estate) -> None:
     await here.put_machine(availability_set="db")
 
     with pytest.raises(SetInUseError):
-        await here.decide(
-            lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR)
-        )
+        await here.decide(lambda tx: availability_sets.drop(tx, availability_id(), by=OPERATOR))
     await here.drop()
     await here.step()
     for was_there in (True, False):
         assert was_there == await here.decide(
-            lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR)
+            lambda tx: availability_sets.drop(tx, availability_id(), by=OPERATOR)
         )
 
 
@@ -102,7 +99,7 @@ async def test_no_two_availability_sets_have_the_same_name(here: Estate) -> None
     with pytest.raises(AvailabilitySetNameTakenError):
         await here.put_availability_set(group="other")
 
-    await here.decide(lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR))
+    await here.decide(lambda tx: availability_sets.drop(tx, availability_id(), by=OPERATOR))
     await here.put_availability_set(group="other")
 
 
@@ -119,7 +116,7 @@ async def test_a_vm_that_is_being_deleted_can_not_be_changed(here: Estate) -> No
     await here.put_machine(model=WITH_NOTICE)
     await here.switch_on("vm1")
     await here.decide(
-        lambda tx: machines.drop(tx, machine_id(), force=False, means=here.means, by=OPERATOR)
+        lambda tx: machines.drop(tx, machine_id(), force=False, context=here.context, by=OPERATOR)
     )
 
     with pytest.raises(BeingDeletedError):
@@ -135,7 +132,7 @@ async def test_a_group_goes_with_all_that_is_in_it(here: Estate) -> None:
     await here.switch_on("vm1")
 
     await here.decide(
-        lambda tx: groups.drop(tx, SUBSCRIPTION, "SHOP", means=here.means, by=OPERATOR)
+        lambda tx: groups.drop(tx, SUBSCRIPTION, "SHOP", context=here.context, by=OPERATOR)
     )
 
     with pytest.raises(BeingDeletedError):
@@ -157,7 +154,7 @@ async def test_an_availability_set_goes_with_its_group_and_leaves_its_name(here:
     await here.put_availability_set()
 
     await here.decide(
-        lambda tx: groups.drop(tx, SUBSCRIPTION, "shop", means=here.means, by=OPERATOR)
+        lambda tx: groups.drop(tx, SUBSCRIPTION, "shop", context=here.context, by=OPERATOR)
     )
     await here.step(TEN)
 
@@ -202,7 +199,7 @@ async def test_what_is_declared_and_withdrawn_is_in_the_history(here: Estate) ->
     """I29."""
     await here.put_set(capacity=0)
     await here.put_availability_set()
-    await here.decide(lambda tx: machines.drop_availability_set(tx, availability_id(), by=OPERATOR))
+    await here.decide(lambda tx: availability_sets.drop(tx, availability_id(), by=OPERATOR))
 
     rows = await here.ask(lambda s: s.history(HistoryFilter(limit=10)))
 

@@ -40,7 +40,7 @@ async def here(anyio_backend: object) -> AsyncIterator[Estate]:
 async def delete(here: Estate, *instance_ids: str, force: bool = False) -> tuple[EventId, ...]:
     outcome = await here.decide(
         lambda tx: scale_sets.delete_instances(
-            tx, set_id(), instance_ids or None, force=force, means=here.means, by=OPERATOR
+            tx, set_id(), instance_ids or None, force=force, context=here.context, by=OPERATOR
         )
     )
     return outcome.event_ids
@@ -57,7 +57,7 @@ async def upgrade(
 
     outcome = await here.decide(
         lambda tx: scale_sets.upgrade(
-            tx, set_id(), instance_ids or None, plan, means=here.means, by=OPERATOR
+            tx, set_id(), instance_ids or None, plan, context=here.context, by=OPERATOR
         )
     )
     return outcome.event_ids
@@ -313,7 +313,7 @@ async def test_a_set_is_gone_when_its_last_vm_is_and_its_name_is_free_then(here:
     await here.switch_on("web_0")
 
     await here.decide(
-        lambda tx: scale_sets.drop(tx, set_id(), force=False, means=here.means, by=OPERATOR)
+        lambda tx: scale_sets.drop(tx, set_id(), force=False, context=here.context, by=OPERATOR)
     )
 
     assert (await here.view()).is_going

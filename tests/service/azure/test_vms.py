@@ -39,7 +39,7 @@ async def here(anyio_backend: object) -> AsyncIterator[Estate]:
 
 async def operate(here: Estate, action: Action, name: str = "vm1") -> tuple[EventId, ...]:
     outcome = await here.decide(
-        lambda tx: vms.operate(tx, machine_id(name), action, means=here.means, by=OPERATOR)
+        lambda tx: vms.operate(tx, machine_id(name), action, context=here.context, by=OPERATOR)
     )
     return outcome.event_ids
 
@@ -186,9 +186,9 @@ async def test_performing_maintenance_approves_what_the_platform_waits_with(here
 
 async def progress(here: Estate, action: Action) -> tuple[str, Progress]:
     def work(tx: Transaction) -> str:
-        outcome = vms.operate(tx, machine_id(), action, means=here.means, by=OPERATOR)
+        outcome = vms.operate(tx, machine_id(), action, context=here.context, by=OPERATOR)
         path = machine_id().path
-        return operations.open_(tx, path, action, outcome.event_ids, means=here.means).id
+        return operations.open_(tx, path, action, outcome.event_ids, context=here.context).id
 
     operation_id = await here.decide(work)
     return operation_id, await look(here, operation_id)

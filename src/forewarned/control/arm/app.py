@@ -69,7 +69,7 @@ _LONGEST_ID: Final = 128
 
 def create_arm_app(services: ArmServices, table: tuple[Operation, ...] = OPERATIONS) -> ASGIApp:
     def refuse(error: RequestError) -> Response:
-        request_id = services.new_operation_id()
+        request_id = services.new_request_id()
         return _response(errors.answer(error, request_id=request_id), request_id)
 
     app = _ArmApp(services, Router(table))
@@ -86,15 +86,15 @@ class _ArmApp:
         # are refused by it.
         assert scope["type"] == "http"  # noqa: S101
         request = Request(scope, receive)
-        request_id = self._services.new_operation_id()
+        request_id = self._services.new_request_id()
         try:
-            answer = await self._answer(request)
+            answer = await self._answer(request, request_id)
         except Exception as error:  # noqa: BLE001  # whatever it is, it has one shape
             answer = errors.answer(error, request_id=request_id)
         response = _response(answer, request_id, client_id=_client_id(request))
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> ArmAnswer:
+    async def _answer(self, request: Request, request_id: str) -> ArmAnswer:
         raw_path: bytes = request.scope["raw_path"]
         operation, values = self._router.find(request.method, segments(raw_path))
         # Who may not ask is not told what is wrong with the rest.
@@ -112,6 +112,7 @@ class _ArmApp:
             url=raw_path.decode("ascii"),
             api_version=version,
             location=self._services.location,
+            context=self._services.context(request_id),
         )
         return await operation.answer(self._services, asked)
 

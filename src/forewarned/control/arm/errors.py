@@ -17,7 +17,7 @@ from forewarned.control.http import errors as control
 from forewarned.control.http.errors import RequestError
 from forewarned.core import errors as core
 from forewarned.core.errors import Category, RefusalError
-from forewarned.service.azure import actions, group_index, protection, vms
+from forewarned.service.azure import actions, availability_sets, group_index, protection, vms
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.plan import AddressesExhaustedError
 
@@ -127,7 +127,7 @@ _OWN: Final[Mapping[type[Exception], Meaning]] = {
     group_index.BeingDeletedError: _NOT_ALLOWED,
     protection.NotProtectableError: _NOT_ALLOWED,
     protection.ProtectedError: _NOT_ALLOWED,
-    vms.SetInUseError: _NOT_ALLOWED,
+    availability_sets.SetInUseError: _NOT_ALLOWED,
     actions.NotRunningError: _NOT_ALLOWED,
     actions.NothingToMaintainError: _NOT_ALLOWED,
     # What Azure says of a quota that is used up.

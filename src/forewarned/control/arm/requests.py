@@ -19,6 +19,7 @@ from forewarned.control.arm.templates.template_json import UnendedCommentError, 
 from forewarned.control.http import bodies
 from forewarned.control.http.errors import BadRequestError
 from forewarned.core.model import Actor
+from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.resource_ids import ResourceId
 
 LARGEST_BODY: Final = 4 << 20
@@ -59,6 +60,8 @@ class Asked:
     """Empty where the operation needs none and none was given."""
     location: str
     """The one place this server has."""
+    context: AzureContext
+    """What use cases take, for this request."""
 
     def option(self, name: str) -> str | None:
         """One of the query, in any letter case; None where it was not given."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from forewarned.control.http.access import Role
-from forewarned.core.ids import EventId
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.security.identities import IssuedToken
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.engine import Engine
 from forewarned.service.events.approval import Approvals
 from forewarned.service.fleet.plan import Network
@@ -43,8 +42,7 @@ class ArmServices:
     signing_in: SigningIn | None = None
     """None where nobody signs in here."""
     rules: Rules
-    new_event_id: Callable[[], EventId]
-    new_operation_id: Callable[[], str]
+    new_request_id: Callable[[], str]
     address_range: Network
     """Addresses for VMs that are declared without one."""
     subscription_id: str
@@ -55,11 +53,6 @@ class ArmServices:
     allowed_hosts: frozenset[str] = frozenset()
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
 
-    @property
-    def means(self) -> AzureContext:
-        return AzureContext(
-            rules=self.rules,
-            new_event_id=self.new_event_id,
-            new_id=self.new_operation_id,
-            address_range=self.address_range,
-        )
+    def context(self, request_id: str) -> AzureContext:
+        """For one request. Everything that it makes gets its id from the id of the request."""
+        return AzureContext(rules=self.rules, ids=Ids(request_id), address_range=self.address_range)

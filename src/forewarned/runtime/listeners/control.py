@@ -22,7 +22,9 @@ from forewarned.metadata import instance, wire
 from forewarned.metadata.versions import EVENT_VERSIONS, METADATA_VERSIONS
 from forewarned.runtime.assembly import UseCases
 from forewarned.runtime.settings import Mode, Settings
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.context import AzureContext, Ids
+from forewarned.service.engine import Engine
+from forewarned.service.events.schedule import Scheduler
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION
 from forewarned.service.records import About
 
@@ -38,13 +40,17 @@ def make_console(
     new_event_id: Callable[[], EventId],
     new_operation_id: Callable[[], str],
 ) -> ConsoleServices:
-    means = AzureContext(
-        rules=use_cases.rules,
-        new_event_id=new_event_id,
-        new_id=new_operation_id,
-        address_range=settings.address_range,
-    )
-    wishes = ArmWishes()
+    def new_context() -> AzureContext:
+        return AzureContext(
+            rules=use_cases.rules,
+            ids=Ids(new_operation_id()),
+            address_range=settings.address_range,
+        )
+
+    def actions_on(engine: Engine) -> Actions:
+        scheduler = Scheduler(engine, use_cases.rules, new_event_id)
+        return Actions(engine, scheduler, new_context, ArmWishes())
+
     return ConsoleServices(
         engine=use_cases.engine,
         approvals=use_cases.approvals,
@@ -53,8 +59,8 @@ def make_console(
         fleet=use_cases.fleet,
         reading=use_cases.reading,
         clock_control=use_cases.clock_control,
-        deeds=Actions(use_cases.engine, means, wishes),
-        rehearsed=Actions(use_cases.engine.rehearsal(), means, wishes),
+        deeds=actions_on(use_cases.engine),
+        rehearsed=actions_on(use_cases.engine.rehearsal()),
         rules=use_cases.rules,
         is_emulator=settings.mode is Mode.EMULATOR,
         metadata_url=metadata_url,

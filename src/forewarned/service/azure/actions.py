@@ -23,7 +23,7 @@ from forewarned.core.model import (
     Priority,
     ResourceState,
 )
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.azure.inventory import Machine
 from forewarned.service.engine import save
 from forewarned.service.ports import Transaction
@@ -68,7 +68,12 @@ _OFF: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
 
 
 def operate(
-    tx: Transaction, machines: Sequence[Machine], action: Action, *, means: AzureContext, by: Actor
+    tx: Transaction,
+    machines: Sequence[Machine],
+    action: Action,
+    *,
+    context: AzureContext,
+    by: Actor,
 ) -> tuple[EventId, ...]:
     """The events to wait for. All VMs are looked at before anything is done to one."""
     match action:
@@ -93,19 +98,19 @@ def operate(
                 for m in machines
             ]
         case Action.DELETE:
-            return remove(tx, machines, force=False, means=means, by=by)
+            return remove(tx, machines, force=False, context=context, by=by)
         case Action.MAINTAIN:
-            return _maintain(tx, machines, means=means, by=by)
+            return _maintain(tx, machines, context=context, by=by)
         case Action.START | Action.POWER_OFF | Action.DEALLOCATE:
             _switch(tx, machines, _POWER[action], by=by)
             return ()
         case other:
             assert_never(other)
-    return _schedule(tx, wanted, means=means, by=by)
+    return _schedule(tx, wanted, context=context, by=by)
 
 
 def remove(
-    tx: Transaction, machines: Sequence[Machine], *, force: bool, means: AzureContext, by: Actor
+    tx: Transaction, machines: Sequence[Machine], *, force: bool, context: AzureContext, by: Actor
 ) -> tuple[EventId, ...]:
     """Delete VMs: with notice where their own model asks for it, else at once."""
     if force:
@@ -123,7 +128,7 @@ def remove(
             )
             for m in machines
         ],
-        means=means,
+        context=context,
         by=by,
     )
 
@@ -144,9 +149,9 @@ class _Wanted:
         self.notice = notice
         self.silent = silent
 
-    def plan(self, event_id: EventId) -> Plan:
+    def plan(self, ids: Ids) -> Plan:
         return Plan(
-            id=event_id,
+            id=ids.event(self.type, self.machine.name),
             type=self.type,
             source=self.source,
             resources=(self.machine.name,),
@@ -164,7 +169,7 @@ class _Wanted:
 
 
 def _schedule(
-    tx: Transaction, wanted: Sequence[_Wanted], *, means: AzureContext, by: Actor
+    tx: Transaction, wanted: Sequence[_Wanted], *, context: AzureContext, by: Actor
 ) -> tuple[EventId, ...]:
     event_ids: list[EventId] = []
     for scope_id, here in _by_scope(wanted):
@@ -174,10 +179,10 @@ def _schedule(
             if joined is not None:
                 event_ids.append(joined.id)
                 continue
-            plan = each.plan(means.new_event_id())
+            plan = each.plan(context.ids)
             event_ids.append(plan.id)
             change = change.plus(
-                lifecycle.schedule(change.scope, plan, rules=means.rules, now=tx.now)
+                lifecycle.schedule(change.scope, plan, rules=context.rules, now=tx.now)
             )
         save(tx, change, by=by)
     return tuple(dict.fromkeys(event_ids))
@@ -194,7 +199,7 @@ def _call_off_deletes(tx: Transaction, machines: Sequence[Machine], *, by: Actor
 
 
 def _maintain(
-    tx: Transaction, machines: Sequence[Machine], *, means: AzureContext, by: Actor
+    tx: Transaction, machines: Sequence[Machine], *, context: AzureContext, by: Actor
 ) -> tuple[EventId, ...]:
     """Let the platform's work on these VMs begin now: an approval by their owner."""
     waiting = {
@@ -207,7 +212,7 @@ def _maintain(
         raise NothingToMaintainError(machine.name for machine in machines)
     for event_id, scope_id in waiting.items():
         change = lifecycle.approve(
-            tx.load(scope_id), (event_id,), by=by, rules=means.rules, now=tx.now
+            tx.load(scope_id), (event_id,), by=by, rules=context.rules, now=tx.now
         )
         save(tx, change, by=by)
     return tuple(waiting)

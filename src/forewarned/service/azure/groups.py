@@ -43,19 +43,19 @@ def put(tx: Transaction, subscription: str, name: str, document: str, *, by: Act
 
 
 def drop(
-    tx: Transaction, subscription: str, name: str, *, means: AzureContext, by: Actor
+    tx: Transaction, subscription: str, name: str, *, context: AzureContext, by: Actor
 ) -> GroupOutcome:
     """Delete a group with all that is in it; it is gone when its last VM is."""
     view = find(tx, subscription, name)
     event_ids: tuple[EventId, ...] = ()
     for each in list(inventory.scale_sets(tx, subscription, name)):
-        outcome = scale_sets.drop(tx, each.id, force=False, means=means, by=by)
+        outcome = scale_sets.drop(tx, each.id, force=False, context=context, by=by)
         event_ids += () if outcome is None else outcome.event_ids
     machines = [
         *inventory.virtual_machines(tx, subscription, name),
         *inventory.roles(tx, subscription, name),
     ]
-    event_ids += actions.remove(tx, machines, force=False, means=means, by=by)
+    event_ids += actions.remove(tx, machines, force=False, context=context, by=by)
     path = group_path(subscription, view.name)
     if not event_ids:
         for declaration in list(tx.declarations(f"{path}/")):

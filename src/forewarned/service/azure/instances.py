@@ -54,13 +54,13 @@ def grow(
     first: int,
     more: int,
     revision: int,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> None:
     """Add VMs, numbered from `first` on. The first placement group is made even for none."""
     seats = [_seat(tx, declared, number) for number in range(first, first + more)]
     for group in _groups(tx, declared, seats):
-        placement.seat(tx, group, where, revision=revision, means=means, by=by)
+        placement.seat(tx, group, where, revision=revision, context=context, by=by)
 
 
 def _seat(tx: Transaction, declared: ScaleSet, number: int) -> Seat:

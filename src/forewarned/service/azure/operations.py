@@ -32,10 +32,19 @@ class Progress:
 
 
 def open_(
-    tx: Transaction, path: str, action: str, event_ids: tuple[EventId, ...], *, means: AzureContext
+    tx: Transaction,
+    path: str,
+    action: str,
+    event_ids: tuple[EventId, ...],
+    *,
+    context: AzureContext,
 ) -> OperationRecord:
     record = OperationRecord(
-        id=means.new_id(), path=path, action=action, started_at=tx.now, event_ids=event_ids
+        id=context.ids.operation(path, action),
+        path=path,
+        action=action,
+        started_at=tx.now,
+        event_ids=event_ids,
     )
     tx.open_operation(record)
     return record

@@ -141,7 +141,7 @@ def put(
     id_: ResourceId,
     revise: Callable[[ScaleSetView | None], WantedSet],
     *,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
     """Create a set, or bring it to what is wanted."""
@@ -170,8 +170,10 @@ def put(
         upgrade = Upgrade(
             model=wanted.declared.model, reimaged=names if wanted.reimaged else frozenset()
         )
-        event_ids = _upgrade(tx, chosen, upgrade, revision=declaration.revision, means=means, by=by)
-    event_ids += _scale(tx, known, declaration, wanted, view, means=means, by=by)
+        event_ids = _upgrade(
+            tx, chosen, upgrade, revision=declaration.revision, context=context, by=by
+        )
+    event_ids += _scale(tx, known, declaration, wanted, view, context=context, by=by)
     if view is not None and _is_met(view, declaration, wanted):
         # It was sent again, and waits for what it has brought about before.
         event_ids = _deletes_under_way(view)
@@ -184,13 +186,15 @@ def upgrade(
     instance_ids: Sequence[str] | None,
     plan: Callable[[ScaleSetView, Sequence[Machine]], Upgrade],
     *,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
     """Bring VMs to the set's latest model."""
     view = find(tx, id_)
     chosen = [m for m in choose(tx, view, instance_ids) if not view.is_latest(m)]
-    event_ids = _upgrade(tx, chosen, plan(view, chosen), revision=view.revision, means=means, by=by)
+    event_ids = _upgrade(
+        tx, chosen, plan(view, chosen), revision=view.revision, context=context, by=by
+    )
     return SetOutcome(view=find(tx, id_), event_ids=event_ids)
 
 
@@ -200,12 +204,12 @@ def operate(
     instance_ids: Sequence[str] | None,
     action: Action,
     *,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
     view = find(tx, id_)
     chosen = choose(tx, view, instance_ids)
-    event_ids = actions.operate(tx, chosen, action, means=means, by=by)
+    event_ids = actions.operate(tx, chosen, action, context=context, by=by)
     return SetOutcome(view=find(tx, id_), event_ids=event_ids)
 
 
@@ -215,24 +219,24 @@ def delete_instances(
     instance_ids: Sequence[str] | None,
     *,
     force: bool,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
     view = find(tx, id_)
     chosen = choose(tx, view, instance_ids)
     _keep_counting(tx, view)
-    event_ids = actions.remove(tx, chosen, force=force, means=means, by=by)
+    event_ids = actions.remove(tx, chosen, force=force, context=context, by=by)
     return SetOutcome(view=view, event_ids=event_ids)
 
 
 def drop(
-    tx: Transaction, id_: ResourceId, *, force: bool, means: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
 ) -> SetOutcome | None:
     """Delete a set with its VMs; it is gone when the last of them is. None where there is none."""
     view = inventory.scale_set(tx, id_)
     if view is None:
         return None
-    event_ids = actions.remove(tx, view.machines, force=force, means=means, by=by)
+    event_ids = actions.remove(tx, view.machines, force=force, context=context, by=by)
     tx.declare(replace(_keep_counting(tx, view), is_going=True))
     if not view.is_going:
         tx.record("withdrawn", by=by, cause=view.id.path)
@@ -335,7 +339,7 @@ def _scale(
     wanted: WantedSet,
     view: ScaleSetView | None,
     *,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> tuple[EventId, ...]:
     staying = () if view is None else view.staying
@@ -351,7 +355,7 @@ def _scale(
             first=declaration.next_instance,
             more=max(more, 0),
             revision=declaration.revision,
-            means=means,
+            context=context,
             by=by,
         )
         tx.declare(replace(declaration, next_instance=declaration.next_instance + max(more, 0)))
@@ -361,7 +365,7 @@ def _scale(
         held = {name for name, each in protections.items() if each.outlives_scale_in}
         protection.refuse_too_small(id_.name, staying, held, wanted=wanted.declared.capacity)
         chosen = instances.scale_in(staying, -more, protected=held)
-        return actions.remove(tx, chosen, force=False, means=means, by=by)
+        return actions.remove(tx, chosen, force=False, context=context, by=by)
     return ()
 
 
@@ -371,11 +375,11 @@ def _upgrade(
     upgrade: Upgrade,
     *,
     revision: int,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> tuple[EventId, ...]:
     reimaged = [machine for machine in machines if machine.name in upgrade.reimaged]
-    event_ids = actions.operate(tx, reimaged, Action.REIMAGE, means=means, by=by)
+    event_ids = actions.operate(tx, reimaged, Action.REIMAGE, context=context, by=by)
     for machine in machines:
         instances.bring_to(tx, machine, upgrade.model, revision=revision, by=by)
     return event_ids

@@ -5,13 +5,13 @@ As in `scale_sets`, each function is one decision in a transaction.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId
-from forewarned.core.model import Actor, Policy, ScopeKind
+from forewarned.core.model import Actor, ScopeKind
 from forewarned.service.azure import actions, group_index, instances, inventory, scale_sets
 from forewarned.service.azure.actions import Action
+from forewarned.service.azure.availability_sets import UnknownAvailabilitySetError
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError
 from forewarned.service.azure.inventory import AvailabilitySetView, Machine, ScaleSetView
@@ -19,7 +19,6 @@ from forewarned.service.azure.resource_ids import ResourceId, same
 from forewarned.service.errors import NameTakenError
 from forewarned.service.fleet import placement
 from forewarned.service.fleet.declaration import (
-    FAULT_DOMAINS,
     PLACEMENT_GROUP_SIZE,
     UPDATE_DOMAINS,
     FleetPlan,
@@ -28,8 +27,6 @@ from forewarned.service.fleet.declaration import (
 from forewarned.service.fleet.layout import Group, Seat
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
-
-_OWNER: Final = "owner of availability set "
 
 
 class UnknownMachineError(RefusalError):
@@ -41,15 +38,6 @@ class UnknownMachineError(RefusalError):
         self.path = path
 
 
-class UnknownAvailabilitySetError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "availabilitySet"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"there is no availability set {path}")
-        self.path = path
-
-
 class PropertyChangeError(RefusalError):
     """Some of what a VM is was settled when it was made."""
 
@@ -58,30 +46,6 @@ class PropertyChangeError(RefusalError):
     def __init__(self, name: str, field: str) -> None:
         super().__init__(f"{field} of {name!r} can't be changed: delete it and create another")
         self.name = name
-
-
-class SetInUseError(RefusalError):
-    category = Category.CONFLICT
-    field = "name"
-
-    def __init__(self, path: str, names: list[str]) -> None:
-        super().__init__(f"{path} has VMs, delete them first: {', '.join(names[:10])}")
-        self.path = path
-
-
-class AvailabilitySetNameTakenError(RefusalError):
-    """The VMs of a set share a scope, which goes by the set's name."""
-
-    category = Category.CONFLICT
-    field = "name"
-
-    def __init__(self, name: str, path: str) -> None:
-        super().__init__(
-            f"an availability set {name!r} exists already: {path}."
-            " Names of sets and VMs are unique in a fleet, over all resource groups"
-        )
-        self.name = name
-        self.path = path
 
 
 class NotFlexibleError(RefusalError):
@@ -125,14 +89,6 @@ class WantedMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedAvailabilitySet:
-    document: str
-    policy: Policy
-    update_domains: int = UPDATE_DOMAINS
-    fault_domains: int = FAULT_DOMAINS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingSets:
     """What is declared of sets, for as long as the control plane alone can read it. All pure."""
 
@@ -161,7 +117,7 @@ def put(
     revise: Callable[[Machine | None, Declaration | None], WantedMachine],
     sets: ReadingSets,
     *,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> MachineOutcome:
     """Create a VM, or change one."""
@@ -176,7 +132,7 @@ def put(
     if wanted.has_policy and not is_alone:
         raise OwnPolicyError(id_.name)
     if machine is None:
-        _create(tx, id_, wanted, sets, means=means, by=by)
+        _create(tx, id_, wanted, sets, context=context, by=by)
     else:
         _change(tx, machine, wanted, by=by)
     known = id_ if machine is None else inventory.resource_id(machine)
@@ -186,74 +142,22 @@ def put(
 
 
 def operate(
-    tx: Transaction, id_: ResourceId, action: Action, *, means: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, action: Action, *, context: AzureContext, by: Actor
 ) -> MachineOutcome:
     machine = find(tx, id_)
-    event_ids = actions.operate(tx, [machine], action, means=means, by=by)
+    event_ids = actions.operate(tx, [machine], action, context=context, by=by)
     return MachineOutcome(machine=machine, event_ids=event_ids)
 
 
 def drop(
-    tx: Transaction, id_: ResourceId, *, force: bool, means: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
 ) -> MachineOutcome | None:
     """None where there is no such VM."""
     machine = inventory.virtual_machine(tx, id_)
     if machine is None:
         return None
-    event_ids = actions.remove(tx, [machine], force=force, means=means, by=by)
+    event_ids = actions.remove(tx, [machine], force=force, context=context, by=by)
     return MachineOutcome(machine=machine, event_ids=event_ids)
-
-
-def put_availability_set(
-    tx: Transaction,
-    id_: ResourceId,
-    revise: Callable[[AvailabilitySetView | None], WantedAvailabilitySet],
-    *,
-    by: Actor,
-) -> tuple[AvailabilitySetView, bool]:
-    """The set, and whether it is new."""
-    view = inventory.availability_set(tx, id_)
-    wanted = revise(view)
-    scope_id = inventory.availability_scope(tx, id_.name)
-    if view is None:
-        group_index.require(tx, id_.subscription, id_.group)
-        _refuse_taken_scope(tx, id_)
-    placement.open_scope(tx, scope_id, ScopeKind.AVAILABILITY_SET, wanted.policy)
-    placement.set_policy(tx, scope_id, wanted.policy, by=by)
-    path = id_.path if view is None else view.id.path
-    former = None if view is None else view.declaration
-    created_at = tx.now if former is None else former.created_at
-    tx.declare(Declaration(path=path, document=wanted.document, created_at=created_at))
-    if view is None:
-        tx.put_note(_OWNER + id_.name.casefold(), path)
-        tx.record("declared", by=by, cause=path)
-    found = inventory.availability_set(tx, id_)
-    assert found is not None  # noqa: S101  # it has just been declared
-    return found, view is None
-
-
-def drop_availability_set(tx: Transaction, id_: ResourceId, *, by: Actor) -> bool:
-    """Whether there was one."""
-    view = inventory.availability_set(tx, id_)
-    if view is None:
-        return False
-    if view.machines:
-        raise SetInUseError(view.id.path, [machine.name for machine in view.machines])
-    tx.withdraw(view.id.path)
-    tx.record("withdrawn", by=by, cause=view.id.path)
-    return True
-
-
-def _refuse_taken_scope(tx: Transaction, id_: ResourceId) -> None:
-    owner = tx.note(_OWNER + id_.name.casefold())
-    if owner is not None and not same(owner, id_.path):
-        other = inventory.availability_set(tx, ResourceId.parse(owner))
-        if other is not None:
-            raise AvailabilitySetNameTakenError(id_.name, other.id.path)
-    scope_id = inventory.availability_scope(tx, id_.name)
-    if tx.exists(scope_id):
-        for machine in inventory.members(tx, scope_id):
-            raise AvailabilitySetNameTakenError(id_.name, inventory.resource_id(machine).group_path)
 
 
 def _create(
@@ -262,7 +166,7 @@ def _create(
     wanted: WantedMachine,
     sets: ReadingSets,
     *,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> None:
     group_index.require(tx, id_.subscription, id_.group)
@@ -288,7 +192,7 @@ def _create(
             policy=wanted.declared.policy,
             seats=[_seat(wanted)],
         )
-    placement.seat(tx, group, where, revision=revision, means=means, by=by)
+    placement.seat(tx, group, where, revision=revision, context=context, by=by)
 
 
 def _in_availability_set(

@@ -10,6 +10,7 @@ from forewarned.core.ids import EventId, same_name
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.azure import inventory
+from forewarned.service.azure.availability_sets import UnknownAvailabilitySetError
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
     MACHINES,
@@ -18,7 +19,7 @@ from forewarned.service.azure.resource_ids import (
     same,
 )
 from forewarned.service.azure.scale_sets import UnknownSetError
-from forewarned.service.azure.vms import UnknownAvailabilitySetError, UnknownMachineError
+from forewarned.service.azure.vms import UnknownMachineError
 from forewarned.service.events import approval
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import EventRecord

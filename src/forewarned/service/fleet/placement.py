@@ -45,7 +45,7 @@ def seat(
     where: FleetPlan,
     *,
     revision: int = 0,
-    means: AzureContext,
+    context: AzureContext,
     by: Actor,
 ) -> list[ResourceName]:
     """Put the group's seats into its scope. `where` says subscription, resource group, location."""
@@ -55,13 +55,13 @@ def seat(
     resources: dict[ResourceName, Resource] = {}
     bindings = []
     placement_group_id = guid(group.id) if group.scale_set else ""
-    addresses = _addresses(tx, means.address_range)
+    addresses = _addresses(tx, context.address_range)
     for each in group.seats:
         new = resource_of(each, _host([*scope.resources.values(), *resources.values()], each))
         resources[new.name] = new
         profile = replace(
             profile_of(where, group, each, placement_group_id),
-            vm_id=means.new_id(),
+            vm_id=context.ids.vm(new.name),
             model_revision=revision,
         )
         address = next(addresses)

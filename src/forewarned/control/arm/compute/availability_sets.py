@@ -16,10 +16,13 @@ from forewarned.control.arm.requests import Asked, Json
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import Operation, delete, patch, put, read
 from forewarned.control.arm.services import ArmServices
-from forewarned.service.azure import inventory, vms
+from forewarned.service.azure import availability_sets, inventory
+from forewarned.service.azure.availability_sets import (
+    UnknownAvailabilitySetError,
+    WantedAvailabilitySet,
+)
 from forewarned.service.azure.inventory import AvailabilitySetView
 from forewarned.service.azure.resource_ids import AVAILABILITY_SETS, ResourceId
-from forewarned.service.azure.vms import UnknownAvailabilitySetError, WantedAvailabilitySet
 from forewarned.service.fleet.declaration import (
     FAULT_DOMAINS,
     UPDATE_DOMAINS,
@@ -144,7 +147,7 @@ def put_in(
     def revise(view: AvailabilitySetView | None) -> WantedAvailabilitySet:
         return _wanted(known, body, view, usual_location=location)
 
-    view, _ = vms.put_availability_set(tx, known, revise, by=asked.by)
+    view, _ = availability_sets.put(tx, known, revise, by=asked.by)
     return view
 
 
@@ -171,7 +174,7 @@ async def show_set(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
     def work(tx: Transaction) -> bool:
-        return vms.drop_availability_set(tx, _id(asked), by=asked.by)
+        return availability_sets.drop(tx, _id(asked), by=asked.by)
 
     return finished() if await services.engine.decide(work) else no_content()
 

@@ -176,7 +176,7 @@ async def put_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
         if wanted != former:
             protection.put(tx, machine, wanted)
         path = instance_path(view, machine)
-        record = operations.open_(tx, path, "write", (), means=services.means)
+        record = operations.open_(tx, path, "write", (), context=asked.context)
         return _shown(tx, view, machine), record
 
     return updated(*await services.engine.decide(work), asked)
@@ -193,10 +193,10 @@ async def delete_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
         if not any(same(machine.instance_id, instance_id) for machine in view.machines):
             return None
         outcome = scale_sets.delete_instances(
-            tx, id_, [instance_id], force=is_forced(asked), means=services.means, by=asked.by
+            tx, id_, [instance_id], force=is_forced(asked), context=asked.context, by=asked.by
         )
         path = f"{view.id.path}/virtualMachines/{instance_id}"
-        return _open(tx, services, path, "delete", outcome)
+        return _open(tx, asked, path, "delete", outcome)
 
     record = await services.engine.decide(work)
     return no_content() if record is None else accepted(record, asked)
@@ -205,7 +205,7 @@ async def delete_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
 def _operate(action: Action) -> Answer:
     async def answer(services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> OperationRecord:
-            return _operated(tx, services, asked, action)
+            return _operated(tx, asked, action)
 
         return accepted(await services.engine.decide(work), asked)
 
@@ -216,26 +216,24 @@ async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
     """Nobody waits for an eviction: it is asked for, and comes."""
 
     def work(tx: Transaction) -> None:
-        _operated(tx, services, asked, Action.EVICT)
+        _operated(tx, asked, Action.EVICT)
 
     await services.engine.decide(work)
     return no_content()
 
 
-def _operated(
-    tx: Transaction, services: ArmServices, asked: Asked, action: Action
-) -> OperationRecord:
+def _operated(tx: Transaction, asked: Asked, action: Action) -> OperationRecord:
     view, machine = find(tx, asked)
     outcome = scale_sets.operate(
-        tx, view.id, [machine.instance_id], action, means=services.means, by=asked.by
+        tx, view.id, [machine.instance_id], action, context=asked.context, by=asked.by
     )
-    return _open(tx, services, instance_path(view, machine), action, outcome)
+    return _open(tx, asked, instance_path(view, machine), action, outcome)
 
 
 def _open(
-    tx: Transaction, services: ArmServices, path: str, action: str, outcome: SetOutcome
+    tx: Transaction, asked: Asked, path: str, action: str, outcome: SetOutcome
 ) -> OperationRecord:
-    return operations.open_(tx, path, action, outcome.event_ids, means=services.means)
+    return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
 
 _INSTANCES: Final = f"{SET}/virtualMachines"

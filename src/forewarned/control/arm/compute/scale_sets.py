@@ -22,7 +22,6 @@ from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import Answer, Operation, delete, patch, post, put, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
-from forewarned.core.model import Actor
 from forewarned.service.azure import inventory, operations, scale_sets
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.inventory import Machine, ScaleSetView
@@ -51,14 +50,12 @@ def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
 def put_in(
     tx: Transaction,
     services: ArmServices,
+    asked: Asked,
     id_: ResourceId,
     body: Mapping[str, Any],
-    *,
-    api_version: str,
-    by: Actor,
 ) -> tuple[Json, SetOutcome]:
     """Declare a set: how it is shown now, and what came of it. Also for deployments."""
-    refuse_version(body, api_version)
+    refuse_version(body, asked.api_version)
 
     def revise(view: ScaleSetView | None) -> WantedSet:
         if view is not None:
@@ -68,7 +65,7 @@ def put_in(
         location = groups.location_of(group) or services.location
         return wanted_set(None, body, name=id_.name, location=location)
 
-    outcome = scale_sets.put(tx, id_, revise, means=services.means, by=by)
+    outcome = scale_sets.put(tx, id_, revise, context=asked.context, by=asked.by)
     return show_set(outcome.view, state="Creating" if outcome.created else "Updating"), outcome
 
 
@@ -98,15 +95,8 @@ class _Declared(NamedTuple):
 
 
 def _declare(tx: Transaction, services: ArmServices, asked: Asked) -> _Declared:
-    shown, outcome = put_in(
-        tx,
-        services,
-        set_id(asked),
-        asked.body or {},
-        api_version=asked.api_version,
-        by=asked.by,
-    )
-    return _Declared(shown, outcome.created, _open(tx, services, outcome, "write"))
+    shown, outcome = put_in(tx, services, asked, set_id(asked), asked.body or {})
+    return _Declared(shown, outcome.created, _open(tx, asked, outcome, "write"))
 
 
 async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
@@ -114,9 +104,9 @@ async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord | None:
         outcome = scale_sets.drop(
-            tx, id_, force=is_forced(asked), means=services.means, by=asked.by
+            tx, id_, force=is_forced(asked), context=asked.context, by=asked.by
         )
-        return None if outcome is None else _open(tx, services, outcome, "delete")
+        return None if outcome is None else _open(tx, asked, outcome, "delete")
 
     record = await services.engine.decide(work)
     return no_content() if record is None else accepted(record, asked)
@@ -186,8 +176,10 @@ async def upgrade(services: ArmServices, asked: Asked) -> ArmAnswer:
             )
 
         find(tx, id_)
-        outcome = scale_sets.upgrade(tx, id_, instance_ids, plan, means=services.means, by=asked.by)
-        return _open(tx, services, outcome, "manualupgrade")
+        outcome = scale_sets.upgrade(
+            tx, id_, instance_ids, plan, context=asked.context, by=asked.by
+        )
+        return _open(tx, asked, outcome, "manualupgrade")
 
     return accepted(await services.engine.decide(work), asked)
 
@@ -202,10 +194,10 @@ async def delete_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
             id_,
             instance_ids,
             force=is_forced(asked),
-            means=services.means,
+            context=asked.context,
             by=asked.by,
         )
-        return _open(tx, services, outcome, "delete")
+        return _open(tx, asked, outcome, "delete")
 
     return accepted(await services.engine.decide(work), asked)
 
@@ -217,9 +209,9 @@ def _operate(action: Action) -> Answer:
         def work(tx: Transaction) -> OperationRecord:
             find(tx, id_)
             outcome = scale_sets.operate(
-                tx, id_, instance_ids, action, means=services.means, by=asked.by
+                tx, id_, instance_ids, action, context=asked.context, by=asked.by
             )
-            return _open(tx, services, outcome, action)
+            return _open(tx, asked, outcome, action)
 
         return accepted(await services.engine.decide(work), asked)
 
@@ -251,11 +243,9 @@ def _named_ids(asked: Asked) -> tuple[str, ...]:
     return given
 
 
-def _open(
-    tx: Transaction, services: ArmServices, outcome: SetOutcome, action: str
-) -> OperationRecord:
+def _open(tx: Transaction, asked: Asked, outcome: SetOutcome, action: str) -> OperationRecord:
     path = outcome.view.id.path
-    return operations.open_(tx, path, action, outcome.event_ids, means=services.means)
+    return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
 
 _ALL: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute/virtualMachineScaleSets"

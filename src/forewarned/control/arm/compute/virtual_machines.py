@@ -69,7 +69,7 @@ def put_in(
             usual_location=groups.location_of(group) or services.location,
         )
 
-    return vms.put(tx, known, revise, _SETS, means=services.means, by=asked.by)
+    return vms.put(tx, known, revise, _SETS, context=asked.context, by=asked.by)
 
 
 async def put_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
@@ -94,7 +94,7 @@ async def _declared(
             before(tx, asked)
         outcome = put_in(tx, services, asked, id_, asked.body or {})
         path = inventory.resource_id(outcome.machine).path
-        record = operations.open_(tx, path, "put", outcome.event_ids, means=services.means)
+        record = operations.open_(tx, path, "put", outcome.event_ids, context=asked.context)
         return _show(tx, outcome.machine), outcome.created, record
 
     body, is_new, record = await services.engine.decide(work)
@@ -106,11 +106,11 @@ async def delete_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord | None:
         id_ = _id(asked)
-        outcome = vms.drop(tx, id_, force=force, means=services.means, by=asked.by)
+        outcome = vms.drop(tx, id_, force=force, context=asked.context, by=asked.by)
         if outcome is None:
             return None
         path = inventory.resource_id(outcome.machine).path
-        return operations.open_(tx, path, "delete", outcome.event_ids, means=services.means)
+        return operations.open_(tx, path, "delete", outcome.event_ids, context=asked.context)
 
     record = await services.engine.decide(work)
     return no_content() if record is None else accepted(record, asked)
@@ -237,9 +237,9 @@ def _operating(action: Action) -> Answer:
     async def operate(services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> OperationRecord:
             _find(tx, asked)
-            outcome = vms.operate(tx, _id(asked), action, means=services.means, by=asked.by)
+            outcome = vms.operate(tx, _id(asked), action, context=asked.context, by=asked.by)
             path = inventory.resource_id(outcome.machine).path
-            return operations.open_(tx, path, action, outcome.event_ids, means=services.means)
+            return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
         return accepted(await services.engine.decide(work), asked)
 
@@ -251,7 +251,7 @@ async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> None:
         _find(tx, asked)
-        vms.operate(tx, _id(asked), Action.EVICT, means=services.means, by=asked.by)
+        vms.operate(tx, _id(asked), Action.EVICT, context=asked.context, by=asked.by)
 
     await services.engine.decide(work)
     return no_content()
@@ -262,7 +262,7 @@ async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord:
         path = inventory.resource_id(_find(tx, asked)).path
-        return operations.open_(tx, path, "reapply", (), means=services.means)
+        return operations.open_(tx, path, "reapply", (), context=asked.context)
 
     return accepted(await services.engine.decide(work), asked)
 

@@ -179,9 +179,9 @@ async def delete_group(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord:
         view = find(tx, subscription, name)
-        outcome = groups.drop(tx, subscription, name, means=services.means, by=asked.by)
+        outcome = groups.drop(tx, subscription, name, context=asked.context, by=asked.by)
         path = group_path(subscription, view.name)
-        return operations.open_(tx, path, "delete", outcome.event_ids, means=services.means)
+        return operations.open_(tx, path, "delete", outcome.event_ids, context=asked.context)
 
     return accepted(await services.engine.decide(work), asked)
 

@@ -74,7 +74,7 @@ async def put_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
     except (ArmError, RefusalError) as error:
         why = _why(error)
         document, record, is_new = await services.engine.decide(
-            lambda tx: _fail(tx, services, asked, properties, why)
+            lambda tx: _fail(tx, asked, properties, why)
         )
     return ArmAnswer(
         status=HTTPStatus.CREATED if is_new else HTTPStatus.OK,
@@ -155,16 +155,12 @@ def _deploy(
         _TEMPLATE: reading.template.source,
     }
     event_ids = tuple(made.event_ids)
-    record = operations.open_(tx, _id(asked).path, "deploy", event_ids, means=services.means)
+    record = operations.open_(tx, _id(asked).path, "deploy", event_ids, context=asked.context)
     return _keep(tx, asked, document, record)
 
 
 def _fail(
-    tx: Transaction,
-    services: ArmServices,
-    asked: Asked,
-    properties: Fields,
-    why: tuple[str, str],
+    tx: Transaction, asked: Asked, properties: Fields, why: tuple[str, str]
 ) -> tuple[Json, OperationRecord, bool]:
     code, message = why
     document = {
@@ -174,7 +170,7 @@ def _fail(
         _TEMPLATE: properties.raw("template"),
     }
     record = OperationRecord(
-        id=services.means.new_id(),
+        id=asked.context.ids.operation(_id(asked).path, "deploy"),
         path=_id(asked).path,
         action="deploy",
         started_at=tx.now,
@@ -279,7 +275,7 @@ async def delete_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord:
         tx.withdraw(_found(tx, asked).path)
-        return operations.open_(tx, _id(asked).path, "delete", (), means=services.means)
+        return operations.open_(tx, _id(asked).path, "delete", (), context=asked.context)
 
     return accepted(await services.engine.decide(work), asked)
 

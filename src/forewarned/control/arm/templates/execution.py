@@ -84,10 +84,7 @@ def _make(
     type_ = planned.type.casefold()
     if type_ == SCALE_SETS.casefold():
         id_ = asked.id_of(SCALE_SETS, planned.name)
-        version = asked.api_version
-        _, outcome = scale_sets.put_in(
-            tx, services, id_, planned.body, api_version=version, by=asked.by
-        )
+        _, outcome = scale_sets.put_in(tx, services, asked, id_, planned.body)
         return tuple(outcome.event_ids)
     if type_ == MACHINES.casefold():
         id_ = asked.id_of(MACHINES, planned.name)
