@@ -66,7 +66,7 @@ def test_an_event_is_explained(served: Served) -> None:
 
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Reboot {ONE} Scheduled\n")
-    assert "why          nobody has approved it yet" in result.stdout
+    assert "why          it has not been approved yet" in result.stdout
     assert "NotBefore    2026-01-05 12:15:00 UTC (in 15m)" in result.stdout
     assert json.loads(served.run("explain", ONE, "--json").stdout)["event"]["event_id"] == ONE
 

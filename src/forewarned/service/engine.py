@@ -23,7 +23,7 @@ from forewarned.service.records import Commit
 
 T = TypeVar("T")
 _AGREEMENTS: Final = (Approved, Canceled)
-"""What maintenance may have waited for."""
+"""The transitions that maintenance waits for."""
 
 
 class Engine:
@@ -33,32 +33,32 @@ class Engine:
         self._listeners: list[Listener] = []
 
     def tell(self, listener: Listener) -> None:
-        """Let the listener hear of every commit from now on."""
+        """Tell the listener of every commit from now on."""
         self._listeners.append(listener)
 
-    async def decide(self, work: Callable[[Transaction], T]) -> T:
-        """Run the transaction function, commit, and tell.
+    async def decide(self, function: Callable[[Transaction], T]) -> T:
+        """Run the transaction function, commit, and tell the listeners.
 
-        A caller that gives up waiting (a VM that hangs up) does not keep others from hearing of the
-        commit: it is the store that tells, in the order of commits.
+        They are told even if the caller has stopped waiting (a VM that hangs up): it is the store
+        that tells them, in the order of commits.
         """
         clock = asyncio.get_running_loop().time
-        asked_at = clock()
-        result, _ = await self._store.transact(work, tell=self._publish)
+        began_at = clock()
+        result, _ = await self._store.transact(function, tell=self._publish)
         if self._observer is not None:
-            self._observer.committed(clock() - asked_at)
+            self._observer.committed(clock() - began_at)
         return result
 
     async def ask(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)
 
     def rehearsal(self) -> "Engine":
-        """One that decides the same and takes it back, to preview what would happen."""
+        """An engine that makes the same decisions and rolls them back, to preview them."""
         return Engine(PreviewStore(self._store))
 
     async def finish(self) -> None:
-        """Wait for what is under way, before the store is closed."""
-        # Functions are run in order, so after this one there is none left.
+        """Wait for decisions under way, before the store is closed."""
+        # Functions run in order, so after this one none is left.
         with suppress(StoreUnavailableError):
             await self._store.transact(lambda _: None)
 
@@ -68,7 +68,7 @@ class Engine:
 
 
 def save(tx: Transaction, change: Change, *, by: Actor) -> None:
-    """Save a change, and begin maintenance for which it was the last thing to wait for."""
+    """Save a change, and start maintenance that was waiting only for this change."""
     _withdraw_removed(tx, change)
     tx.save(change, by=by)
     for work in _maintenance_moved_by(change):
@@ -78,7 +78,7 @@ def save(tx: Transaction, change: Change, *, by: Actor) -> None:
 
 
 def _withdraw_removed(tx: Transaction, change: Change) -> None:
-    """What is declared of a VM goes with it: it is not said of the next one with this name."""
+    """A VM's declaration goes with the VM: the next one of this name must not inherit it."""
     for fact in change.transitions:
         if isinstance(fact, ResourceRemoved):
             binding = tx.binding(fact.resource)

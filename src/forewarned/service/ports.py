@@ -200,15 +200,15 @@ class Transaction(Snapshot, Protocol):
 
 class Store(Protocol):
     async def transact(
-        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
     ) -> tuple[T, Commit]:
-        """Run the work and commit. An exception from the work rolls everything back.
+        """Run the transaction function and commit. An exception from it rolls everything back.
 
-        `tell` hears of the commit before anybody who waits is answered, and even where nobody
-        waits any more. Commits are told in the order they were made.
+        `tell` is called after the commit and before `transact` returns, even if its caller has
+        stopped waiting. Commits are told in the order they were made.
         """
 
-    async def read(self, work: Callable[[Snapshot], T]) -> T: ...
+    async def read(self, question: Callable[[Snapshot], T]) -> T: ...
 
 
 # --- time, and what carries events out -----------------------------------------------------------

@@ -155,7 +155,7 @@ async def test_an_event_is_explained(control: Steering) -> None:
 
     assert told["event"] == event
     assert told["now"] == later()
-    assert told["why"] == "nobody has approved it yet"
+    assert told["why"] == "it has not been approved yet"
     assert "approval" in told["waits_for"][0]
     assert told["waits_for_events"] == []
     assert told["next_step"]

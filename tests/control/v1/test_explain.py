@@ -26,7 +26,7 @@ async def test_an_event_waits_for_approval_or_its_not_before(control: Steering) 
 
     said = await explained(control, event["event_id"])
 
-    assert said["why"] == "nobody has approved it yet"
+    assert said["why"] == "it has not been approved yet"
     assert said["waits_for"] == [
         "approval by a VM of its scope, or from the control plane",
         "or its NotBefore, 2026-01-05 12:15:00 UTC",
@@ -46,10 +46,10 @@ async def test_f17_an_event_that_came_back_with_a_backup_says_so(control: Steeri
     said_of_later = await explained(control, later["event_id"])
 
     assert said["why"] == (
-        "nobody has approved it yet; the store was restored from a backup at 2026-01-05 12:00:00"
-        " UTC, so what happened to it between the backup and then is lost"
+        "it has not been approved yet; the store was restored from a backup at 2026-01-05 12:00:00"
+        " UTC, so the event's history between the backup and then is lost"
     )
-    assert said_of_later["why"] == "nobody has approved it yet"
+    assert said_of_later["why"] == "it has not been approved yet"
 
 
 async def test_an_approved_terminate_names_those_that_hold_it_back(control: Steering) -> None:
@@ -118,7 +118,7 @@ async def test_an_event_nobody_approved_tells_that_its_approval_alone_is_not_eno
 
     said = await explained(control, one["event_id"])
 
-    assert said["why"] == "nobody has approved it yet"
+    assert said["why"] == "it has not been approved yet"
     assert said["waits_for_events"] == [other["event_id"]]
     assert said["waits_for"] == [
         "approval by a VM of its scope, or from the control plane",
@@ -206,8 +206,8 @@ async def test_a_started_event_says_what_started_it(control: Steering) -> None:
         "it started because its NotBefore came",
         "it started because its host failed",
         (
-            "it started because nobody reads this scope's document,"
-            " so there was nobody to give notice to"
+            "it started because no VM reads this scope's document,"
+            " so there was none to give notice to"
         ),
     ]
 
@@ -249,7 +249,7 @@ async def test_where_nothing_carries_events_out_an_operator_is_waited_for(
 
     assert said["waits_for"] == [
         (
-            "an operator, who does the work and then completes the event:"
+            "an operator to do the work and then complete the event:"
             f" forewarned complete {event['event_id']}"
         )
     ]
@@ -261,4 +261,4 @@ async def test_in_an_emulator_the_simulated_work_is_waited_for(control: Steering
 
     said = await emulator.explain(EventId(event["event_id"]))
 
-    assert said.waits_for == ("the simulated work, to be over",)
+    assert said.waits_for == ("the simulated work to finish",)

@@ -19,11 +19,11 @@ REBOOT = Request(
 @pytest.mark.parametrize(
     ("is_simulated", "waits_for"),
     [
-        (True, "the simulated work, to be over"),
+        (True, "the simulated work to finish"),
         (
             False,
             (
-                "an operator, who does the work and then completes the event:"
+                "an operator to do the work and then complete the event:"
                 f" forewarned complete {event_id(1)}"
             ),
         ),

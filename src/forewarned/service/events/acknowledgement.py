@@ -1,6 +1,6 @@
-"""Approvals from outside that name the resource they are for: a VM, or a set of VMs.
+"""Approvals by Azure's `acknowledge`, which names a resource: a VM, or a set of VMs.
 
-Invariant: an event of something else is answered as one that does not exist.
+Invariant: an event of another resource is answered as if it did not exist.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,15 +28,15 @@ Concerns = Callable[[EventRecord], bool]
 
 
 class UnknownKindError(RefusalError):
-    """Only VMs and sets of them have events."""
+    """Only VMs and sets of VMs have events."""
 
     category = Category.INVALID
     field = "resourceType"
 
     def __init__(self, type_: str) -> None:
         super().__init__(
-            f"a {type_[:100]} has no scheduled events:"
-            " virtualMachines, virtualMachineScaleSets and availabilitySets do"
+            f"a {type_[:100]} has no scheduled events: only virtualMachines,"
+            " virtualMachineScaleSets and availabilitySets have"
         )
         self.type = type_
 
@@ -44,9 +44,9 @@ class UnknownKindError(RefusalError):
 def acknowledge(
     tx: Transaction, id_: ResourceId, event_ids: Sequence[EventId], *, rules: Rules, by: Actor
 ) -> Mapping[EventId, RefusalError | None]:
-    """Approve those events that are of this resource: for each, what is in its way, or None.
+    """Approve events of this resource. For each id: why it was refused, or None.
 
-    Raises RefusalError for a resource that there is not.
+    Raises RefusalError for an unknown resource.
     """
     concerns = _events_of(tx, id_)
     results: dict[EventId, RefusalError | None] = {}

@@ -20,31 +20,31 @@ class Approvals:
     async def approve(
         self, event_ids: Collection[EventId], *, caller: Caller, address: str
     ) -> None:
-        """By a VM, for events of its own scope. Either all ids are approved or none is."""
+        """By a VM, for events of its own scope: all of them, or none."""
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
 
-        def work(tx: Transaction) -> None:
+        def decision(tx: Transaction) -> None:
             # The VM may have been removed since its address was looked up.
             if caller.name not in tx.load(caller.scope_id).resources:
                 raise UnknownResourceError(caller.name)
             approve(tx, caller.scope_id, event_ids, rules=self._rules, by=by)
 
-        await self._engine.decide(work)
+        await self._engine.decide(decision)
 
     async def approve_from_outside(self, event_id: EventId, *, by: Actor) -> None:
-        """By somebody who need not be in the event's scope, unless it is a VM."""
+        """By an operator, for any event; by a VM, for those of its own scope."""
 
-        def work(tx: Transaction) -> None:
+        def decision(tx: Transaction) -> None:
             record = tx.event(event_id)
             if record is None or not may_know(tx, record, by):
                 raise UnknownEventError(event_id)
             approve(tx, record.scope_id, (event_id,), rules=self._rules, by=by)
 
-        await self._engine.decide(work)
+        await self._engine.decide(decision)
 
 
 def may_know(snapshot: Snapshot, record: EventRecord, by: Actor) -> bool:
-    """A VM knows of the events of its own scope alone."""
+    """A VM may know only the events of its own scope."""
     if by.resource is None:
         return True
     binding = snapshot.binding(by.resource)
@@ -59,7 +59,7 @@ def approve(
     rules: Rules,
     by: Actor,
 ) -> None:
-    """As part of a transaction: events of one scope, all or none."""
+    """Part of a transaction: approves events of one scope, all or none."""
     scope = tx.load(scope_id)
     change = lifecycle.approve(
         scope,

@@ -17,7 +17,7 @@ from forewarned.service.records import EventRecord
 from forewarned.service.restoration import restored_since
 
 _MOST_NAMED: Final = 10
-"""Events that are named in sentences; a host may have VMs of a hundred scopes."""
+"""How many events are named in sentences; a host may have VMs of a hundred scopes."""
 
 
 class CompletedBy(StrEnum):
@@ -34,7 +34,7 @@ class Sibling:
     scope_id: ScopeId
     event: Event
     is_ready: bool
-    """Whether the others need not wait for it: approved, due, started, or read by no VM."""
+    """Whether the others need not wait for it: approved, due, started, or in an unread scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Explanation:
     waits_for: tuple[str, ...]
     """What must happen before the next step, in sentences; empty once the event is over."""
     waits_for_events: tuple[EventId, ...]
-    """The events that hold this one back, whether or not it is approved itself."""
+    """The events this one waits for, whether or not it is approved itself."""
     siblings: tuple[Sibling, ...]
     next_step: str
     why: str
@@ -80,7 +80,7 @@ class Explainer:
 
 
 class _Waiting:
-    """An event, and the others it has to do with."""
+    """An event, and the events it waits for."""
 
     def __init__(self, record: EventRecord, snapshot: Snapshot) -> None:
         event = record.event
@@ -90,7 +90,7 @@ class _Waiting:
         self.batch: tuple[Event, ...] = ()
         """Terminates of its scope that must be approved, or due, before it starts early."""
         self.unready: tuple[Sibling, ...] = ()
-        """The same of its siblings."""
+        """Its siblings that must be approved, or due, first."""
         if event.status is EventStatus.SCHEDULED:
             scope = snapshot.load(record.scope_id)
             self.batch = starting.blockers(event, scope, now=snapshot.now)
@@ -143,10 +143,10 @@ def _waits_for(waiting: _Waiting, completed_by: CompletedBy) -> tuple[str, ...]:
 def _completion(event: Event, completed_by: CompletedBy) -> str:
     match completed_by:
         case CompletedBy.SIMULATION:
-            return "the simulated work, to be over"
+            return "the simulated work to finish"
         case CompletedBy.OPERATOR:
             return (
-                "an operator, who does the work and then completes the event:"
+                "an operator to do the work and then complete the event:"
                 f" forewarned complete {event.id}"
             )
         case other:
@@ -189,7 +189,7 @@ def _why(waiting: _Waiting) -> str:
         case EventStatus.SCHEDULED if event.approval is not None:
             return f"approved by {_approver(event)}, but {_obstacle(waiting)}"
         case EventStatus.SCHEDULED:
-            return "nobody has approved it yet"
+            return "it has not been approved yet"
         case EventStatus.STARTED:
             return f"it started because {_cause(event)}"
         case EventStatus.COMPLETED if record.end_reason:
@@ -208,13 +208,13 @@ def _restored(event: Event, snapshot: Snapshot) -> str:
     if at is None:
         return ""
     return (
-        f"; the store was restored from a backup at {_instant(at)}, so what happened to"
-        " it between the backup and then is lost"
+        f"; the store was restored from a backup at {_instant(at)}, so the event's history"
+        " between the backup and then is lost"
     )
 
 
 def _obstacle(waiting: _Waiting) -> str:
-    """What keeps an event from starting that is ready itself."""
+    """Why an event that is ready itself has not started."""
     if waiting.unready:
         number, all_ = len(waiting.unready), len(waiting.siblings) + 1
         return (
@@ -239,14 +239,14 @@ def _cause(event: Event) -> str:
         case StartCause.HOST_FAILURE:
             return "its host failed"
         case StartCause.INACTIVE:
-            return "nobody reads this scope's document, so there was nobody to give notice to"
+            return "no VM reads this scope's document, so there was none to give notice to"
         case None:
-            return "of something that was not recorded"
+            return "of a cause that was not recorded"
 
 
 def _approver(event: Event) -> str:
     if event.approval is None:
-        return "somebody"
+        return "an unknown approver"
     return "the scope's policy" if event.approval.by_policy else event.approval.by
 
 

@@ -1,6 +1,6 @@
-"""Finding out what would come of a change, by making it and taking it back.
+"""Previews: what a change would do, found out by making it and rolling it back.
 
-Invariant: nothing of a rehearsal is kept, and nobody hears of it.
+Invariant: nothing of a preview is committed, and no listener is told of it.
 """
 
 from collections.abc import Callable
@@ -12,34 +12,34 @@ from forewarned.service.records import Commit
 T = TypeVar("T")
 
 
-class _TakenBackError(Exception, Generic[T]):
-    """Rolls a transaction back that has gone well."""
+class _RolledBackError(Exception, Generic[T]):
+    """Rolls back a transaction that has succeeded."""
 
     def __init__(self, result: T) -> None:
-        super().__init__("a rehearsal is never committed")
+        super().__init__("a preview is never committed")
         self.result = result
 
 
 class PreviewStore:
-    """A store to the use cases that run over it, and yet never changed by them."""
+    """Wraps a store. Use cases that run over it leave the store unchanged."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def transact(
         self,
-        work: Callable[[Transaction], T],
+        function: Callable[[Transaction], T],
         *,
         tell: Listener | None = None,  # noqa: ARG002  # there is nothing to tell
     ) -> tuple[T, Commit]:
-        def rehearse(tx: Transaction) -> None:
-            raise _TakenBackError(work(tx))
+        def preview(tx: Transaction) -> None:
+            raise _RolledBackError(function(tx))
 
         try:
-            await self._store.transact(rehearse)
-        except _TakenBackError as rehearsed:
-            return rehearsed.result, Commit()
-        raise AssertionError("a rehearsal was committed")
+            await self._store.transact(preview)
+        except _RolledBackError as previewed:
+            return previewed.result, Commit()
+        raise AssertionError("a preview was committed")
 
-    async def read(self, work: Callable[[Snapshot], T]) -> T:
-        return await self._store.read(work)
+    async def read(self, question: Callable[[Snapshot], T]) -> T:
+        return await self._store.read(question)

@@ -1,8 +1,11 @@
-"""Causing events, and calling them off: single ones, a host's, a whole set's."""
+"""Scheduling events and canceling them: single ones, a host's, a whole set's."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import count
+from typing import Protocol
 
 from forewarned.core import descriptions, lifecycle, maintenance
 from forewarned.core.change import Change
@@ -15,7 +18,7 @@ from forewarned.core.errors import (
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.lifecycle import Plan
 from forewarned.core.maintenance import Work
-from forewarned.core.model import Actor, EventSource, EventType
+from forewarned.core.model import Actor, EventSource, EventType, Scope
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import EventTransition
 from forewarned.service.engine import Engine
@@ -25,7 +28,7 @@ from forewarned.service.records import EventRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Events somebody wants. What is None is left to the type of event."""
+    """Events to schedule. None leaves the value to the type of event."""
 
     type: EventType
     resources: tuple[ResourceName, ...]
@@ -38,13 +41,42 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkRequest:
-    """Maintenance somebody wants, of a host or of a set."""
+    """Maintenance to schedule, of a host or of a set."""
 
     type: EventType
     notice: timedelta | None = None
     short_notice: bool = False
     duration: timedelta | None = None
     description: str | None = None
+
+
+class NewIds:
+    """The ids that one use case needs. Every run of its transaction function gets the same ones.
+
+    Only the function finds out how many it takes, so they are drawn as needed, and remembered.
+    """
+
+    def __init__(self, new_id: Callable[[], EventId]) -> None:
+        self._new_id = new_id
+        self._drawn: list[EventId] = []
+
+    def __iter__(self) -> Iterator[EventId]:
+        for number in count():
+            if number == len(self._drawn):
+                self._drawn.append(self._new_id())
+            yield self._drawn[number]
+
+
+class _HostDecision(Protocol):
+    def __call__(
+        self,
+        scopes: Iterable[Scope],
+        host: HostName,
+        *,
+        event_ids: Iterator[EventId],
+        rules: Rules,
+        now: datetime,
+    ) -> list[Change]: ...
 
 
 class Scheduler:
@@ -55,112 +87,76 @@ class Scheduler:
 
     async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
         """One event for each scope the VMs are in; a Terminate for each VM, as Azure does it."""
+        new_ids = NewIds(self._new_id)
 
-        def work(tx: Transaction) -> list[EventRecord]:
-            changes = []
+        def decision(tx: Transaction) -> list[EventRecord]:
+            changes, ids = [], iter(new_ids)
             for scope_id, names in _by_scope(tx, request.resources).items():
                 change = Change(scope=tx.load(scope_id))
-                for plan in self._plans(request, names):
+                for plan in _plans(request, names, ids):
                     change = change.plus(
                         lifecycle.schedule(change.scope, plan, rules=self._rules, now=tx.now)
                     )
                 changes.append(change)
             return _saved(tx, changes, by)
 
-        return await self._engine.decide(work)
+        return await self._engine.decide(decision)
 
     async def maintain_host(
         self, host: HostName, request: WorkRequest, *, by: Actor
     ) -> list[EventRecord]:
-        def work(tx: Transaction) -> list[EventRecord]:
-            changes = maintenance.maintain_host(
-                [tx.load(scope_id) for scope_id in tx.scopes_on(host)],
-                host,
-                self._work(request),
-                event_ids=self._ids(),
-                rules=self._rules,
-                now=tx.now,
-            )
-            return _saved(tx, changes, by)
-
-        return await self._engine.decide(work)
+        work = self._work(request)
+        return await self._on_host(host, partial(maintenance.maintain_host, work=work), by=by)
 
     async def maintain_set(
         self, scope_id: ScopeId, request: WorkRequest, *, by: Actor
     ) -> list[EventRecord]:
         """The event of the first update domain; the others follow one by one."""
+        work, new_ids = self._work(request), NewIds(self._new_id)
 
-        def work(tx: Transaction) -> list[EventRecord]:
+        def decision(tx: Transaction) -> list[EventRecord]:
             change = maintenance.maintain_set(
-                tx.load(scope_id),
-                self._work(request),
-                event_ids=self._ids(),
-                rules=self._rules,
-                now=tx.now,
+                tx.load(scope_id), work, event_ids=iter(new_ids), rules=self._rules, now=tx.now
             )
             return _saved(tx, [change], by)
 
-        return await self._engine.decide(work)
+        return await self._engine.decide(decision)
 
     async def fail_host(self, host: HostName, *, by: Actor) -> list[EventRecord]:
-        def work(tx: Transaction) -> list[EventRecord]:
-            changes = maintenance.fail_host(
-                [tx.load(scope_id) for scope_id in tx.scopes_on(host)],
-                host,
-                description=descriptions.HOST_FAILURE,
-                event_ids=self._ids(),
-                rules=self._rules,
-                now=tx.now,
-            )
-            return _saved(tx, changes, by)
-
-        return await self._engine.decide(work)
+        fail = partial(maintenance.fail_host, description=descriptions.HOST_FAILURE)
+        return await self._on_host(host, fail, by=by)
 
     async def predict_failure(self, host: HostName, *, by: Actor) -> list[EventRecord]:
-        def work(tx: Transaction) -> list[EventRecord]:
-            changes = maintenance.predict_failure(
-                [tx.load(scope_id) for scope_id in tx.scopes_on(host)],
-                host,
-                description=descriptions.PREDICTED_FAILURE,
-                event_ids=self._ids(),
-                rules=self._rules,
-                now=tx.now,
-            )
-            return _saved(tx, changes, by)
-
-        return await self._engine.decide(work)
+        predict = partial(maintenance.predict_failure, description=descriptions.PREDICTED_FAILURE)
+        return await self._on_host(host, predict, by=by)
 
     async def cancel(self, event_id: EventId, *, reason: str, by: Actor) -> list[EventRecord]:
-        """Call an event off, with all the maintenance it is a part of."""
+        """Cancel an event, with all the maintenance it is a part of."""
 
-        def work(tx: Transaction) -> list[EventRecord]:
+        def decision(tx: Transaction) -> list[EventRecord]:
             record = tx.event(event_id)
             if record is None:
                 raise UnknownEventError(event_id)
             scope = tx.load(record.scope_id)
             closed = tx.closed(scope.id, (event_id,))
             change = lifecycle.cancel(scope, event_id, reason=reason, now=tx.now, closed=closed)
-            changes = [change, *_called_off_elsewhere(tx, record, reason)]
+            changes = [change, *_canceled_elsewhere(tx, record, reason)]
             return _saved(tx, changes, by)
 
-        return await self._engine.decide(work)
+        return await self._engine.decide(decision)
 
-    def _plans(self, request: Request, names: tuple[ResourceName, ...]) -> Iterator[Plan]:
-        alone = request.type is EventType.TERMINATE
-        description = request.description
-        if description is None:
-            description = descriptions.usual(request.type, request.source)
-        for group in ((name,) for name in names) if alone else (names,):
-            yield Plan(
-                id=self._new_id(),
-                type=request.type,
-                source=request.source,
-                resources=group,
-                notice=request.notice,
-                short_notice=request.short_notice,
-                duration=request.duration,
-                description=description,
-            )
+    async def _on_host(
+        self, host: HostName, decide: _HostDecision, *, by: Actor
+    ) -> list[EventRecord]:
+        new_ids = NewIds(self._new_id)
+
+        def decision(tx: Transaction) -> list[EventRecord]:
+            scopes = [tx.load(scope_id) for scope_id in tx.scopes_on(host)]
+            event_ids = iter(new_ids)
+            changes = decide(scopes, host, event_ids=event_ids, rules=self._rules, now=tx.now)
+            return _saved(tx, changes, by)
+
+        return await self._engine.decide(decision)
 
     def _work(self, request: WorkRequest) -> Work:
         return Work(
@@ -174,8 +170,25 @@ class Scheduler:
             else request.description,
         )
 
-    def _ids(self) -> Iterator[EventId]:
-        return iter(self._new_id, None)
+
+def _plans(
+    request: Request, names: tuple[ResourceName, ...], ids: Iterator[EventId]
+) -> Iterator[Plan]:
+    one_each = request.type is EventType.TERMINATE
+    description = request.description
+    if description is None:
+        description = descriptions.usual(request.type, request.source)
+    for group in ((name,) for name in names) if one_each else (names,):
+        yield Plan(
+            id=next(ids),
+            type=request.type,
+            source=request.source,
+            resources=group,
+            notice=request.notice,
+            short_notice=request.short_notice,
+            duration=request.duration,
+            description=description,
+        )
 
 
 def _by_scope(
@@ -195,7 +208,7 @@ def _by_scope(
     return found
 
 
-def _called_off_elsewhere(tx: Transaction, record: EventRecord, reason: str) -> list[Change]:
+def _canceled_elsewhere(tx: Transaction, record: EventRecord, reason: str) -> list[Change]:
     work = record.event.maintenance
     if work is None:
         return []
@@ -207,7 +220,7 @@ def _called_off_elsewhere(tx: Transaction, record: EventRecord, reason: str) -> 
 
 
 def _saved(tx: Transaction, changes: Iterable[Change], by: Actor) -> list[EventRecord]:
-    """Save, and return the events the changes made or moved, as they are now."""
+    """Save, and return the events that the changes created or changed, as they are now."""
     touched: dict[EventId, None] = {}
     for change in changes:
         tx.save(change, by=by)

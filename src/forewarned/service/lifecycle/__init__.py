@@ -1,1 +1,1 @@
-"""What happens to events over time: waking, activation, and what actuators report."""
+"""What happens to events over time: waking, activation, and the reports of actuators."""

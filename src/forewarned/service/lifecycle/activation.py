@@ -1,8 +1,8 @@
-"""Who reads documents: the first read switches a scope on, and silence switches it off.
+"""Activation: the first read of a document activates its scope, and 24 hours of silence end that.
 
-Polls leave their mark in memory only. It reaches the store when the scope is woken and every few
-minutes, so that a crash makes the store believe in a little more silence than there was: the next
-poll then switches the scope on again.
+Polls record the time of the read in memory only. It is written to the store when the scope is
+woken, and every few minutes. After a crash the store may take a scope for silent a little too
+early: the next poll activates it again.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class _LastRead(NamedTuple):
 
 
 class Readable(Protocol):
-    """As much of a scope as it takes to tell who reads it."""
+    """The part of a scope that says when it was last read."""
 
     @property
     def id(self) -> ScopeId: ...
@@ -39,11 +39,11 @@ class Readable(Protocol):
 
 
 Equip = Callable[[Snapshot, Machine], Equipment]
-"""Tells what a VM has by what is declared of it, which the control plane alone can read."""
+"""A VM's equipment, from its declaration, which only the control plane can read."""
 
 
 def bare(_: Snapshot, machine: Machine) -> Equipment:
-    """Of a VM of which nothing is declared: the one interface that every VM has."""
+    """For a VM without a declaration: the one interface that every VM has."""
     address = machine.binding.address
     mac = mac_address(address, machine.profile.vm_id)
     return Equipment(interfaces=(Interface(mac_address=mac, private_address=address),))
@@ -55,11 +55,11 @@ class Activation:
         self._clock = clock
         self._equip = equip
         self._seen: dict[ScopeId, datetime] = {}
-        """What the store has not heard of yet."""
+        """Reads that are not in the store yet."""
         self._readers: dict[ScopeId, _LastRead] = {}
-        """For people to look at, so a restart may forget them."""
+        """Shown to operators only, so a restart may forget them."""
         self._lacks_flush = False
-        """Whether the next mark is to be followed by a flush that is not set yet."""
+        """Whether no flush is scheduled, so that the next read has to schedule one."""
 
     def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
         now = self._seen[scope_id] = self._clock.now()
@@ -70,7 +70,7 @@ class Activation:
     async def activate(self, caller: Caller, *, address: str) -> None:
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
 
-        def work(tx: Transaction) -> datetime:
+        def decision(tx: Transaction) -> datetime:
             scope = tx.load(caller.scope_id)
             # The VM may have been removed since its address was looked up.
             if caller.name not in scope.resources:
@@ -78,7 +78,7 @@ class Activation:
             tx.save(lifecycle.read(scope, at=tx.now), by=by)
             return tx.now
 
-        at = await self._engine.decide(work)
+        at = await self._engine.decide(decision)
         self._readers[caller.scope_id] = _LastRead(at, caller.name)
 
     async def about(self, name: ResourceName) -> About | None:
@@ -96,45 +96,45 @@ class Activation:
         )
 
     def last_read(self, scope: Readable) -> datetime | None:
-        """When a VM last read this scope's document, whether or not the store has heard of it."""
+        """When a VM last read this scope's document, whether or not that is in the store yet."""
         seen = self._seen.get(scope.id)
         if seen is None or scope.last_read_at is None:
             return scope.last_read_at or seen
         return max(seen, scope.last_read_at)
 
     def last_reader(self, scope: Readable) -> ResourceName | None:
-        """Which VM that was; None where it was before this process began."""
+        """The VM that read it last; None if that was before this process started."""
         known = self._readers.get(scope.id)
         if known is None or (scope.last_read_at is not None and known.at < scope.last_read_at):
             return None
         return known.by
 
     def forget(self) -> None:
-        """That anybody has read anything: as a process that begins."""
+        """Forget all reads, like a process that has just started."""
         self._seen.clear()
         self._readers.clear()
 
     async def flush(self) -> None:
-        """Write down who has read, so that a restart knows."""
+        """Write the times of reads to the store, so that a restart knows them."""
         marks = dict(self._seen)
         if not marks:
             return
 
-        def work(tx: Transaction) -> None:
+        def decision(tx: Transaction) -> None:
             for scope_id, at in marks.items():
                 scope = tx.load(scope_id)
                 if scope.active and (scope.last_read_at is None or at > scope.last_read_at):
                     tx.save(lifecycle.read(scope, at=at), by=_READERS)
 
-        await self._engine.decide(work)
+        await self._engine.decide(decision)
         for scope_id, at in marks.items():
             if self._seen.get(scope_id) == at:
                 del self._seen[scope_id]
 
     def flush_regularly(self) -> None:
-        """From now on, a few minutes after there is something to write down.
+        """From now on, flush a few minutes after a read.
 
-        Never else: whoever moves the clock by years must not wait for a million idle calls.
+        Never without one: stepping the clock by years must not cause a million idle calls.
         """
         if self._seen:
             self._set_flush(self._clock.now())

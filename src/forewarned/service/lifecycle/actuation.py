@@ -1,6 +1,6 @@
-"""What actuators report: the impact of a Started event, and that it is done.
+"""What actuators report: the impact of a Started event, and its completion.
 
-Reports may come late and more than once; one that comes after the event is over changes nothing.
+Reports may come late and more than once. One that comes after the event is over changes nothing.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ class Actuation:
         self._engine = engine
 
     async def report(self, *reports: Report) -> None:
-        def work(tx: Transaction) -> None:
+        def decision(tx: Transaction) -> None:
             begun = _begun_before(reports, tx)
             for report in reports:
                 scope = tx.load(report.scope_id)
@@ -40,12 +40,12 @@ class Actuation:
                     begun.add(event.id)
                 save(tx, _decide(report.stage, scope, event, tx), by=_ACTUATOR)
 
-        await self._engine.decide(work)
+        await self._engine.decide(decision)
 
     async def complete_by_hand(self, event_id: EventId, *, by: Actor) -> EventRecord:
         """An operator says that the work of a Started event is done."""
 
-        def work(tx: Transaction) -> EventRecord:
+        def decision(tx: Transaction) -> EventRecord:
             record = tx.event(event_id)
             if record is None:
                 raise UnknownEventError(event_id)
@@ -54,7 +54,7 @@ class Actuation:
             save(tx, _complete(tx.load(record.scope_id), event_id, tx), by=by)
             return tx.event(event_id) or record
 
-        return await self._engine.decide(work)
+        return await self._engine.decide(decision)
 
     async def resume(self, actuator: Actuator) -> None:
         """Hand every Started event to the actuator again, after a restart."""
@@ -70,9 +70,9 @@ def hand_over(commit: Commit, actuator: Actuator) -> None:
 
 
 def _begun_before(reports: Collection[Report], tx: Transaction) -> set[EventId]:
-    """Those of the events whose impact has begun: VMs must not go through it a second time.
+    """The events whose impact has begun already: VMs must not go through it a second time.
 
-    After a restart an actuator takes a Started event up from its beginning.
+    After a restart an actuator begins every Started event anew.
     """
     impacts = [report.event_id for report in reports if report.stage is Stage.INTERRUPTED]
     return set(tx.recorded(_INTERRUPTED, impacts)) if impacts else set()
@@ -97,7 +97,7 @@ def _complete(scope: Scope, event_id: EventId, tx: Transaction) -> Change:
 
 
 def _new_hosts(event: Event, tx: Transaction) -> Mapping[ResourceName, HostName]:
-    """A host of its own for each VM: no other choice could put two update domains on one."""
+    """A new host for each VM, so that no host gets VMs of two update domains."""
     if event.type is not EventType.REDEPLOY:
         return {}
     numbers = count(int(tx.note(_SPARE_HOSTS) or 0) + 1)

@@ -1,7 +1,7 @@
-"""Sees to what falls due: events whose NotBefore has come, scopes that nobody reads any more.
+"""The Waker: starts events whose NotBefore has come, and deactivates scopes no VM reads any more.
 
-One timer for the earliest wake of all scopes. Waking a scope twice changes nothing, so this never
-has to know whether somebody else has been there.
+One timer for the earliest wake of all scopes. Waking a scope twice changes nothing, so it does not
+matter whether another process has woken it already.
 """
 
 import logging
@@ -21,7 +21,7 @@ from forewarned.service.records import Commit
 _log = logging.getLogger(__name__)
 
 BATCH: Final = 1000
-"""Scopes in a transaction: a tenth of a second during which nobody else can write."""
+"""Scopes in one transaction, which blocks other writes for about a tenth of a second."""
 _RETRY: Final = timedelta(seconds=1)
 _TIME: Final = Actor(name="time")
 
@@ -66,7 +66,7 @@ class Waker:
             _log.warning("the store is unavailable: nothing starts until it is back")
             self.set(self._clock.now() + _RETRY)
         except Exception:
-            # Whatever it is, what is due stays due.
+            # What is due stays due, whatever went wrong.
             self.set(self._clock.now() + _RETRY)
             raise
 

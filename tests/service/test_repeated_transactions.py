@@ -1,0 +1,244 @@
+"""A lost race is run again: every transaction function gives the same result a second time."""
+
+import ast
+import asyncio
+import inspect
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+import forewarned.service
+from forewarned.actuators.simulated import Timing
+from forewarned.clock import VirtualClock
+from forewarned.control.fleet.wire import parse
+from forewarned.core import lifecycle
+from forewarned.core.ids import HostName, ResourceName, ScopeId
+from forewarned.core.model import EventSource, EventStatus, EventType
+from forewarned.core.rules import Rules
+from forewarned.metadata.http.responses import render
+from forewarned.runtime.assembly import Application
+from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.faults import Faults
+from forewarned.service.fleet.apply import Fleet
+from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.ports import Listener, Snapshot, Store, Transaction
+from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
+from forewarned.service.reset import Reset
+from forewarned.storage import MemoryStore, SqliteStore
+from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, event_id
+from tests.control.steering import FLEET
+
+T = TypeVar("T")
+NETWORK = ipaddress.ip_network("10.1.0.0/24")
+RULES = Rules(short_notice_allowed=True)
+WEB, DB, API = ResourceName("web"), ResourceName("db-0"), ResourceName("api_0")
+
+
+class LostRaceError(Exception):
+    pass
+
+
+class RacingStore:
+    """Loses every first race: the function is run, rolled back, and run again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.callers: set[tuple[str, str]] = set()
+        """The use cases that have asked for a transaction: module and function."""
+
+    async def transact(
+        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
+    ) -> tuple[T, Commit]:
+        def lose(tx: Transaction) -> None:
+            function(tx)
+            raise LostRaceError
+
+        frame = inspect.currentframe()
+        decide = frame and frame.f_back
+        if decide and decide.f_back:
+            code = decide.f_back.f_code
+            self.callers.add((decide.f_back.f_globals["__name__"], code.co_qualname))
+        with pytest.raises(LostRaceError):
+            await self._store.transact(lose)
+        return await self._store.transact(function, tell=tell)
+
+    async def read(self, question: Callable[[Snapshot], T]) -> T:
+        return await self._store.read(question)
+
+
+class World:
+    def __init__(self, store: Store, clock: VirtualClock) -> None:
+        numbers = count(1)
+        self.clock = clock
+        self.application = Application(
+            store,
+            clock,
+            rules=RULES,
+            render=render,
+            new_id=lambda: event_id(next(numbers)),
+            timings={type_: Timing(impact=MINUTE, span=10 * MINUTE) for type_ in EventType},
+            address_range=NETWORK,
+        )
+        engine, reading = self.application.engine, self.application.reading
+        self.fleet = Fleet(engine, reading, NETWORK, large=2)
+        self.reset = Reset(
+            engine=engine,
+            reading=reading,
+            clock_control=self.application.clock_control,
+            faults=Faults(),
+            address_range=NETWORK,
+            plan=parse(FLEET),
+        )
+
+    async def caller(self, name: ResourceName) -> Caller:
+        def find(snapshot: Snapshot) -> ScopeId:
+            binding = snapshot.binding(name)
+            assert binding is not None
+            return binding.scope_id
+
+        return Caller(name=name, scope_id=await self.application.engine.ask(find))
+
+    async def event(self, type_: EventType) -> EventRecord:
+        """The newest that is open."""
+        wanted = EventFilter(
+            type=type_, statuses=frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+        )
+        return (await self.application.engine.ask(lambda snapshot: snapshot.events(wanted)))[-1]
+
+    def everything(self, snapshot: Snapshot) -> list[object]:
+        """What the store holds."""
+        return [
+            snapshot.history(HistoryFilter(limit=10_000)),
+            snapshot.events(EventFilter(limit=10_000)),
+            [saved.scope for saved in snapshot.scopes()],
+            list(snapshot.bindings()),
+            list(snapshot.declarations("")),
+        ]
+
+
+async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
+    """One after the other, each with its result."""
+    application = world.application
+    schedule, approvals = application.scheduler, application.approvals
+
+    def request(type_: EventType, *names: str) -> Request:
+        resources = tuple(map(ResourceName, names))
+        return Request(type=type_, resources=resources, source=EventSource.PLATFORM)
+
+    yield await application.fleet.apply_once(parse(FLEET), by=OPERATOR)
+    yield await world.fleet.apply_once(
+        parse({**FLEET, "vms": [{"name": f"more-{n}"} for n in range(4)]}), by=OPERATOR
+    )
+    for name in (WEB, DB, API):
+        caller = await world.caller(name)
+        await application.reading.activate(caller, address="10.0.0.1")
+    yield await schedule.schedule(request(EventType.REBOOT, "web", "db-0", "db-2"), by=OPERATOR)
+    yield await schedule.schedule(request(EventType.TERMINATE, "api_0", "api_1"), by=OPERATOR)
+    event = (await world.event(EventType.TERMINATE)).event.id
+    yield await schedule.cancel(event, reason="not now", by=OPERATOR)
+    event = (await world.event(EventType.REBOOT)).event.id
+    await approvals.approve([event], caller=await world.caller(DB), address="10.0.0.9")
+    work = WorkRequest(type=EventType.FREEZE)
+    yield await schedule.maintain_host(HostName("rack1"), work, by=OPERATOR)
+    event = (await world.event(EventType.FREEZE)).event.id
+    yield await schedule.cancel(event, reason="nor then", by=OPERATOR)
+    yield await schedule.maintain_host(HostName("rack1"), work, by=OPERATOR)
+    event = (await world.event(EventType.FREEZE)).event.id
+    await approvals.approve_from_outside(event, by=OPERATOR)
+    await world.clock.step(HOUR)
+    yield await schedule.maintain_set(ScopeId("avset/db"), work, by=OPERATOR)
+    yield await schedule.fail_host(HostName("rack1"), by=OPERATOR)
+    yield await schedule.predict_failure(HostName("rack2"), by=OPERATOR)
+    await world.clock.step(HOUR)
+    [started] = await schedule.schedule(request(EventType.REDEPLOY, "api_1"), by=OPERATOR)
+    await approvals.approve_from_outside(started.event.id, by=OPERATOR)
+    impact = Report(Stage.INTERRUPTED, started.scope_id, started.event.id)
+    await application.actuation.report(impact, impact)
+    yield await application.actuation.complete_by_hand(started.event.id, by=OPERATOR)
+    application.reading.seen((await world.caller(WEB)).scope_id, WEB)
+    await application.reading.flush()
+    yield await application.clock_control.step(2 * DAY)
+    yield await world.reset.reset(by=OPERATOR)
+
+
+@asynccontextmanager
+async def memory(clock: VirtualClock, _: Path) -> AsyncIterator[Store]:
+    yield MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
+
+
+@asynccontextmanager
+async def sqlite(clock: VirtualClock, folder: Path) -> AsyncIterator[Store]:
+    next_wake = partial(lifecycle.next_wake, rules=RULES)
+    async with SqliteStore(folder / "forewarned.db", clock, next_wake=next_wake) as store:
+        yield store
+
+
+async def outcome(
+    opened: Any,  # a context manager of a store, one of the two above
+    folder: Path,
+    over: Callable[[Store], Store],
+) -> tuple[list[object], list[object]]:
+    """The results of all decisions, and what they leave in the store."""
+    await asyncio.to_thread(folder.mkdir)
+    clock = VirtualClock(NOON, speed=0)
+    async with opened(clock, folder) as store:
+        world = World(over(store), clock)
+        async with world.application, clock:
+            results = [result async for result in every_kind_of_decision(world)]
+            left: Awaitable[list[object]] = world.application.engine.ask(world.everything)
+            return results, await left
+
+
+@pytest.mark.parametrize("opened", [memory, sqlite])
+async def test_functions_that_are_run_twice_decide_as_if_run_once(
+    opened: object, tmp_path: Path
+) -> None:
+    racing: list[RacingStore] = []
+
+    def losing(store: Store) -> Store:
+        racing.append(RacingStore(store))
+        return racing[0]
+
+    once = await outcome(opened, tmp_path / "once", lambda store: store)
+    twice = await outcome(opened, tmp_path / "twice", losing)
+
+    assert twice == once
+    assert len(once[1][0]) > 50  # type: ignore[arg-type]  # the history is a list
+    assert racing[0].callers >= use_cases_that_decide()
+
+
+def use_cases_that_decide() -> set[tuple[str, str]]:
+    """Every function of the service that hands the engine a transaction function."""
+    root = Path(forewarned.service.__path__[0])
+    found: set[tuple[str, str]] = set()
+    for path in root.rglob("*.py"):
+        module = ".".join(("forewarned.service", *path.relative_to(root).with_suffix("").parts))
+        for name, function in _functions(ast.parse(path.read_text()), ()):
+            if any(map(_decides, ast.walk(function))):
+                found.add((module, name))
+    assert len(found) > 10
+    return found
+
+
+def _functions(tree: ast.AST, names: tuple[str, ...]) -> list[tuple[str, ast.AST]]:
+    found: list[tuple[str, ast.AST]] = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.AsyncFunctionDef):
+            found.append((".".join((*names, node.name)), node))
+        elif isinstance(node, ast.ClassDef):
+            found += _functions(node, (*names, node.name))
+    return found
+
+
+def _decides(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "decide"
+    )
