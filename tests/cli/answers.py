@@ -3,7 +3,25 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from forewarned.cli.wire import Approval, Event, Maintenance, Row, Scope, Vm
+from forewarned.control.v1.wire import (
+    Approval,
+    Event,
+    HistoryRow,
+    Policy,
+    Scope,
+    SetMaintenance,
+    Vm,
+)
+from forewarned.core.model import (
+    EventSource,
+    EventStatus,
+    EventType,
+    EvictionPolicy,
+    Priority,
+    ResourceState,
+    ScopeKind,
+    StartCause,
+)
 
 NOON: Final = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SECOND: Final = timedelta(seconds=1)
@@ -32,20 +50,27 @@ def an_event(
     """A Reboot of web, announced at a quarter to noon for noon."""
     return Event(
         event_id=event_id,
-        type=type,
-        status=status,
-        source="User",
+        type=EventType(type),
+        status=EventStatus(status),
+        source=EventSource.USER,
         scope=scope,
         resources=resources,
         created_at=NOON - 15 * MINUTE,
         not_before=not_before,
         started_at=started_at,
-        start_cause=start_cause,
+        start_cause=None if start_cause is None else StartCause(start_cause),
         ended_at=ended_at,
+        end_reason="",
         description=description,
+        duration=None,
         announced=announced,
         approval=approval,
+        maintenance=None,
     )
+
+
+def an_approval(at: datetime, *, by_policy: bool = False) -> Approval:
+    return Approval(by="cli:ada", at=at, by_policy=by_policy)
 
 
 def a_row(
@@ -57,22 +82,41 @@ def a_row(
     resources: tuple[str, ...] = ("web",),
     actor: str = "cli:ada",
     cause: str = "approved",
-) -> Row:
-    return Row(
+) -> HistoryRow:
+    return HistoryRow(
         id=id,
         at=NOON,
         actor=actor,
+        address="",
         action=action,
         scope="vm/web",
         event_id=event_id,
-        event_type=event_type,
+        event_type=None if event_type is None else EventType(event_type),
         resources=resources,
         cause=cause,
     )
 
 
 def a_vm(name: str = "web", *, host: str = "host-01", address: str = "127.8.0.1") -> Vm:
-    return Vm(name=name, address=address, host=host, state="running", priority="Regular")
+    return Vm(
+        name=name,
+        scope=f"vm/{name}",
+        address=address,
+        host=host,
+        state=ResourceState.RUNNING,
+        update_domain=0,
+        fault_domain=0,
+        priority=Priority.REGULAR,
+        eviction_policy=EvictionPolicy.DEALLOCATE,
+        terminate_notice=None,
+        zone="",
+        size="",
+        location="",
+        resource_group="",
+        vm_id="",
+        computer_name="",
+        tags={},
+    )
 
 
 def a_scope(
@@ -81,17 +125,21 @@ def a_scope(
     active: bool = True,
     last_read_at: datetime | None = None,
     last_read_by: str | None = None,
-    maintenance: Maintenance | None = None,
+    maintenance: SetMaintenance | None = None,
     open_events: int = 0,
 ) -> Scope:
     return Scope(
         id=id,
-        kind="virtual_machine",
+        kind=ScopeKind.VIRTUAL_MACHINE,
         active=active,
         incarnation=4,
         vms=vms,
         last_read_at=last_read_at,
         last_read_by=last_read_by,
+        switches_off_at=None,
+        policy=Policy(
+            approve_user_reboot=False, approve_user_redeploy=False, approve_when_all_down=False
+        ),
         maintenance=maintenance,
         open_events=open_events,
     )

@@ -15,7 +15,7 @@ from forewarned.cli.failures import (
     UnreachableError,
     UsageError,
 )
-from forewarned.cli.wire import Clock
+from forewarned.control.v1.wire import Clock
 
 
 def server(status: int = 200, body: bytes = b"{}", **headers: str) -> Control:
@@ -46,6 +46,12 @@ def failing(error: Exception) -> Control:
 )
 def test_a_control_listener_is_named_by_host_and_port_or_by_url(typed: str, url: str) -> None:
     assert normal_address(typed) == url
+
+
+def test_fields_that_a_later_version_adds_are_ignored() -> None:
+    body = b'{"now": "2026-01-05T12:00:00Z", "speed": 1, "state": "real", "leap": true}'
+
+    assert Answer(body, "http://127.0.0.1:1").read(Clock).state == "real"
 
 
 @pytest.mark.parametrize(

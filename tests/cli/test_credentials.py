@@ -13,7 +13,7 @@ from forewarned.cli.connection import Control
 from forewarned.cli.credentials import Credentials
 from forewarned.cli.failures import RefusedError, UsageError
 from forewarned.cli.parameters import EVENT_TYPES
-from tests.cli.doors import TOKEN, Door, door
+from tests.cli.refusing_server import TOKEN, RefusingServer, refusing_server
 from tests.cli.served import PLAIN, Served, invoke
 from tests.cli.test_documented import ALL
 
@@ -52,8 +52,8 @@ ASKING = [
 
 
 @pytest.fixture
-def closed() -> Iterator[Door]:
-    with door() as found:
+def closed() -> Iterator[RefusingServer]:
+    with refusing_server() as found:
         yield found
 
 
@@ -84,7 +84,7 @@ def test_no_command_that_asks_a_server_is_missing_here() -> None:
 
 @pytest.mark.parametrize("words", ASKING)
 def test_every_command_shows_the_token_and_says_what_to_do_without(
-    closed: Door, file: Path, words: str
+    closed: RefusingServer, file: Path, words: str
 ) -> None:
     """S12."""
     without = run(closed.url, words, file)
@@ -103,16 +103,16 @@ def test_every_command_shows_the_token_and_says_what_to_do_without(
     assert TOKEN not in known.output
 
 
-def test_with_json_being_refused_has_the_shape_of_any_error(closed: Door) -> None:
+def test_with_json_being_refused_has_the_shape_of_any_error(closed: RefusingServer) -> None:
     result = run(closed.url, "events --json")
 
     assert json.loads(result.stderr) == {
-        "error": {"code": "token_missing", "message": "said token_missing"}
+        "error": {"code": "token_missing", "message": "said token_missing", "field": None}
     }
 
 
 def test_a_token_can_be_in_a_file_which_goes_before_the_variable(
-    closed: Door, tmp_path: Path
+    closed: RefusingServer, tmp_path: Path
 ) -> None:
     kept = tmp_path / "token"
     kept.write_text(f"{TOKEN}\n")
@@ -124,7 +124,7 @@ def test_a_token_can_be_in_a_file_which_goes_before_the_variable(
     assert (after.exit_code, before.exit_code) == (1, 1)
 
 
-def test_an_empty_variable_is_no_token(closed: Door) -> None:
+def test_an_empty_variable_is_no_token(closed: RefusingServer) -> None:
     run(closed.url, "clock", FOREWARNED_TOKEN="")
 
     assert closed.shown == [None]
@@ -133,7 +133,9 @@ def test_an_empty_variable_is_no_token(closed: Door) -> None:
 @pytest.mark.parametrize(
     "words", ["--token hush clock", "clock --token hush", "clock --token=hush"]
 )
-def test_no_flag_takes_a_token_and_what_was_typed_is_not_repeated(closed: Door, words: str) -> None:
+def test_no_flag_takes_a_token_and_what_was_typed_is_not_repeated(
+    closed: RefusingServer, words: str
+) -> None:
     result = run(closed.url, words)
 
     assert result.exit_code == 2
@@ -146,7 +148,7 @@ def test_no_flag_takes_a_token_and_what_was_typed_is_not_repeated(closed: Door, 
     "text", ["", "\n", "hush hush", "hush\nhush", "Bearer hush", "hüsh", "hush\x00", "h" * 20_000]
 )
 def test_what_is_no_token_is_not_sent_and_not_shown(
-    closed: Door, tmp_path: Path, text: str
+    closed: RefusingServer, tmp_path: Path, text: str
 ) -> None:
     kept = tmp_path / "token"
     kept.write_text(text)
@@ -160,7 +162,7 @@ def test_what_is_no_token_is_not_sent_and_not_shown(
     assert closed.shown == []
 
 
-def test_a_variable_that_holds_no_token_is_named(closed: Door) -> None:
+def test_a_variable_that_holds_no_token_is_named(closed: RefusingServer) -> None:
     result = run(closed.url, "clock", FOREWARNED_TOKEN="hush hush")
 
     assert result.exit_code == 2
@@ -169,7 +171,9 @@ def test_a_variable_that_holds_no_token_is_named(closed: Door) -> None:
     assert closed.shown == []
 
 
-def test_a_token_file_that_is_not_there_is_wrong_usage(closed: Door, tmp_path: Path) -> None:
+def test_a_token_file_that_is_not_there_is_wrong_usage(
+    closed: RefusingServer, tmp_path: Path
+) -> None:
     result = run(closed.url, f"clock --json --token-file {tmp_path / 'none'}")
 
     assert result.exit_code == 2
@@ -232,8 +236,8 @@ def test_a_token_goes_to_this_machine_and_over_tls(address: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["clock", "events --watch", "fleet apply FILE", "fail rack1"])
-def test_no_redirect_is_given_the_token(closed: Door, file: Path, words: str) -> None:
-    with door(leads_to=closed.url) as leading:
+def test_no_redirect_is_given_the_token(closed: RefusingServer, file: Path, words: str) -> None:
+    with refusing_server(leads_to=closed.url) as leading:
         result = run(leading.url, words, file, FOREWARNED_TOKEN=TOKEN)
 
     assert result.exit_code == 4
@@ -246,7 +250,7 @@ def test_credentials_do_not_show_their_token() -> None:
     assert TOKEN not in repr(Credentials(token=TOKEN))
 
 
-def test_a_shell_completes_with_the_token_and_is_quiet_without(closed: Door) -> None:
+def test_a_shell_completes_with_the_token_and_is_quiet_without(closed: RefusingServer) -> None:
     completing = {
         "_FOREWARNED_COMPLETE": "bash_complete",
         "COMP_WORDS": "forewarned approve 0",
@@ -268,7 +272,11 @@ def test_a_server_that_asks_for_none_takes_no_offence(served: Served) -> None:
 
 
 def test_refusals_and_usage_are_told_apart() -> None:
-    with door() as closed, Control(closed.url) as control, pytest.raises(RefusedError) as caught:
+    with (
+        refusing_server() as closed,
+        Control(closed.url) as control,
+        pytest.raises(RefusedError) as caught,
+    ):
         control.get("/v1/clock")
     with pytest.raises(UsageError):
         Control("http://192.0.2.1:1", credentials=Credentials(token=TOKEN))

@@ -11,7 +11,7 @@ from typing_extensions import override
 from forewarned.cli import fleet_apply
 from forewarned.cli.connection import Control
 from forewarned.cli.failures import CommandError, RefusedError, ServerFailedError
-from forewarned.cli.wire import Applied
+from forewarned.control.v1.wire import FleetApplied
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 
 PLAN = FleetPlan(vms=(VirtualMachine(name="web"),))
@@ -50,7 +50,7 @@ def test_a_terminal_shows_a_bar_and_the_result_is_the_last_line() -> None:
 
     answer = fleet_apply.apply(server(*PROGRESS, RESULT), PLAN, None, console=console)
 
-    assert answer.read(Applied).unchanged == 7
+    assert answer.read(FleetApplied).unchanged == 7
     assert "15000/20000 VMs" in " ".join(text_of(console).split())
 
 

@@ -1,22 +1,41 @@
 import msgspec
 
 from forewarned.cli import pages
-from forewarned.cli.wire import (
-    Applied,
+from forewarned.control.v1.wire import (
     Approval,
     Clock,
-    Explanation,
-    Fleet,
+    Explained,
+    FleetApplied,
     Health,
-    Maintenance,
+    Scopes,
+    SetMaintenance,
     Sibling,
 )
+from forewarned.core.model import EventStatus, EventType
 from tests.cli.answers import MINUTE, NOON, A, B, a_row, a_scope, a_vm, an_event
 from tests.cli.printing import printed
 
-EMULATOR = Health("emulator", "http://127.0.0.1:8169")
 C, D = A.replace("A", "C"), A.replace("A", "D")
-SERVICE = Health("service", "http://169.254.169.254:80")
+
+
+def a_health(mode: str, metadata: str) -> Health:
+    clock = Clock(now=NOON, speed=1, state="real")
+    return Health(status="ok", mode=mode, version="1.0", metadata=metadata, clock=clock)
+
+
+EMULATOR = a_health("emulator", "http://127.0.0.1:8169")
+SERVICE = a_health("service", "http://169.254.169.254:80")
+
+
+def an_explanation(**facts: object) -> Explained:
+    usual = {
+        "waits_for": (),
+        "waits_for_events": (),
+        "siblings": (),
+        "history": (),
+        "next_step": "it starts",
+    }
+    return msgspec.convert({**usual, **facts}, Explained)
 
 
 def a_sibling(
@@ -24,8 +43,8 @@ def a_sibling(
 ) -> Sibling:
     return Sibling(
         event_id=event_id,
-        type="Freeze",
-        status=status,
+        type=EventType.FREEZE,
+        status=EventStatus(status),
         scope=scope,
         resources=resources,
         ready=ready,
@@ -106,7 +125,9 @@ def test_events_of_one_maintenance_are_said_to_start_together() -> None:
 
 def test_a_canceled_event_has_no_time_left() -> None:
     canceled = an_event(status="Canceled", ended_at=NOON - 10 * MINUTE)
-    found = Explanation(event=canceled, now=NOON - 5 * MINUTE, why="called off", next_step="none")
+    found = an_explanation(
+        event=canceled, now=NOON - 5 * MINUTE, why="called off", next_step="none"
+    )
 
     lines = printed(pages.explanation_page(found))
 
@@ -115,8 +136,11 @@ def test_a_canceled_event_has_no_time_left() -> None:
 
 
 def test_an_explanation_tells_all_there_is_to_know() -> None:
-    found = Explanation(
-        event=an_event(approval=Approval("vm web", NOON - 10 * MINUTE), description="a disk"),
+    found = an_explanation(
+        event=an_event(
+            approval=Approval(by="vm web", at=NOON - 10 * MINUTE, by_policy=False),
+            description="a disk",
+        ),
         now=NOON - 5 * MINUTE,
         why="approved by vm web, but something else holds it back",
         waits_for=("approval of Terminate", "or its NotBefore"),
@@ -153,7 +177,7 @@ def test_an_explanation_lists_the_events_that_start_together_with_this_one() -> 
         a_sibling(C, "avset/db", "db-0", "db-2"),
         a_sibling(D, "vm/cheap", "cheap", status="Started"),
     )
-    found = Explanation(
+    found = an_explanation(
         event=an_event(type="Freeze"),
         now=NOON - 5 * MINUTE,
         why="approved by ada, but others are not ready",
@@ -172,7 +196,7 @@ def test_an_explanation_lists_the_events_that_start_together_with_this_one() -> 
 
 def test_an_explanation_names_ten_of_many_events_and_counts_the_rest() -> None:
     ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(14)]
-    found = Explanation(
+    found = an_explanation(
         event=an_event(),
         now=NOON - 5 * MINUTE,
         why="",
@@ -201,14 +225,16 @@ def test_where_an_operator_completes_events_a_started_one_says_how() -> None:
 
 
 def test_the_fleet_is_grouped_by_scope() -> None:
-    fleet = Fleet(
+    fleet = Scopes(
         (
             a_scope("vm/web", a_vm("web"), last_read_at=NOON - 5 * MINUTE, last_read_by="web"),
             a_scope(
                 "avset/db",
                 a_vm("db-0"),
                 active=False,
-                maintenance=Maintenance("Freeze", (1, 2)),
+                maintenance=SetMaintenance(
+                    id="M", type=EventType.FREEZE, remaining_update_domains=(1, 2)
+                ),
                 open_events=1,
             ),
         )
@@ -229,7 +255,7 @@ def test_the_fleet_is_grouped_by_scope() -> None:
 
 
 def test_an_empty_fleet_says_how_to_fill_it() -> None:
-    assert printed(pages.fleet_page(Fleet(()), now=NOON)) == [
+    assert printed(pages.fleet_page(Scopes(()), now=NOON)) == [
         "The fleet is empty. 'forewarned fleet apply FILE' fills it."
     ]
 
@@ -237,8 +263,8 @@ def test_an_empty_fleet_says_how_to_fill_it() -> None:
 def test_scopes_whose_vms_are_all_gone_are_left_out_once_their_events_are_over() -> None:
     gone, busy = a_scope("vm/gone"), a_scope("vm/busy", open_events=1)
 
-    shown = printed(pages.fleet_page(Fleet((a_scope("vm/web", a_vm()), gone, busy)), now=NOON))
-    empty = printed(pages.fleet_page(Fleet((gone,)), now=NOON))
+    shown = printed(pages.fleet_page(Scopes((a_scope("vm/web", a_vm()), gone, busy)), now=NOON))
+    empty = printed(pages.fleet_page(Scopes((gone,)), now=NOON))
 
     assert not any("vm/gone" in line for line in shown)
     assert any("vm/busy" in line for line in shown)
@@ -247,7 +273,7 @@ def test_scopes_whose_vms_are_all_gone_are_left_out_once_their_events_are_over()
 
 
 def test_what_was_applied_is_counted_and_named() -> None:
-    applied = Applied(tuple(f"vm{n}" for n in range(22)), (), ("old",), 1200)
+    applied = FleetApplied(tuple(f"vm{n}" for n in range(22)), (), ("old",), 1200)
 
     lines = printed(pages.applied_page(applied))
 

@@ -8,8 +8,8 @@ from forewarned.cli.tables import (
     setting_table,
     vm_table,
 )
-from forewarned.cli.wire import Approval, SettingValue
-from tests.cli.answers import DAY, MINUTE, NOON, SECOND, A, B, a_row, a_vm, an_event
+from forewarned.control.v1.wire import Setting
+from tests.cli.answers import DAY, MINUTE, NOON, SECOND, A, B, a_row, a_vm, an_approval, an_event
 from tests.cli.printing import WIDTH, printed
 
 NOW = NOON - 14 * MINUTE - 59 * SECOND
@@ -26,7 +26,7 @@ def test_events_stand_in_a_table_with_the_time_left() -> None:
             started_at=NOW - 3 * MINUTE,
             resources=("api_0", "api_1"),
         ),
-        an_event("0000000C-0", approval=Approval("cli:ada", NOW)),
+        an_event("0000000C-0", approval=an_approval(NOW)),
         an_event("0000000D-0", status="Canceled", ended_at=NOW - DAY),
     ]
 
@@ -87,7 +87,7 @@ def test_a_vm_is_shown_with_its_place() -> None:
 
 
 def test_settings_show_where_they_come_from() -> None:
-    values = [SettingValue("clock", "60x", "flag --clock"), SettingValue("rate", "5", "default")]
+    values = [Setting("clock", "60x", "flag --clock"), Setting("rate", "5", "default")]
 
     assert printed([setting_table(values)]) == [
         "Setting Value From",
@@ -118,7 +118,7 @@ def test_a_plan_shows_the_first_and_last_of_many_names() -> None:
         vm_table(
             [a_vm("x" * 64, host="h" * 64, address="fd00:1111:2222:3333:4444:5555:6666:7777")]
         ),
-        setting_table([SettingValue("fleet", "/" + "x" * 200, "environment FOREWARNED_FLEET")]),
+        setting_table([Setting("fleet", "/" + "x" * 200, "environment FOREWARNED_FLEET")]),
     ],
 )
 def test_tables_fit_eighty_columns_whatever_is_in_them(table: object) -> None:

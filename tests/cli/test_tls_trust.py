@@ -10,7 +10,7 @@ from click.testing import Result
 from forewarned.clock import wall_clock
 from forewarned.security import certificates
 from forewarned.security.certificates import ServerCertificate
-from tests.cli.doors import TOKEN, Door, door
+from tests.cli.refusing_server import TOKEN, RefusingServer, refusing_server
 from tests.cli.served import invoke
 
 YEAR = timedelta(days=366)
@@ -27,8 +27,8 @@ def tls(tmp_path: Path) -> ServerCertificate:
 
 
 @pytest.fixture
-def closed(tls: ServerCertificate) -> Iterator[Door]:
-    with door(tls) as found:
+def closed(tls: ServerCertificate) -> Iterator[RefusingServer]:
+    with refusing_server(tls) as found:
         yield found
 
 
@@ -37,7 +37,7 @@ def run(at: str, *words: str, **variables: str) -> Result:
 
 
 def test_the_servers_own_authority_is_trusted_when_it_is_named(
-    closed: Door, tls: ServerCertificate
+    closed: RefusingServer, tls: ServerCertificate
 ) -> None:
     ca = str(tls.authority)
 
@@ -50,7 +50,7 @@ def test_the_servers_own_authority_is_trusted_when_it_is_named(
         assert "role_too_low" in result.stderr
 
 
-def test_a_stranger_is_not_trusted_and_is_shown_no_token(closed: Door) -> None:
+def test_a_stranger_is_not_trusted_and_is_shown_no_token(closed: RefusingServer) -> None:
     """S12."""
     result = run(closed.url)
 
@@ -61,7 +61,9 @@ def test_a_stranger_is_not_trusted_and_is_shown_no_token(closed: Door) -> None:
     assert closed.shown == []
 
 
-def test_the_authority_of_another_server_is_told_from_none(closed: Door, tmp_path: Path) -> None:
+def test_the_authority_of_another_server_is_told_from_none(
+    closed: RefusingServer, tmp_path: Path
+) -> None:
     """S12."""
     other = made(tmp_path / "other").authority
 
@@ -76,7 +78,7 @@ def test_a_certificate_for_other_names_is_said_to_be_so(
     tls: ServerCertificate,
 ) -> None:
     # All of 127.0.0.0/8 is this machine, and the certificate is for 127.0.0.1 alone.
-    with door(tls, host="127.0.0.2") as other:
+    with refusing_server(tls, host="127.0.0.2") as other:
         result = run(other.url, "--ca", str(tls.authority))
 
     assert result.exit_code == 3
@@ -92,7 +94,7 @@ def test_a_certificate_out_of_its_time_is_said_to_be_so(
 ) -> None:
     old = made(tmp_path / "old", now=wall_clock() - age)
 
-    with door(old) as found:
+    with refusing_server(old) as found:
         result = run(found.url, "--ca", str(old.authority))
 
     assert result.exit_code == 3
@@ -102,7 +104,7 @@ def test_a_certificate_out_of_its_time_is_said_to_be_so(
 
 @pytest.mark.parametrize("text", [None, "", "no certificate"])
 def test_a_file_without_a_certificate_is_wrong_usage(
-    closed: Door, tmp_path: Path, text: str | None
+    closed: RefusingServer, tmp_path: Path, text: str | None
 ) -> None:
     ca = tmp_path / "ca.pem"
     if text is not None:
@@ -116,8 +118,10 @@ def test_a_file_without_a_certificate_is_wrong_usage(
     assert closed.shown == []
 
 
-def test_https_to_a_server_without_it_and_the_other_way_round_say_so(closed: Door) -> None:
-    with door() as plain:
+def test_https_to_a_server_without_it_and_the_other_way_round_say_so(
+    closed: RefusingServer,
+) -> None:
+    with refusing_server() as plain:
         secured = run(plain.url.replace("http", "https"))
     unsecured = run(closed.url.replace("https", "http"))
 
@@ -130,7 +134,7 @@ def test_https_to_a_server_without_it_and_the_other_way_round_say_so(closed: Doo
 
 
 def test_plain_http_needs_no_certificate(tmp_path: Path) -> None:
-    with door() as plain:
+    with refusing_server() as plain:
         result = run(plain.url, "--ca", str(tmp_path / "none"))
 
     assert result.exit_code == 1

@@ -3,20 +3,27 @@
 import msgspec
 import pytest
 
-from forewarned.cli.failures import ExitCode, RefusedError
-from forewarned.cli.watch import Wanted, Watched, change_line, open_line, read_message
-from forewarned.cli.wire import Change, Farewell, Hello, SignedOut
+from forewarned.cli.failures import ExitCode, RefusedError, ServerFailedError
+from forewarned.cli.watch import (
+    SignedOut,
+    Wanted,
+    Watched,
+    change_line,
+    open_line,
+    read_message,
+)
+from forewarned.control.v1.wire import Change, Farewell, Hello
 from tests.cli.answers import MINUTE, NOON, A, B, an_event
 from tests.cli.printing import printed
 
 EVENT = an_event(A)
 STARTED = an_event(A, status="Started", not_before=None, started_at=NOON)
-HELLO = Hello(now=NOON, events=(EVENT,))
+HELLO = Hello(now=NOON, events=(EVENT,), truncated=False)
 
 
 def a_change(action: str = "started", **more: object) -> Change:
-    told = {"at": NOON, "action": action, "scope": "vm/web", "resources": ("web",), **more}
-    return msgspec.convert(told, Change)
+    usual = {"scope": "vm/web", "resources": ("web",), "cause": "", "event": None}
+    return msgspec.convert({"at": NOON, "action": action, **usual, **more}, Change)
 
 
 def test_a_watcher_follows_an_event_until_it_is_gone() -> None:
@@ -88,6 +95,16 @@ def test_messages_are_known_by_their_shape() -> None:
     assert read_message("closing", '{"message":"bye"}') == Farewell("bye")
     assert read_message("signed_out", '{"message":"bye"}') == SignedOut("bye")
     assert read_message("new_in_some_later_version", '{"x":1}') is None
+
+
+def test_a_type_of_event_that_a_later_version_has_is_told_as_such() -> None:
+    later = msgspec.json.encode(a_change(event=an_event(B))).replace(b"Reboot", b"Hibernate")
+
+    with pytest.raises(ServerFailedError, match="newer than this CLI") as caught:
+        read_message("scheduled", later.decode())
+
+    assert "Hibernate" in caught.value.message
+    assert "Update this CLI" in caught.value.advice[0]
 
 
 def test_the_servers_last_words_are_kept() -> None:

@@ -3,8 +3,7 @@ from datetime import timedelta
 import pytest
 
 from forewarned.cli import wording
-from forewarned.cli.wire import Approval
-from tests.cli.answers import DAY, HOUR, MINUTE, NOON, SECOND, an_event
+from tests.cli.answers import DAY, HOUR, MINUTE, NOON, SECOND, an_approval, an_event
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ def test_time_gone_by_is_never_negative() -> None:
 
 
 def test_an_event_says_how_far_it_has_come() -> None:
-    approved = an_event(approval=Approval("cli:ada", NOON))
+    approved = an_event(approval=an_approval(NOON))
     started = an_event(status="Started", not_before=None, started_at=NOON - 3 * MINUTE)
     ended = an_event(status="Completed", started_at=NOON - HOUR, ended_at=NOON - MINUTE)
 

@@ -14,7 +14,6 @@ from typing import Final, Self, TypeVar
 import httpx2
 import msgspec
 
-from forewarned.cli import wire
 from forewarned.cli.credentials import Credentials
 from forewarned.cli.failures import (
     ADVICE,
@@ -26,6 +25,7 @@ from forewarned.cli.failures import (
 )
 from forewarned.cli.tls_trust import tls_failure, trust
 from forewarned.config.values import Address
+from forewarned.control.v1 import wire
 
 T = TypeVar("T")
 
@@ -49,8 +49,10 @@ class Answer:
 
     def read(self, type: type[T]) -> T:
         try:
-            return msgspec.json.decode(self.body, type=type)
+            return wire.decode(self.body, type)
         except msgspec.MsgspecError as error:
+            if is_unknown_value(error):
+                raise newer_server(error) from error
             raise _foreign(self.address, f"its answer can't be read: {error}") from error
 
     def as_json(self) -> str:
@@ -183,19 +185,19 @@ class Control:
 
     def _refuse(self, response: httpx2.Response) -> None:
         try:
-            fault = msgspec.json.decode(response.content, type=wire.ErrorBody).error
+            found = wire.decode(response.content, wire.Refusal).error
         except msgspec.MsgspecError as error:
             raise _foreign(self.address, f"it answered {response.status_code}") from error
         kind = ServerFailedError if response.is_server_error else RefusedError
-        raise refusal(kind, fault, response.content)
+        raise refusal(kind, found, response.content)
 
 
-def refusal(kind: type[CommandError], fault: wire.Fault, body: bytes) -> CommandError:
+def refusal(kind: type[CommandError], error: wire.Error, body: bytes) -> CommandError:
     return kind(
-        fault.message,
-        code=fault.code,
-        field=fault.field,
-        advice=[ADVICE[fault.code]] if fault.code in ADVICE else [],
+        error.message,
+        code=error.code,
+        field=error.field,
+        advice=[ADVICE[error.code]] if error.code in ADVICE else [],
         body=body,
     )
 
@@ -268,6 +270,22 @@ def _broken(address: str, error: httpx2.HTTPError) -> CommandError:
         # How one that expects TLS takes plain HTTP: it hangs up.
         failure.advice.append(f"If it serves HTTPS, write https{address.removeprefix('http')}.")
     return failure
+
+
+def is_unknown_value(error: msgspec.MsgspecError) -> bool:
+    """Whether an answer has a value of an enum that this version does not know."""
+    return "Invalid enum value" in str(error)
+
+
+def newer_server(error: msgspec.MsgspecError) -> CommandError:
+    return ServerFailedError(
+        f"the server is newer than this CLI, which can't read its answer: {error}",
+        code="newer_server",
+        advice=[
+            "Update this CLI to the version of the server.",
+            "With --json it prints the answer as it is.",
+        ],
+    )
 
 
 def _foreign(address: str, what: str) -> CommandError:

@@ -13,10 +13,10 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from forewarned.cli import wire
 from forewarned.cli.connection import Answer, Control, refusal
 from forewarned.cli.failures import RefusedError, ServerFailedError
 from forewarned.control.fleet import wire as fleet_wire
+from forewarned.control.v1 import wire
 from forewarned.service.fleet.declaration import FleetPlan
 
 # What the API answers with 500 and above, whose status a line does not have.
@@ -28,7 +28,7 @@ class _Line(msgspec.Struct, frozen=True):
 
     done: int | None = None
     total: int = 0
-    error: wire.Fault | None = None
+    error: wire.Error | None = None
 
 
 def apply(

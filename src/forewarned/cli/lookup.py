@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from forewarned.cli import wire
 from forewarned.cli.connection import Control
 from forewarned.cli.failures import ADVICE, CommandError, RefusedError
 from forewarned.cli.wording import listing, plain
+from forewarned.control.v1 import wire
 
 _WHOLE_ID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _MOST_SHOWN: Final = 10
@@ -132,12 +132,12 @@ def suggestions(typed: Iterable[str], known: Iterable[str]) -> Iterator[str]:
 
 
 def vm_names(control: Control) -> list[str]:
-    fleet = control.get("/v1/fleet").read(wire.Fleet)
+    fleet = control.get("/v1/fleet").read(wire.Scopes)
     return [vm.name for scope in fleet.scopes for vm in scope.vms]
 
 
 def scope_ids(control: Control) -> list[str]:
-    return [scope.id for scope in control.get("/v1/fleet").read(wire.Fleet).scopes]
+    return [scope.id for scope in control.get("/v1/fleet").read(wire.Scopes).scopes]
 
 
 def host_names(control: Control) -> list[str]:
@@ -161,7 +161,7 @@ def suggesting_scopes(control: Control, typed: str) -> AbstractContextManager[No
 
 def doubts(control: Control, *, vm: str | None, scope: str | None) -> Iterator[str]:
     """Why a list may be empty: a name that no VM, or no scope, has now."""
-    scopes = control.get("/v1/fleet").read(wire.Fleet).scopes
+    scopes = control.get("/v1/fleet").read(wire.Scopes).scopes
     for what, typed, known in (
         ("VM", vm, [one.name for each in scopes for one in each.vms]),
         ("scope", scope, [each.id for each in scopes]),
@@ -176,4 +176,4 @@ def open_event_ids(control: Control) -> list[str]:
 
 
 def fault_ids(control: Control) -> list[str]:
-    return [fault.id for fault in control.get("/v1/faults").read(wire.MadeFaults).faults]
+    return [fault.id for fault in control.get("/v1/faults").read(wire.Faults).faults]

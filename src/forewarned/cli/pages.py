@@ -8,18 +8,28 @@ from rich.table import Table
 from rich.text import Text
 
 from forewarned.cli.tables import event_table, history_table, vm_table
-from forewarned.cli.wire import Applied, Clock, Event, Explanation, Fleet, Health, Scope, Sibling
 from forewarned.cli.wording import (
     STATUS_STYLES,
     TYPE_STYLES,
     ago,
     ahead,
     count,
+    duration,
     instant,
     kind,
     listing,
     plain,
     short_ids,
+)
+from forewarned.control.v1.wire import (
+    Clock,
+    Event,
+    Explained,
+    FleetApplied,
+    Health,
+    Scope,
+    Scopes,
+    Sibling,
 )
 
 _API_VERSION = "2020-07-01"
@@ -89,7 +99,7 @@ def completion_page(events: Iterable[Event], health: Health) -> Iterator[Rendera
     yield from _some([f"  forewarned complete {short[event_id]}" for event_id in started], "  ")
 
 
-def explanation_page(found: Explanation) -> Iterator[RenderableType]:
+def explanation_page(found: Explained) -> Iterator[RenderableType]:
     event = found.event
     yield Text.assemble(
         (event.type, TYPE_STYLES.get(event.type, "")),
@@ -104,7 +114,7 @@ def explanation_page(found: Explanation) -> Iterator[RenderableType]:
         yield history_table(found.history)
 
 
-def _reasons(found: Explanation) -> Iterator[tuple[str, str]]:
+def _reasons(found: Explained) -> Iterator[tuple[str, str]]:
     yield "why", plain(found.why)
     for number, reason in enumerate(found.waits_for):
         yield "" if number else "waits for", plain(reason)
@@ -115,7 +125,7 @@ def _reasons(found: Explanation) -> Iterator[tuple[str, str]]:
     yield "next", plain(found.next_step)
 
 
-def _siblings(found: Explanation) -> list[str]:
+def _siblings(found: Explained) -> list[str]:
     short = short_ids(each.event_id for each in found.siblings)
     return [
         f"{short[each.event_id]} {each.type} of {listing(each.resources)} in {plain(each.scope)}:"
@@ -152,7 +162,10 @@ def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
     yield "source", event.source
     if event.description:
         yield "description", plain(event.description)
-    yield "duration", event.duration or "unknown"
+    yield (
+        "duration",
+        duration(event.duration) or "unknown",
+    )
     yield "created", f"{instant(event.created_at)} UTC ({ago(event.created_at, now)})"
     if event.not_before is not None:
         left = "" if event.ended_at is not None else f" ({ahead(event.not_before, now)})"
@@ -173,7 +186,7 @@ def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
         yield "announced", "no: nobody reads this scope's document"
 
 
-def fleet_page(fleet: Fleet, *, now: datetime) -> Iterator[RenderableType]:
+def fleet_page(fleet: Scopes, *, now: datetime) -> Iterator[RenderableType]:
     # A scope outlives its VMs, which may come back; until then there is nothing to see in it.
     shown = [scope for scope in fleet.scopes if scope.vms or scope.open_events]
     if not shown:
@@ -211,7 +224,7 @@ def _maintenance(scope: Scope) -> str:
     return f"under {scope.maintenance.type} maintenance, update domain {left} to come"
 
 
-def applied_page(applied: Applied) -> Iterator[RenderableType]:
+def applied_page(applied: FleetApplied) -> Iterator[RenderableType]:
     yield _applied("added", applied.added, "green")
     yield _applied("changed", applied.changed, "yellow")
     yield _applied("removed", applied.removed, "red")

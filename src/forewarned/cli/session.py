@@ -109,7 +109,7 @@ class Session:
 
     def now(self) -> datetime:
         """The server's clock: every time left is counted by it."""
-        from forewarned.cli.wire import Clock
+        from forewarned.control.v1.wire import Clock
 
         return self.control.get("/v1/clock").read(Clock).now
 

@@ -8,10 +8,10 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from forewarned.cli.wire import Event, Known, MadeFault, Row, SettingValue, Vm
 from forewarned.cli.wording import (
     STATUS_STYLES,
     TYPE_STYLES,
+    duration,
     instant,
     kind,
     listing,
@@ -19,6 +19,8 @@ from forewarned.cli.wording import (
     short_ids,
     stand,
 )
+from forewarned.control.v1.wire import Event, Fault, HistoryRow, Setting, Vm
+from forewarned.security.identities import Principal
 
 _STATE_STYLES: Final = {"running": "", "interrupted": "yellow", "deallocated": "dim"}
 
@@ -45,7 +47,7 @@ def _still_to_come(event: Event) -> str:
     return instant(event.not_before)
 
 
-def history_table(rows: Sequence[Row]) -> Table:
+def history_table(rows: Sequence[HistoryRow]) -> Table:
     table = _table("At (UTC)", "What", "Event", "VMs", "Who and why")
     short = short_ids(row.event_id for row in rows if row.event_id is not None)
     for row in rows:
@@ -96,7 +98,7 @@ def plan_table(rows: Iterable[PlannedRow]) -> Table:
     return table
 
 
-def setting_table(values: Iterable[SettingValue]) -> Table:
+def setting_table(values: Iterable[Setting]) -> Table:
     table = _table("Setting", "Value", "From")
     for setting in values:
         is_default = setting.origin == "default"
@@ -108,27 +110,27 @@ def setting_table(values: Iterable[SettingValue]) -> Table:
     return table
 
 
-def principal_table(principals: Iterable[Known]) -> Table:
+def principal_table(principals: Iterable[Principal], *, now: datetime) -> Table:
     table = _table("Name", "Role", "Client id", "Expires")
     for each in principals:
-        table.add_row(each.name, each.role, each.client_id, _expiry(each))
+        table.add_row(each.name, each.role, each.client_id, _expiry(each, now))
     return table
 
 
-def _expiry(principal: Known) -> str:
+def _expiry(principal: Principal, now: datetime) -> str:
     if principal.expires_at is None:
         return "never"
     when = f"{instant(principal.expires_at)} UTC"
-    return f"{when}, expired" if principal.is_expired else when
+    return f"{when}, expired" if principal.is_expired(now) else when
 
 
-def fault_table(faults: Iterable[MadeFault]) -> Table:
+def fault_table(faults: Iterable[Fault]) -> Table:
     table = _table("Fault", "What", "Delay", "For", "Used")
     for each in faults:
         table.add_row(
             plain(each.id),
             plain(each.kind) + ("" if each.status is None else f" {each.status}"),
-            plain(each.delay or ""),
+            duration(each.delay),
             " ".join(plain(part) for part in (each.method, each.vm or "every VM") if part),
             f"{each.used}" if each.times is None else f"{each.used} of {each.times}",
         )
@@ -148,13 +150,13 @@ _NEVER_FOLDED: Final = frozenset(
 )
 
 
-def _happening(row: Row) -> Text:
+def _happening(row: HistoryRow) -> Text:
     words = row.action.replace("_", " ")
     if row.event_type is None:
         return Text(plain(words))
     return Text.assemble((row.event_type, TYPE_STYLES.get(row.event_type, "")), f" {plain(words)}")
 
 
-def _who_and_why(row: Row) -> str:
+def _who_and_why(row: HistoryRow) -> str:
     who = plain(row.actor)
     return f"{who}: {plain(row.cause)}" if row.cause else who

@@ -13,23 +13,29 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.live import Live
 
-from forewarned.cli import wire
+from forewarned.cli.connection import is_unknown_value, newer_server
 from forewarned.cli.failures import GET_ADMITTED, CommandError, RefusedError, UnreachableError
 from forewarned.cli.session import Session
 from forewarned.cli.tables import event_table
 from forewarned.cli.wording import instant, listing, plain
+from forewarned.control.v1 import wire
 
 _RECENT: Final = 8
 _SHORT_ID: Final = 8
 _LOOK_AGAIN: Final = timedelta(seconds=5)
 _ENDS: Final = frozenset({"completed", "canceled"})
 
-Message = wire.Hello | wire.Change | wire.Farewell | wire.SignedOut
+
+class SignedOut(wire.Farewell, frozen=True):
+    """The last message to a watcher whose token is no longer valid."""
+
+
+Message = wire.Hello | wire.Change | wire.Farewell
 
 # What else there is by name is a change, or the last message.
 _NAMED: Final[Mapping[str, tuple[type[Message], ...]]] = {
     "hello": (wire.Hello,),
-    "signed_out": (wire.SignedOut,),
+    "signed_out": (SignedOut,),
 }
 
 
@@ -71,7 +77,7 @@ class Watched:
     farewell: str = "it has ended the stream of changes"
 
     def take(self, message: Message) -> bool:
-        """Whether it is of interest here. Raises RefusedError for who may not watch any more."""
+        """Whether it is of interest here. Raises RefusedError once the token is no longer valid."""
         match message:
             case wire.Hello(events=events):
                 self.events = {e.event_id: e for e in events if self.wanted.event(e)}
@@ -85,11 +91,11 @@ class Watched:
                 elif event is not None:
                     self.events[event.event_id] = event
                 return True
+            case SignedOut(message=reason):
+                raise RefusedError(plain(reason), code="signed_out", advice=[GET_ADMITTED])
             case wire.Farewell(message=reason):
                 self.farewell = reason
                 return False
-            case wire.SignedOut(message=reason):
-                raise RefusedError(plain(reason), code="signed_out", advice=[GET_ADMITTED])
 
     def page(self, now: datetime) -> RenderableType:
         lines: list[RenderableType] = [f"{instant(now)} UTC"]
@@ -102,10 +108,13 @@ class Watched:
 
 
 def read_message(name: str, text: str) -> Message | None:
-    """None for kinds of message this version does not know."""
+    """None for kinds of message this version does not know. Raises ServerFailedError."""
     for kind in _NAMED.get(name, (wire.Change, wire.Farewell)):
-        with suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(text, type=kind)
+        try:
+            return wire.decode(text, kind)
+        except msgspec.MsgspecError as error:
+            if is_unknown_value(error):
+                raise newer_server(error) from error
     return None
 
 

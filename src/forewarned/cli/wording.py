@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from forewarned.cli.wire import Event
 from forewarned.config.durations import format_duration
+from forewarned.control.v1.wire import Event, Span
 
 TYPE_STYLES: Final = {
     "Freeze": "cyan",
@@ -42,6 +42,11 @@ def span(length: timedelta) -> str:
     else:
         unit = timedelta(seconds=1)
     return format_duration(length // unit * unit)
+
+
+def duration(span: Span | None) -> str:
+    """All of it, as `/v1` writes it; empty for none."""
+    return "" if span is None else format_duration(span.length)
 
 
 def ahead(when: datetime, now: datetime) -> str:

@@ -23,7 +23,7 @@ from tests.agent.hooks.answering import answering as metadata
 from tests.agent.journeys import a_plan, a_sighting
 from tests.builders import NOON
 from tests.cli.agents import EVENT, OTHER, an_agent, an_event
-from tests.cli.interrupting import interruptible
+from tests.cli.interrupts import interruptible
 from tests.cli.served import invoke
 
 NOWHERE = "http://127.0.0.1:1"

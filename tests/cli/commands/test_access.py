@@ -194,7 +194,7 @@ def test_a_broken_file_is_told_with_its_line_and_kept(
     refused = token(tmp_path, *words)
 
     assert refused.exit_code == 1
-    assert f"{FILE}:2: 'x' is not known" in refused.stderr
+    assert f"{FILE}:2: x: there is no such table" in refused.stderr
     assert (tmp_path / FILE).read_text() == "# mine\nx = 1\n"
 
 

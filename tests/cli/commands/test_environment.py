@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarned.cli import cli
-from tests.cli.doors import TOKEN
+from tests.cli.refusing_server import TOKEN
 from tests.cli.served import PLAIN, Served, invoke
 
 ARM = "https://127.0.0.1:8171"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.served import Served
-from tests.cli.test_alone import completed
+from tests.cli.test_without_server import completed
 
 
 def test_a_fault_is_added_shown_and_cleared(served: Served) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from forewarned.cli import wire
 from forewarned.cli.commands.serve import data_folder, folder_options
 from forewarned.cli.failures import RefusedError, UsageError
 from forewarned.cli.parameters import Expiry
@@ -102,7 +101,7 @@ def create(
 
 def _print_secret(made: Principal, secret: str) -> None:
     if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode(_shown(made, secret)))
+        click.echo(msgspec.json.encode(_with_secret(made, secret)))
     elif not made.client_id:
         # Alone on its line, so that it can be put into a variable.
         click.echo(secret)
@@ -112,19 +111,17 @@ def _print_secret(made: Principal, secret: str) -> None:
         click.echo(f"client secret  {secret}")
 
 
-def _shown(made: Principal, secret: str) -> wire.NewToken | wire.NewServicePrincipal:
-    if not made.client_id:
-        return wire.NewToken(
-            name=made.name, role=made.role, token=secret, expires_at=made.expires_at
-        )
-    return wire.NewServicePrincipal(
-        name=made.name,
-        role=made.role,
-        tenant_id=TENANT_ID,
-        client_id=made.client_id,
-        client_secret=secret,
-        expires_at=made.expires_at,
-    )
+def _with_secret(made: Principal, secret: str) -> dict[str, object]:
+    shown: dict[str, object] = {"name": made.name, "role": made.role}
+    if made.client_id:
+        shown |= {
+            "tenant_id": TENANT_ID,
+            "client_id": made.client_id,
+            "client_secret": secret,
+        }
+    else:
+        shown["token"] = secret
+    return shown if made.expires_at is None else {**shown, "expires_at": made.expires_at}
 
 
 @token.command("list")
@@ -136,11 +133,10 @@ def list_(*, config: Path | None, data: str | None) -> None:
     session = Session("", is_json=wants_json(context))
     with _faults():
         known = principals.load(data_folder(config, data) / principals.FILE)
-    shown = [_known(each) for each in known]
     if session.is_json:
-        click.echo(msgspec.json.encode(shown))
-    elif shown:
-        session.print([principal_table(shown)])
+        click.echo(msgspec.json.encode([_shown(each) for each in known]))
+    elif known:
+        session.print([principal_table(known, now=wall_clock())])
     else:
         click.echo("nobody has a token")
 
@@ -162,19 +158,21 @@ def revoke(*, name: str, config: Path | None, data: str | None) -> None:
             )
         known.remove(found[0])
     if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode(_known(found[0])))
+        click.echo(msgspec.json.encode(_shown(found[0])))
     else:
         click.echo(f"the token of {found[0].name} is revoked")
 
 
-def _known(principal: Principal) -> wire.Known:
-    return wire.Known(
-        name=principal.name,
-        role=principal.role,
-        client_id=principal.client_id,
-        expires_at=principal.expires_at,
-        is_expired=principal.is_expired(wall_clock()),
-    )
+def _shown(principal: Principal) -> dict[str, object]:
+    """Without its secret, and what it does not have."""
+    facts = {
+        "name": principal.name,
+        "role": principal.role,
+        "client_id": principal.client_id,
+        "expires_at": principal.expires_at,
+        "is_expired": principal.is_expired(wall_clock()),
+    }
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import Final
 import click
 import msgspec
 
-from forewarned.cli import wire
 from forewarned.cli.commands.serve import folder_options, local_settings
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, wants_json
@@ -43,7 +42,7 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
     path = settings.data.absolute() / FILE
     pem = _read(path)
     if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode(wire.Authority(path=str(path), pem=pem)))
+        click.echo(msgspec.json.encode({"path": str(path), "pem": pem}))
     elif only_path:
         click.echo(str(path))
     else:

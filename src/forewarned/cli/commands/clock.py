@@ -6,11 +6,12 @@ from datetime import datetime
 import click
 from rich.console import RenderableType
 
-from forewarned.cli import pages, wire
+from forewarned.cli import pages
 from forewarned.cli.connection import ENDLESS, Answer
 from forewarned.cli.parameters import AN_INSTANT, Instant, Span, Speed
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.tables import history_table
+from forewarned.control.v1 import wire
 
 _MOST_SHOWN = 100
 

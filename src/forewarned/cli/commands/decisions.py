@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 import click
 from rich.console import RenderableType
 
-from forewarned.cli import lookup, pages, wire
+from forewarned.cli import lookup, pages
 from forewarned.cli.parameters import event_argument
 from forewarned.cli.session import Session, with_session
+from forewarned.control.v1 import wire
 
 
 @click.command()

@@ -8,19 +8,26 @@ from typing import Final
 import click
 import msgspec
 
-from forewarned.cli import wire
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import Session, with_session
+from forewarned.control.v1 import wire
 
 _CLOUD: Final = "forewarned"
 _AZ_FOLDER: Final = "az"
 
 
-def _for_az(at: wire.Endpoints, arm: str) -> wire.Environment:
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client needs in its environment, and the commands to run first."""
+
+    variables: dict[str, str]
+    commands: tuple[str, ...] = ()
+
+
+def _for_az(at: wire.Endpoints, arm: str) -> Environment:
     cloud = f"az cloud register --name {_CLOUD} --endpoint-resource-manager {shlex.quote(arm)}"
     # az can't register a cloud twice, and a server may come back at another port.
     update = f"az cloud update --name {_CLOUD} --endpoint-resource-manager {shlex.quote(arm)}"
-    return wire.Environment(
+    return Environment(
         variables={
             # Beside the store: whatever somebody has in ~/.azure is left alone.
             "AZURE_CONFIG_DIR": str(Path(at.data) / _AZ_FOLDER),
@@ -38,12 +45,12 @@ def _for_az(at: wire.Endpoints, arm: str) -> wire.Environment:
     )
 
 
-def _for_python(at: wire.Endpoints, arm: str) -> wire.Environment:
-    return wire.Environment(variables={**_python_variables(at), "FOREWARNED_ARM_URL": arm})
+def _for_python(at: wire.Endpoints, arm: str) -> Environment:
+    return Environment(variables={**_python_variables(at), "FOREWARNED_ARM_URL": arm})
 
 
-def _for_node(at: wire.Endpoints, arm: str) -> wire.Environment:
-    return wire.Environment(
+def _for_node(at: wire.Endpoints, arm: str) -> Environment:
+    return Environment(
         variables={
             **_trust("NODE_EXTRA_CA_CERTS", at),
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": at.metadata,
@@ -65,7 +72,7 @@ def _trust(variable: str, at: wire.Endpoints) -> Mapping[str, str]:
     return {} if at.ca is None else {variable: at.ca}
 
 
-_CLIENTS: Final[Mapping[str, Callable[[wire.Endpoints, str], wire.Environment]]] = {
+_CLIENTS: Final[Mapping[str, Callable[[wire.Endpoints, str], Environment]]] = {
     "az": _for_az,
     "python": _for_python,
     "node": _for_node,

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from forewarned.cli import lookup, pages, wire
+from forewarned.cli import lookup, pages
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.parameters import Span, event_argument
 from forewarned.cli.session import Session, with_session
 from forewarned.clock import monotonic
 from forewarned.config.durations import format_duration, parse_duration
+from forewarned.control.v1 import wire
 
 if TYPE_CHECKING:
     from forewarned.cli.connection import Answer

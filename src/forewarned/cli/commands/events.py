@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from forewarned.cli import lookup, pages, wire
+from forewarned.cli import lookup, pages
 from forewarned.cli.parameters import (
     AN_INSTANT,
     Instant,
@@ -18,6 +18,7 @@ from forewarned.cli.parameters import (
 )
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.tables import history_table
+from forewarned.control.v1 import wire
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,7 +88,7 @@ def explain(session: Session, event: str) -> None:
     EVENT is an id, or the first characters of one; none is needed if one event is open.
     """
     answer = session.control.get(f"{lookup.event_path(session.control, event)}/explain")
-    session.show(answer, lambda: pages.explanation_page(answer.read(wire.Explanation)))
+    session.show(answer, lambda: pages.explanation_page(answer.read(wire.Explained)))
 
 
 @click.command()

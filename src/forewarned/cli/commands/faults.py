@@ -6,12 +6,12 @@ from urllib.parse import quote
 import click
 from rich.console import RenderableType
 
-from forewarned.cli import wire
 from forewarned.cli.lookup import suggesting_vms
 from forewarned.cli.parameters import Span, complete_fault, complete_vm, given
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.tables import fault_table
 from forewarned.cli.wording import count
+from forewarned.control.v1 import wire
 
 _KINDS = ("status", "delay", "empty", "reset", "truncated", "stale")
 
@@ -79,7 +79,7 @@ def add(
     )
     with suggesting_vms(session.control, [] if vm is None else [vm]):
         answer = session.control.post("/v1/faults", body)
-    session.show(answer, lambda: [fault_table([answer.read(wire.MadeFault)])])
+    session.show(answer, lambda: [fault_table([answer.read(wire.Fault)])])
 
 
 @faults.command("list")
@@ -96,20 +96,20 @@ def clear(session: Session, fault: str) -> None:
     """Remove FAULT, by its id; or every fault, if none is named."""
     if fault:
         answer = session.control.delete(f"/v1/faults/{quote(fault, safe='')}")
-        session.show(answer, lambda: _removed([answer.read(wire.MadeFault)]))
+        session.show(answer, lambda: _removed([answer.read(wire.Fault)]))
     else:
         answer = session.control.delete("/v1/faults")
-        session.show(answer, lambda: _removed(answer.read(wire.MadeFaults).faults))
+        session.show(answer, lambda: _removed(answer.read(wire.Faults).faults))
 
 
 def _list(session: Session) -> None:
     answer = session.control.get("/v1/faults")
-    session.show(answer, lambda: _page(answer.read(wire.MadeFaults).faults))
+    session.show(answer, lambda: _page(answer.read(wire.Faults).faults))
 
 
-def _page(found: Sequence[wire.MadeFault]) -> Iterator[RenderableType]:
+def _page(found: Sequence[wire.Fault]) -> Iterator[RenderableType]:
     yield fault_table(found) if found else "no faults: every VM gets what it asks for"
 
 
-def _removed(gone: Sequence[wire.MadeFault]) -> Iterator[RenderableType]:
+def _removed(gone: Sequence[wire.Fault]) -> Iterator[RenderableType]:
     yield f"removed {count(len(gone), 'fault')}"

@@ -7,7 +7,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from forewarned.cli import fleet_apply, pages, wire
+from forewarned.cli import fleet_apply, pages
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.fleet_generation import generate
 from forewarned.cli.session import Session, json_option, wants_json, with_session
@@ -15,6 +15,7 @@ from forewarned.cli.tables import PlannedRow, plan_table
 from forewarned.cli.wording import count
 from forewarned.control.fleet import wire as fleet_wire
 from forewarned.control.fleet.file import FleetFileError, load_fleet
+from forewarned.control.v1 import wire
 from forewarned.core.errors import RefusalError
 from forewarned.service.fleet.plan import Expansion, FleetPlan, PlannedScope
 
@@ -36,7 +37,7 @@ fleet.add_command(generate)
 def show(session: Session) -> None:
     """List every VM, by the scopes that share a document."""
     answer = session.control.get("/v1/fleet")
-    session.show(answer, lambda: pages.fleet_page(answer.read(wire.Fleet), now=session.now()))
+    session.show(answer, lambda: pages.fleet_page(answer.read(wire.Scopes), now=session.now()))
 
 
 @fleet.command()
@@ -53,7 +54,7 @@ def apply(session: Session, *, file: Path, prune: bool) -> None:
     # On stderr, and on a terminal only: what stdout gets is the same wherever it goes.
     console = Console(stderr=True, quiet=session.is_json)
     answer = fleet_apply.apply(session.control, plan, query, console=console)
-    session.show(answer, lambda: pages.applied_page(answer.read(wire.Applied)))
+    session.show(answer, lambda: pages.applied_page(answer.read(wire.FleetApplied)))
 
 
 @fleet.command()

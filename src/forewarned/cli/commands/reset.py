@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import click
 from rich.console import RenderableType
 
-from forewarned.cli import wire
 from forewarned.cli.connection import ENDLESS
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.wording import count, listing
+from forewarned.control.v1 import wire
 
 
 @click.command()

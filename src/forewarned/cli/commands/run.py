@@ -10,12 +10,12 @@ from urllib.parse import quote
 
 import click
 
-from forewarned.cli import wire
 from forewarned.cli.commands.serve import load_settings, refuse_missing_packages
 from forewarned.cli.credentials import credentials_of
 from forewarned.cli.failures import RefusedError, UnreachableError
 from forewarned.cli.parameters import complete_vm
 from forewarned.cli.session import Session, is_control_named, report, with_session
+from forewarned.control.v1 import wire
 
 if TYPE_CHECKING:
     import asyncio

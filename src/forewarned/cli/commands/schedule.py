@@ -5,7 +5,7 @@ import difflib
 import click
 from typing_extensions import override
 
-from forewarned.cli import lookup, pages, wire
+from forewarned.cli import lookup, pages
 from forewarned.cli.connection import Answer
 from forewarned.cli.parameters import (
     EVENT_TYPES,
@@ -20,6 +20,7 @@ from forewarned.cli.parameters import (
 )
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.wording import plain
+from forewarned.control.v1 import wire
 
 
 class _Types(click.Group):

@@ -11,12 +11,12 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
-from forewarned.cli import wire
 from forewarned.cli.credentials import credential_options
 from forewarned.cli.failures import RefusedError, UsageError
 from forewarned.cli.session import Session, control_address, json_option, wants_json
 from forewarned.cli.tables import setting_table
 from forewarned.config.values import Address, show
+from forewarned.control.v1 import wire
 from forewarned.runtime.settings import (
     SETTINGS,
     Resolved,
@@ -161,7 +161,7 @@ def settings(
     session = Session(address, is_json=wants_json(context), transport=context.obj)
     if running:
         answer = session.control.get("/v1/settings")
-        session.show(answer, lambda: [setting_table(answer.read(list[wire.SettingValue]))])
+        session.show(answer, lambda: [setting_table(answer.read(list[wire.Setting]))])
         return
     values = _listed(load_settings(config, flags))
     if session.is_json:
@@ -181,12 +181,12 @@ def load_settings(config: Path | None, flags: Mapping[str, str | None]) -> Resol
         ) from error
 
 
-def _listed(resolved: Resolved) -> list[wire.SettingValue]:
+def _listed(resolved: Resolved) -> list[wire.Setting]:
     return [
-        wire.SettingValue(
-            setting.name,
-            show(getattr(resolved.settings, setting.name)),
-            resolved.origin[setting.name],
+        wire.Setting(
+            name=setting.name,
+            value=show(getattr(resolved.settings, setting.name)),
+            origin=resolved.origin[setting.name],
         )
         for setting in SETTINGS
     ]

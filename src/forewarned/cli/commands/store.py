@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from forewarned.cli import wire
 from forewarned.cli.commands.serve import data_folder, folder_options
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, wants_json
@@ -41,6 +40,6 @@ def restored(*, config: Path | None, data: str | None) -> None:
     except CannotOpenError as error:
         raise RefusedError(str(error), code="store_in_use") from error
     if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode(wire.RestoredStore(path=str(path))))
+        click.echo(msgspec.json.encode({"path": str(path)}))
     else:
         click.echo("all incarnations will be raised at the next start")

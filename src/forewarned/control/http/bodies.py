@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 
 from forewarned.control.http.errors import BadRequestError, BodyTooLargeError
-from forewarned.control.v1.wire import read_span
+from forewarned.control.v1.wire import decode, read_span
 from forewarned.core.model import Actor
 
 ACTOR_HEADER: Final = "Forewarned-Actor"
@@ -78,7 +78,7 @@ def actor(request: Request) -> Actor:
 
 def _decoded(raw: bytes, shape: type[T]) -> T:
     try:
-        return msgspec.json.decode(raw, type=shape, dec_hook=read_span)
+        return decode(raw, shape)
     except msgspec.ValidationError as error:
         raise _invalid(error, shape) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

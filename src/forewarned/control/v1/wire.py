@@ -6,7 +6,7 @@ OpenAPI description is made from these same shapes, so it can't say anything els
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from forewarned.service.faults import FaultKind, FaultMethod
 
 # Far beyond any use, and near enough that adding it to an instant can't leave the calendar.
 LONGEST_SPAN: Final = timedelta(days=3660)
+
+T = TypeVar("T")
 
 
 class Span:
@@ -316,6 +318,14 @@ class Farewell(Shape, frozen=True):
 
 def encode(answer: object) -> bytes:
     return msgspec.json.encode(answer, enc_hook=_span_as_text)
+
+
+def decode(raw: bytes | str, type_: type[T]) -> T:
+    """For clients of ours. Fields that this version does not know are ignored.
+
+    Raises msgspec.DecodeError, and msgspec.ValidationError for values of an enum it does not know.
+    """
+    return msgspec.json.decode(raw, type=type_, dec_hook=read_span)
 
 
 def read_span(type_: type, found: object) -> Span:

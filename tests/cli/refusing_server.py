@@ -1,4 +1,4 @@
-"""A small server that asks who is calling, in the words of the control API, and lets nobody in."""
+"""A small server that refuses every request, with the errors of the control API."""
 
 import json
 import ssl
@@ -14,29 +14,29 @@ from typing_extensions import override
 from forewarned.security.certificates import ServerCertificate
 
 TOKEN: Final = "nb_Zm9vYmFy-secret_0"
-"""The one it knows. Whoever shows it may not do what they ask."""
+"""The one token it knows. Its role is too low for everything."""
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class RefusingServer:
     url: str
     shown: list[str | None] = field(default_factory=list)
     """What each request had in `Authorization`."""
 
 
 @contextmanager
-def door(
+def refusing_server(
     tls: ServerCertificate | None = None, *, host: str = "127.0.0.1", leads_to: str = ""
-) -> Iterator[Door]:
+) -> Iterator[RefusingServer]:
     """On any free port of loopback; `leads_to` makes every answer a redirect."""
 
-    class Doorkeeper(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", "0")))
             shown = self.headers.get("Authorization")
             found.shown.append(shown)
             status, code = _answer(shown)
-            body = json.dumps({"error": {"code": code, "message": f"said {code}"}})
+            body = json.dumps({"error": {"code": code, "message": f"said {code}", "field": None}})
             if leads_to:
                 self.send_response(307)
                 self.send_header("Location", f"{leads_to}{self.path}")
@@ -53,13 +53,13 @@ def door(
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with HTTPServer((host, 0), Doorkeeper) as server:
+    with HTTPServer((host, 0), Handler) as server:
         if tls is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(tls.certificate, tls.key)
             server.socket = context.wrap_socket(server.socket, server_side=True)
         scheme = "http" if tls is None else "https"
-        found = Door(f"{scheme}://{host}:{server.server_port}")
+        found = RefusingServer(f"{scheme}://{host}:{server.server_port}")
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         try:

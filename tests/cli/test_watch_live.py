@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.builders import event_id
-from tests.cli.interrupting import interruptible
+from tests.cli.interrupts import interruptible
 from tests.cli.served import PLAIN, Served
 
 ONE, TWO = event_id(1), event_id(2)
