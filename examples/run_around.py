@@ -3,7 +3,7 @@
     python run_around.py ./drain.sh ./resume.sh
 
 The event is approved when the first command succeeds; if it fails, the event starts at its
-NotBefore. Both commands are told of the event in their environment.
+NotBefore. Both commands find the event in environment variables.
 """
 
 import os
@@ -15,12 +15,12 @@ from forewarned.client import Change, ChangeKind, ScheduledEvents
 
 def run(command: str, change: Change) -> bool:
     event = change.event
-    told = {
+    variables = {
         "EVENT_ID": event.event_id,
         "EVENT_TYPE": str(event.type),
         "EVENT_ENDING": str(change.ending or ""),
     }
-    return subprocess.run([command], env=os.environ | told, check=False).returncode == 0
+    return subprocess.run([command], env=os.environ | variables, check=False).returncode == 0
 
 
 def main(before: str, after: str) -> None:

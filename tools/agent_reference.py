@@ -52,16 +52,16 @@ def page_with(text: str, reference_: str) -> str:
 def _parts() -> Iterator[str]:
     yield "### `[agent]`\n"
     yield _table(AgentTable)
-    yield "A readiness is a table with a `kind`.\n"
+    yield "`readiness` is a table with a `kind`.\n"
     for readiness in (DirectoryReadiness, KubernetesReadiness, ForewarnedReadiness):
         yield f'`kind = "{readiness.__struct_config__.tag}"`: {_summary(readiness)}\n'
         if msgspec.structs.fields(readiness):
             yield _table(readiness)
     yield "### `[[rules]]`\n"
-    yield "The first rule that matches is the one; a rule does not mind what it does not ask for.\n"
+    yield "The first rule that matches applies. An omitted condition matches every event.\n"
     yield _table(Rule)
     yield "### `[hooks.NAME]`\n"
-    yield "NAME is what rules call the hook. Every kind of hook takes these:\n"
+    yield "Rules refer to a hook by NAME. Every kind of hook takes these fields:\n"
     yield f"| Field | Default | Meaning |\n|---|---|---|\n| `kind` | required | {_kinds()} |\n" + (
         _rows(HookSettings)
     )
@@ -72,7 +72,7 @@ def _parts() -> Iterator[str]:
 
 
 def _kinds() -> str:
-    return "What the hook is: " + ", ".join(f"`{kind}`" for kind in KINDS) + "."
+    return "The kind of hook: " + ", ".join(f"`{kind}`" for kind in KINDS) + "."
 
 
 def _summary(type_: type[msgspec.Struct]) -> str:

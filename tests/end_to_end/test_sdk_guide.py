@@ -96,10 +96,10 @@ def test_the_guides_handler_prepares_approves_and_recovers(server: Server) -> No
     with running(server, "-c", GUIDE["handler.py"]) as program:
         schedule(server, "Redeploy")
         assert re.fullmatch(r"Redeploy not before \d{4}-.*\+00:00", program.line())
-        assert program.line() == "finishing what was begun, taking nothing new"
+        assert program.line() == "draining: finishing current work"
         wait_started(server)
         complete(server)
-        assert program.line() == "taking work again"
+        assert program.line() == "resuming"
 
 
 def test_a_look_tells_who_and_what(server: Server) -> None:
