@@ -1,4 +1,4 @@
-"""What an agent takes while nothing happens: processor time and memory, as Linux counts them.
+"""What an idle agent uses: CPU time and memory, as Linux counts them.
 
     python -m tools.agent_idle [SECONDS]
 
@@ -25,7 +25,7 @@ from typing import Final
 from typing_extensions import override
 
 SETTLED: Final = 5.0
-"""Seconds for the agent to have started and asked for the first time."""
+"""Seconds for the agent to start and poll for the first time."""
 _FILE: Final = """\
 [agent]
 state = {state}
@@ -46,11 +46,11 @@ class Cost:
     memory: int
     """Bytes of resident memory."""
     polls: float | None
-    """A second, where they were counted."""
+    """Requests a second, if they were counted."""
 
 
 class _LikeAzure(BaseHTTPRequestHandler):
-    """No ETag, no long poll: a document whenever it is asked for."""
+    """A service without ETag or long poll: every request gets a document."""
 
     protocol_version = "HTTP/1.1"
     polls = 0
@@ -142,7 +142,7 @@ def _measured(pid: int, seconds: float, polls: Callable[[], int] | None = None) 
 
 
 def _nanoseconds(pid: int) -> int:
-    """On a processor, all threads together: finer than the ticks of /proc/PID/stat."""
+    """CPU time of all threads together: finer than the ticks of /proc/PID/stat."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
 

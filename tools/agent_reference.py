@@ -1,8 +1,8 @@
-"""Writes the reference of the agent's file in docs/agent.md from the structs that read the file.
+"""Write the reference of the agent's file in docs/agent.md, from the structs that read the file.
 
     .venv/bin/python -m tools.agent_reference
 
-A test compares what is in the page with what this would write.
+A test compares the page with what this would write.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def reference() -> str:
 
 
 def described(type_: type[msgspec.Struct]) -> dict[str, str]:
-    """What each field means, by its name in the file. A field without words is a mistake."""
+    """What each field means, by its name in the file. Every field must have a description."""
     hints = get_type_hints(type_, include_extras=True)
     return {
         each.encode_name: _description(hints[each.name]) for each in msgspec.structs.fields(type_)
@@ -89,7 +89,7 @@ def _rows(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None =
     return "".join(
         f"| `{each.encode_name}` | {_default(each)} | {_cell(words[each.encode_name])} |\n"
         for each in msgspec.structs.fields(type_)
-        # Again where the kind has another default.
+        # Repeat a common field if this kind has another default.
         if each.name not in usual or usual[each.name].default != each.default
     )
 

@@ -1,6 +1,6 @@
-"""Make .venv or .venv-az, or bring it up to date: `python3 tools/environment.py server|dev|az`.
+"""Create .venv or .venv-az, or bring it up to date: `python3 tools/environment.py server|dev|az`.
 
-An environment is either whole or made anew: the mark of a whole one is taken away before anything
+An environment is either complete or rebuilt: the mark of a complete one is removed before anything
 is installed and put back at the end. The az CLI has one of its own, because it pins hundreds of
 packages that are none of ours. This runs before anything is installed, and the Python that
 runs it may be too old to use: standard library only, and no syntax newer than Python 3.6.
@@ -16,7 +16,7 @@ from typing import TextIO
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 VENVS = {"server": ROOT / ".venv", "dev": ROOT / ".venv", "az": ROOT / ".venv-az"}
-# What the Makefile looks at. All that serving needs is among what development needs.
+# The files the Makefile checks. Development needs everything that serving needs.
 STAMPS = {"server": (".server",), "dev": (".server", ".dev"), "az": (".az",)}
 
 
@@ -39,14 +39,14 @@ def main(wanted: str) -> None:
             # pip wants hashes for all or for none, and a working tree has none. Without
             # dependencies and without an isolated build there is nothing else it could fetch.
             pip(python, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
-        # Scripts in an environment name its directory, so a copied one is no longer whole.
+        # Scripts in an environment name its directory, so a copied one does not work.
         whole.write_text(f"{ROOT}\n")
         for stamp in STAMPS[wanted]:
             (venv / stamp).touch()
 
 
 def refuse_if_unusable() -> None:
-    """Say what to do, where Python's own error would only say what is wrong."""
+    """Say what to do; Python's own error would only say what is wrong."""
     if sys.version_info < OLDEST:
         sys.exit(
             f"Forewarned needs Python 3.11 or later, and {sys.executable} is "
@@ -61,7 +61,7 @@ def refuse_if_unusable() -> None:
 
 
 def wait_for(lock: TextIO) -> None:
-    """Let one run at a time install; a run that dies lets go of its lock."""
+    """Let one run install at a time; a run that dies releases its lock."""
     import fcntl  # noqa: PLC0415 - not on Windows, which must get as far as a clear message
 
     fcntl.flock(lock, fcntl.LOCK_EX)

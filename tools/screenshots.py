@@ -56,7 +56,7 @@ class Picture:
     path: str
     size: tuple[int, int] = WIDE
     once: str = '#live-state[data-state="live"]'
-    """What is there once the page is complete, as a selector."""
+    """A selector of an element that exists once the page is complete."""
 
 
 def main() -> None:
@@ -87,7 +87,7 @@ def pictures(event_id: str) -> tuple[Picture, ...]:
 
 
 def tell_story(running: Emulator) -> str:
-    """A busy half hour in the demo fleet; the id of the event to look at."""
+    """Fill the demo fleet with a busy half hour; return the id of the event to show."""
     for vm in ("web", "db-0", "api_0", "spot_0", "FrontEnd_IN_0"):
         running.read_as(vm)
     [done] = schedule(running, "Freeze", "db-1", duration="2m")

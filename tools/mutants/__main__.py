@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _prove_unmutated(chosen: Iterable[Mutant]) -> None:
     named = {test for mutant in chosen for test in mutant.tests}
-    # A file is named whole, and by the part of it that concerns a mutant: run it once.
+    # Mutants may name a file both whole and in part: run it once.
     tests = sorted(test for test in named if test.partition("::")[0] not in named - {test})
     _say(f"without any mutant: {' '.join(tests)} ...")
     _say(f"they pass, in {prove_unmutated(tests):.0f} s")

@@ -54,7 +54,7 @@ _RULES: Final = (
         file="core/starting.py",
         old="event.not_before is not None and event.not_before <= now",
         new="event.not_before is not None and (event.not_before - now).total_seconds() <= 1",
-        breaks="I1: whoever is woken within the last second starts the event",
+        breaks="I1: a wake within the last second starts the event",
         tests=(MACHINE,),
     ),
     Mutant(
@@ -135,7 +135,7 @@ _RULES: Final = (
         file="core/lifecycle.py",
         old="announced=scope.active and not plan.silent,",
         new="announced=not plan.silent,",
-        breaks="I28: a scope that nobody reads gets notice all the same",
+        breaks="I28: a scope that no VM reads gets notice all the same",
         tests=(MACHINE,),
     ),
     Mutant(
@@ -143,7 +143,7 @@ _RULES: Final = (
         file="core/starting.py",
         old="if event.type is not EventType.TERMINATE or not event.announced",
         new="if event.type is EventType.TERMINATE or not event.announced",
-        breaks="I17: an approved Terminate waits for nobody",
+        breaks="I17: an approved Terminate does not wait for the others",
         tests=(MACHINE,),
     ),
     Mutant(
@@ -269,7 +269,7 @@ _STORAGE: Final = (
         file="storage/sqlite/group_commit.py",
         old='connection.execute("COMMIT")',
         new='connection.execute("ROLLBACK")',
-        breaks="I14: answered, and gone",
+        breaks="I14: a change is confirmed, and lost",
         tests=(IN_SQLITE,),
     ),
     Mutant(
@@ -277,7 +277,7 @@ _STORAGE: Final = (
         file="storage/sqlite/group_commit.py",
         old="for turn in group:\n                turn.fail(error)",
         new="for turn in group[:1]:\n                turn.fail(error)",
-        breaks="I14: a commit fails, and all but the first are answered as if it had not",
+        breaks="I14: a commit fails, and all callers but the first get a success",
         tests=(STORAGE,),
     ),
     Mutant(
@@ -285,7 +285,7 @@ _STORAGE: Final = (
         file="storage/sqlite/write_buffer.py",
         old='self._connection.execute("ROLLBACK TO work")',
         new="pass",
-        breaks="I10, I15: what a refused work has written is committed with its group",
+        breaks="I10, I15: writes of a refused function are committed with its group",
         tests=(STORAGE,),
     ),
     Mutant(
@@ -293,7 +293,7 @@ _STORAGE: Final = (
         file="storage/sqlite/group_commit.py",
         old="        else:\n            self._kept.written(transaction.written)",
         new="        self._kept.written(transaction.written)",
-        breaks="I10, I25: the next work builds on a scope that is not in the database",
+        breaks="I10, I25: the next function builds on a scope that is not in the database",
         tests=(STORAGE,),
     ),
     Mutant(
@@ -301,7 +301,7 @@ _STORAGE: Final = (
         file="storage/sqlite/group_commit.py",
         old="            self._kept.forget()\n",
         new="",
-        breaks="I10, I14: works go on from what a failed commit would have left",
+        breaks="I10, I14: functions go on from what a failed commit would have left",
         tests=(STORAGE,),
     ),
     Mutant(
@@ -309,7 +309,7 @@ _STORAGE: Final = (
         file="storage/sqlite/write_buffer.py",
         old="self._is_lost = True",
         new="pass",
-        breaks="I14: rows of works that have ended are lost, and those are answered all the same",
+        breaks="I14: rows of finished functions are lost, and their callers get 200",
         tests=(STORAGE,),
     ),
     Mutant(
@@ -317,7 +317,7 @@ _STORAGE: Final = (
         file="storage/sqlite/write_buffer.py",
         old="        self.write()\n        return self._connection",
         new="        return self._connection",
-        breaks="I10, I25: a work does not find what another of its group has written",
+        breaks="I10, I25: a function does not see what another of its group has written",
         tests=(STORAGE,),
     ),
     Mutant(
@@ -395,7 +395,7 @@ _AGENT: Final = (
         file="client/_http.py",
         old='if endpoint.startswith("https:"):\n        return True',
         new='if endpoint.startswith("https:"):\n        return False',
-        breaks="S16: the SDK tells its VM's name and approvals to whatever answers over TLS",
+        breaks="S16: the SDK sends its VM's name and approvals to any server over TLS",
         tests=("tests/client/test_tls.py",),
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""How hypothesis looks for trouble while mutants are judged, as a plugin of pytest.
+"""How hypothesis searches while mutants are tried, as a pytest plugin.
 
 The same examples every time, more of them than usual, and no shrinking: that a test fails is all
 that is asked.

@@ -1,4 +1,4 @@
-"""One trial: a copy of the tree, one wrong edit in it, and the tests that must notice."""
+"""One trial: a copy of the tree, one wrong edit in it, and the tests that must catch it."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from tools.mutants.catalog import Mutant
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PATIENCE: Final = 150.0
-"""Seconds after which tests that go on are taken to hang, which is a way of noticing."""
+"""Seconds after which the tests count as hanging, which also catches the edit."""
 
 _COPIED: Final = ("src", "tests", "tools", "pyproject.toml")
 _PASSED: Final = 0
@@ -39,11 +39,11 @@ class Trial:
     verdict: Verdict
     seconds: float
     by: str
-    """What noticed, or what went wrong."""
+    """What caught the edit, or what went wrong."""
 
 
 class UnmutatedTestsFailError(Exception):
-    """The tests fail on the tree as it is, so they can't judge anything."""
+    """The tests fail on the unchanged tree, so they can't judge an edit."""
 
 
 def occurrences(mutant: Mutant, root: Path = ROOT) -> int:
@@ -63,7 +63,7 @@ def try_mutant(mutant: Mutant) -> Trial:
 
 
 def prove_unmutated(tests: Sequence[str]) -> float:
-    """Run the tests on an unchanged copy; how long that took."""
+    """Run the tests on an unchanged copy, and return how long that took."""
     began = time.monotonic()
     with _copy() as copy:
         _refuse_other_source(copy)
