@@ -32,10 +32,10 @@ def paths(fleet: BusyFleet) -> tuple[str, ...]:
         f"/scopes/{scope.id}",
         f"/vms/{scope.vms[0]}",
         f"/events/{fleet.an_event}",
-        "/do/schedule",
-        "/do/maintain-set",
-        "/do/maintain-host",
-        "/do/scale",
+        "/actions/schedule",
+        "/actions/maintain-set",
+        "/actions/maintain-host",
+        "/actions/scale",
         "/sets",
         "/history",
     )
@@ -44,7 +44,7 @@ def paths(fleet: BusyFleet) -> tuple[str, ...]:
 def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int) -> Iterator[Line]:
     window = Window(browser, f"http://127.0.0.1:{server.control}")
     # Its first page fetches styles and script too, and starts a process of the browser.
-    window.load("/do")
+    window.load("/actions")
     for path in paths(fleet):
         loads = Spread.of(window.load(path) for _ in range(rounds))
         # Otherwise its script would ask for more while the server is looked at.

@@ -1,4 +1,4 @@
-"""5,000 VMs with 100 events: the next event to start is seen first, at a desk and on a phone."""
+"""5,000 VMs with 100 events: the next event to start is seen first, at a desktop and on a phone."""
 
 import pytest
 from playwright.async_api import Locator, ViewportSize, expect
@@ -10,7 +10,7 @@ from tests.end_to_end.serving import Server
 pytestmark = pytest.mark.xdist_group("browser")
 
 SIZES = {
-    "desk": ViewportSize(width=1280, height=800),
+    "desktop": ViewportSize(width=1280, height=800),
     "phone": ViewportSize(width=390, height=844),
 }
 
@@ -63,7 +63,7 @@ async def test_a_scale_set_is_opened_and_folded_by_keyboard_and_stays_so_while_t
     server: Server, window: OpenWindow
 ) -> None:
     fill(server)
-    ann = await window("/", viewport=SIZES["desk"])
+    ann = await window("/", viewport=SIZES["desktop"])
     await ann.is_live()
     groups = ann.page.locator('#timeline [id^="lane-vmss/shop-3/"]')
     name = ann.page.locator('[id="lane-vmss/shop-3"] .lane-name')
@@ -87,7 +87,7 @@ async def test_what_is_ticked_stays_ticked_while_events_come_and_go_and_is_appro
     server: Server, window: OpenWindow
 ) -> None:
     fill(server)
-    ann = await window("/events?type=Terminate", viewport=SIZES["desk"])
+    ann = await window("/events?type=Terminate", viewport=SIZES["desktop"])
     await ann.is_live()
     boxes = ann.page.locator('#events input[name="event"]')
     told = ann.page.locator("[data-ticked]")

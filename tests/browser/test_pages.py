@@ -53,7 +53,7 @@ async def story(server: Server) -> str:
 
 
 def paths(event_id: str) -> tuple[str, ...]:
-    deeds = ("schedule", "restart", "maintain-set", "fail-host", "scale")
+    actions = ("schedule", "restart", "maintain-set", "fail-host", "scale")
     return (
         "/",
         "/events",
@@ -66,8 +66,8 @@ def paths(event_id: str) -> tuple[str, ...]:
         "/vms/web",
         f"/events/{event_id}",
         f"/events/{event_id}/cancel",
-        "/do",
-        *(f"/do/{deed}" for deed in deeds),
+        "/actions",
+        *(f"/actions/{action}" for action in actions),
         "/sets",
         "/sets/new",
         "/history?type=Freeze&from=2026-01-01",
@@ -91,7 +91,7 @@ async def test_no_page_keeps_anybody_out(server: Server, window: OpenWindow, sch
 async def test_a_refused_form_says_so_beside_the_field_and_keeps_what_was_typed(
     window: OpenWindow,
 ) -> None:
-    ann = await window("/do/schedule")
+    ann = await window("/actions/schedule")
     await ann.page.check('input[name="vm"][value="web"]')
     await ann.page.fill("#notice", "a while")
 
@@ -215,7 +215,7 @@ async def test_names_and_reasons_that_people_give_are_text_in_history(
 
 async def test_what_is_typed_into_a_form_comes_back_as_text(window: OpenWindow) -> None:
     """S13"""
-    ann = await window("/do/schedule")
+    ann = await window("/actions/schedule")
     hostile = '"><script>window.breached = true</script>'
     await ann.page.fill("#vms", "</textarea>" + hostile)
     await ann.page.fill("#notice", hostile)
@@ -256,7 +256,7 @@ class _Foreign(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def foreign_site(server: Server) -> Iterator[str]:
-    target = f"http://{server.control}/do/schedule"
+    target = f"http://{server.control}/actions/schedule"
     with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Foreign, target)) as site:
         serving = threading.Thread(target=site.serve_forever)
         serving.start()
@@ -273,7 +273,7 @@ async def test_a_form_of_another_site_is_refused_and_changes_nothing(
     ann = await window("/")
 
     await ann.page.goto(foreign_site)
-    async with ann.page.expect_response("**/do/schedule") as answered:
+    async with ann.page.expect_response("**/actions/schedule") as answered:
         await ann.page.click("text=Win a prize")
 
     assert (await answered.value).status == 403

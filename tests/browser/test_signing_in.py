@@ -71,7 +71,7 @@ async def test_a_maintainer_restarts_a_vm_in_their_own_name(
 ) -> None:
     text = token(server, "max", "maintainer")
     server.get("/vm/web/metadata/scheduledevents?api-version=2020-07-01")
-    ann = await window("/do/restart?vm=web")
+    ann = await window("/actions/restart?vm=web")
     await sign_in(ann, text)
     await expect(ann.page.get_by_role("heading", name="Restart VMs")).to_be_visible()
 

@@ -24,7 +24,7 @@ def shops(server: Server) -> None:
 
 @pytest.mark.usefixtures("shops")
 async def test_names_are_chosen_by_keyboard_and_typing_goes_on(window: OpenWindow) -> None:
-    ann = await window("/do/restart")
+    ann = await window("/actions/restart")
     await ann.page.focus("#vms")
 
     await ann.page.keyboard.type("shop-01")
@@ -49,7 +49,7 @@ async def test_names_are_chosen_by_keyboard_and_typing_goes_on(window: OpenWindo
 
 @pytest.mark.usefixtures("shops")
 async def test_a_field_for_one_name_is_a_combobox_that_escape_closes(window: OpenWindow) -> None:
-    ann = await window("/do/fail-host")
+    ann = await window("/actions/fail-host")
     await ann.page.focus("#host")
     field = ann.page.get_by_role("combobox", name="Host")
     await expect(field).to_have_attribute("aria-expanded", "false")
@@ -67,16 +67,16 @@ async def test_a_field_for_one_name_is_a_combobox_that_escape_closes(window: Ope
     await expect(field).to_have_value("rack1")
     await expect(field).to_have_attribute("aria-expanded", "false")
     await ann.page.keyboard.press("Enter")
-    await expect(ann.page.locator(".foretold")).to_contain_text("shop-000")
+    await expect(ann.page.locator(".previewed")).to_contain_text("shop-000")
 
 
 async def test_without_the_script_names_are_typed(window: OpenWindow) -> None:
-    ann = await window("/do/restart", java_script_enabled=False)
+    ann = await window("/actions/restart", java_script_enabled=False)
 
     await ann.page.fill("#vms", "web")
     await ann.page.get_by_role("button", name="Show what will happen").click()
 
-    await expect(ann.page.locator(".foretold")).to_contain_text("Reboot")
+    await expect(ann.page.locator(".previewed")).to_contain_text("Reboot")
     await expect(ann.page.locator("#suggestions")).to_have_count(0)
 
 
@@ -84,14 +84,14 @@ async def test_without_the_script_names_are_typed(window: OpenWindow) -> None:
 async def test_pages_and_clock_are_folded_on_a_phone_and_open_on_a_desk(
     window: OpenWindow, is_scripted: bool
 ) -> None:
-    desk = await window("/fleet", java_script_enabled=is_scripted)
+    desktop = await window("/fleet", java_script_enabled=is_scripted)
     phone = await window("/fleet", viewport=PHONE, java_script_enabled=is_scripted)
     hosts = phone.page.get_by_role("link", name="Hosts", exact=True)
     step = phone.page.get_by_role("button", name="+1 minute")
 
-    await expect(desk.page.get_by_role("link", name="Hosts", exact=True)).to_be_visible()
-    await expect(desk.page.get_by_role("button", name="+1 minute")).to_be_visible()
-    await expect(desk.page.locator(".menu > summary")).to_be_hidden()
+    await expect(desktop.page.get_by_role("link", name="Hosts", exact=True)).to_be_visible()
+    await expect(desktop.page.get_by_role("button", name="+1 minute")).to_be_visible()
+    await expect(desktop.page.locator(".menu > summary")).to_be_hidden()
     await expect(hosts).to_be_hidden()
     await expect(step).to_be_hidden()
 

@@ -26,7 +26,7 @@ async def test_an_event_is_scheduled_seen_approved_and_gone_in_two_windows(
     await ann.page.select_option("#type", "Reboot")
     await ann.page.check('input[name="vm"][value="web"]')
     await ann.page.get_by_role("button", name="Show what will happen").click()
-    await expect(ann.page.locator(".foretold")).to_contain_text("Reboot")
+    await expect(ann.page.locator(".previewed")).to_contain_text("Reboot")
     await expect(bob.page.locator("#timeline .bar")).to_have_count(0)
     await ann.page.click('button[value="send"]')
     await expect(ann.page).to_have_url(re.compile(r"/events/[0-9A-F-]{36}"))
@@ -138,7 +138,7 @@ async def test_a_scale_set_with_a_ten_minute_delay_gives_its_instances_ten_minut
 
     await ann.open(f"/vms/{name}")
     await ann.page.get_by_role("link", name="Delete").click()
-    await expect(ann.page.locator(".foretold")).to_contain_text("Terminate")
+    await expect(ann.page.locator(".previewed")).to_contain_text("Terminate")
     await ann.page.click('button[value="send"]')
 
     await expect(ann.page).to_have_url(re.compile(r"/events/[0-9A-F-]{36}"))
@@ -262,7 +262,7 @@ async def test_a_form_is_not_fetched_again_for_every_event(
     server: Server, window: OpenWindow
 ) -> None:
     server.get(OF_WEB)
-    ann, bob = await window("/do/schedule"), await window("/")
+    ann, bob = await window("/actions/schedule"), await window("/")
     await ann.is_live()
     await bob.is_live()
     fetched: list[str] = []
@@ -272,7 +272,7 @@ async def test_a_form_is_not_fetched_again_for_every_event(
 
     await expect(bob.page.locator("#timeline .bar")).to_have_count(1)
     await expect(ann.page.locator("#announcer")).to_have_text("Freeze of web: scheduled")
-    assert [url for url in fetched if "/do/" in url] == []
+    assert [url for url in fetched if "/actions/" in url] == []
 
 
 async def test_the_page_of_a_vm_says_that_it_was_removed_until_it_is_there_again(

@@ -52,7 +52,7 @@ class Looking:
         store: Breakable,
         services: ConsoleServices,
         http: httpx2.AsyncClient,
-        door: "Door",
+        door: "TokenAccess",
     ) -> None:
         self.application = application
         self.store = store
@@ -78,7 +78,7 @@ class Looking:
 
     async def confirm(self, path: str, *pairs: tuple[str, str], **fields: str) -> httpx2.Response:
         """Send a form that wants to be looked at first: preview, then confirm what it showed."""
-        shown = seal(await self.send(path, *pairs, step="preview", **fields))
+        shown = fingerprint(await self.send(path, *pairs, step="preview", **fields))
         return await self.send(path, *pairs, step="send", shown=shown, **fields)
 
     async def ask(self, path: str) -> Any:  # JSON, which tests look into
@@ -112,7 +112,7 @@ def assert_guarded(answer: httpx2.Response) -> None:
 
 
 @dataclass
-class Door:
+class TokenAccess:
     """What stands before the pages, with parts of it that tests move by hand."""
 
     roster: Roster = field(default_factory=Roster)
@@ -145,7 +145,7 @@ class _Marks(HTMLParser):
         self.inline += [name for name in names if name == "style" or name.startswith("on")]
 
 
-def seal(answer: httpx2.Response) -> str:
+def fingerprint(answer: httpx2.Response) -> str:
     """What a form has to send along to confirm what this page has shown."""
     found = re.search(r'name="shown" value="([^"]+)"', answer.text)
     assert found is not None, answer.text
@@ -179,7 +179,7 @@ async def looking(
         plan = parse(FLEET if fleet is None else fleet)
         await application.fleet.apply(plan, by=Actor(name="test"))
         url = "http://127.0.0.1:8169"
-        door = Door()
+        door = TokenAccess()
         admission = door.admission(application.engine, settings)
         services = make_console(
             application,

@@ -17,17 +17,17 @@ PAGES = [
     "/scopes/avset/db",
     "/scopes/vmss/api/0",
     "/vms/web",
-    "/do",
-    "/do/schedule",
-    "/do/restart",
-    "/do/redeploy",
-    "/do/evict",
-    "/do/delete",
-    "/do/scale",
-    "/do/maintain-set",
-    "/do/maintain-host",
-    "/do/predict-failure",
-    "/do/fail-host",
+    "/actions",
+    "/actions/schedule",
+    "/actions/restart",
+    "/actions/redeploy",
+    "/actions/evict",
+    "/actions/delete",
+    "/actions/scale",
+    "/actions/maintain-set",
+    "/actions/maintain-host",
+    "/actions/predict-failure",
+    "/actions/fail-host",
     "/sets",
     "/sets/new",
     "/history",
@@ -62,7 +62,9 @@ async def test_the_api_answers_at_its_own_addresses_as_before(console: Looking) 
     assert (await console.http.get("/metrics")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/v2", "/do/nothing", "/vms/nobody", "/events/1"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/v2", "/actions/nothing", "/vms/nobody", "/events/1"]
+)
 async def test_an_unknown_address_is_a_page_that_says_so(console: Looking, path: str) -> None:
     page = await console.see(path, 404)
 
@@ -71,7 +73,7 @@ async def test_an_unknown_address_is_a_page_that_says_so(console: Looking, path:
 
 async def test_a_form_of_another_origin_is_refused_and_changes_nothing(console: Looking) -> None:
     answer = await console.http.post(
-        "/do/restart",
+        "/actions/restart",
         content="vm=web&step=send",
         headers={"Origin": "http://evil.example"},
     )
@@ -139,7 +141,7 @@ async def test_a_store_that_is_down_is_said_on_a_page_and_nothing_has_changed(
 ) -> None:
     console.store.is_down = True
     looked = await console.see("/", 503)
-    sent = await console.send("/do/restart", vm="web", step="send")
+    sent = await console.send("/actions/restart", vm="web", step="send")
     console.store.is_down = False
 
     assert "the disk is full; nothing has changed" in text_of(looked).lower()

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from forewarned.console.action_forms import DEED_FORMS
+from forewarned.console.action_forms import ACTION_FORMS
 from forewarned.console.app import PAGES, SIGN_IN_PAGES
 
 DOCS = Path(__file__).parents[2] / "docs" / "console.md"
@@ -20,8 +20,8 @@ def test_every_page_is_in_the_documentation() -> None:
     assert missing == set()
 
 
-def test_every_deed_is_in_the_documentation() -> None:
+def test_every_action_is_in_the_documentation() -> None:
     text = DOCS.read_text().lower()
-    verbs = {re.split(r"[ -]", deed.key)[0] for deed in DEED_FORMS}
+    verbs = {re.split(r"[ -]", action.key)[0] for action in ACTION_FORMS}
 
     assert {verb for verb in verbs if verb not in text} == set()

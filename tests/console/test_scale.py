@@ -30,9 +30,9 @@ LIVE = (
 OPENED = (
     "/vms/set-150_1",
     "/scopes/vmss/set-150/0",
-    "/do/schedule",
-    "/do/fail-host",
-    "/do/scale",
+    "/actions/schedule",
+    "/actions/fail-host",
+    "/actions/scale",
     "/suggest/vms?like=set-1",
     "/suggest/hosts?like=0",
 )
@@ -49,7 +49,7 @@ async def busy() -> AsyncIterator[Looking]:
         await console.switch_on(*(f"set-{number:03}_0" for number in range(SCOPES)))
         for instance in range(3):
             names = " ".join(f"set-{number:03}_{instance}" for number in range(SCOPES))
-            await console.send("/do/schedule", type="Reboot", vms=names, step="send")
+            await console.send("/actions/schedule", type="Reboot", vms=names, step="send")
         yield console
 
 
@@ -83,7 +83,7 @@ async def test_all_events_of_a_busy_fleet_are_counted_and_drawn_by_scope(busy: L
 
 async def test_after_a_change_only_the_lane_of_its_scope_is_another(busy: Looking) -> None:
     before = await busy.see("/")
-    await busy.send("/do/schedule", type="Freeze", vms="set-042_7", step="send")
+    await busy.send("/actions/schedule", type="Freeze", vms="set-042_7", step="send")
 
     after = await busy.see("/")
 
@@ -96,7 +96,7 @@ async def test_after_a_change_only_the_lane_of_its_scope_is_another(busy: Lookin
 async def test_more_events_than_are_drawn_are_counted_and_said_to_be_more(busy: Looking) -> None:
     for instance in (10, 11, 12):
         names = " ".join(f"set-{number:03}_{instance}" for number in range(SCOPES))
-        await busy.send("/do/schedule", type="Freeze", vms=names, step="send")
+        await busy.send("/actions/schedule", type="Freeze", vms=names, step="send")
 
     page = await busy.see("/")
 

@@ -1,4 +1,4 @@
-"""Every form that causes something, in one table: what it says beforehand, asks for, and calls."""
+"""Every action that has a form, in one table: its title, its fields, and what it calls."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class ActionForm:
     """Whether it is sent only by somebody who was shown what will happen: there is no way back."""
 
 
-async def _schedule(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+async def _schedule(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
     type_ = form.choice("type", EventType)
     usual = EventSource.USER if type_ in _BY_USERS else EventSource.PLATFORM
     request = Request(
@@ -52,40 +52,40 @@ async def _schedule(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
         duration=form.span("duration"),
         description=form.text("description") or None,
     )
-    return await deeds.schedule(request, by=by)
+    return await actions.schedule(request, by=by)
 
 
 def _operate(action: Action) -> Perform:
-    async def perform(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
-        return await deeds.operate(form.names(), action, by=by)
+    async def perform(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+        return await actions.operate(form.names(), action, by=by)
 
     return perform
 
 
-async def _delete(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await deeds.delete(form.names(), by=by)
+async def _delete(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await actions.delete(form.names(), by=by)
 
 
-async def _maintain_set(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
+async def _maintain_set(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
     scope_id = ScopeId(form.required("scope", "a set"))
-    return await deeds.maintain_set(scope_id, _work(form), by=by)
+    return await actions.maintain_set(scope_id, _work(form), by=by)
 
 
-async def _maintain_host(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await deeds.maintain_host(_host(form), _work(form), by=by)
+async def _maintain_host(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await actions.maintain_host(_host(form), _work(form), by=by)
 
 
-async def _fail_host(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await deeds.fail_host(_host(form), by=by)
+async def _fail_host(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await actions.fail_host(_host(form), by=by)
 
 
-async def _predict_failure(deeds: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await deeds.predict_failure(_host(form), by=by)
+async def _predict_failure(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+    return await actions.predict_failure(_host(form), by=by)
 
 
-async def _scale(deeds: Actions, form: Form, by: Actor) -> SetAction:
+async def _scale(actions: Actions, form: Form, by: Actor) -> SetAction:
     wish = SetWish(capacity=form.whole("capacity", least=0, most=MOST_INSTANCES))
-    return await deeds.change_set(read_set_id(form, "set"), wish, by=by)
+    return await actions.change_set(read_set_id(form, "set"), wish, by=by)
 
 
 def read_set_id(form: Form, name: str) -> ResourceId:
@@ -111,7 +111,7 @@ def _work(form: Form) -> WorkRequest:
 
 _WORK: Final = ("work_type", "notice", "duration", "description", "short_notice")
 
-DEED_FORMS: Final[tuple[ActionForm, ...]] = (
+ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="schedule",
         title="Schedule an event",
@@ -208,10 +208,10 @@ DEED_FORMS: Final[tuple[ActionForm, ...]] = (
         is_grave=True,
     ),
 )
-BY_KEY: Final = {each.key: each for each in DEED_FORMS}
+BY_KEY: Final = {each.key: each for each in ACTION_FORMS}
 
 
 def role_for(path: Mapping[str, str]) -> Role:
     """What the form at an address needs; what is no form shows nothing to anybody."""
-    deed = BY_KEY.get(path["deed"])
-    return Role.MAINTAINER if deed is None else deed.needs
+    action = BY_KEY.get(path["action"])
+    return Role.MAINTAINER if action is None else action.needs

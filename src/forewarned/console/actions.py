@@ -1,6 +1,6 @@
-"""What people can cause from the console, each by the use case that the control API calls.
+"""What operators can do from the console, each by the use case that the control API calls.
 
-Made over a rehearsal, the same deeds tell what would happen.
+Made over a rehearsal, the same actions tell what would happen.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,7 +40,7 @@ class SetAction(NamedTuple):
 
 
 Caused = list[EventRecord] | SetAction
-"""The events that came of a deed, and what else did."""
+"""The events that an action caused, and what else it did."""
 
 
 class Actions:
@@ -131,8 +131,8 @@ class Actions:
                 raise BadWishError(message, field="new_group")
             document = self._wishes.new_group(id_.group, _location(tx, id_))
             groups.put(tx, id_.subscription, id_.group, document, by=by)
-            deed = self._put_set(tx, id_, wish, context=context, by=by)
-            return deed._replace(made_group=id_.group)
+            action = self._put_set(tx, id_, wish, context=context, by=by)
+            return action._replace(made_group=id_.group)
 
         return await self._engine.decide(work)
 
@@ -154,9 +154,9 @@ class Actions:
 
         before = inventory.scale_set(tx, id_)
         outcome = scale_sets.put(tx, id_, revise, context=context, by=by)
-        return self._set_deed(tx, before, outcome)
+        return self._set_action(tx, before, outcome)
 
-    def _set_deed(
+    def _set_action(
         self, tx: Transaction, before: ScaleSetView | None, outcome: SetOutcome
     ) -> SetAction:
         notice = self.model(outcome.view).terminate_notice
@@ -180,7 +180,7 @@ class Actions:
 
             before = scale_sets.find(tx, id_)
             outcome = scale_sets.upgrade(tx, id_, None, plan, context=context, by=by)
-            return self._set_deed(tx, before, outcome)
+            return self._set_action(tx, before, outcome)
 
         return await self._engine.decide(work)
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarned.console import errors
 from forewarned.console.action_forms import role_for
-from forewarned.console.desk import Answer, Desk
+from forewarned.console.context import Answer, Console
 from forewarned.console.pages import (
     actions,
     cancel,
@@ -63,9 +63,9 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/events/{event_id}/cancel", Role.MAINTAINER, cancel.show_cancel),
     ("POST", "/events/{event_id}/cancel", Role.MAINTAINER, cancel.send_cancel),
     ("POST", "/events/{event_id}/complete", Role.MAINTAINER, events.complete),
-    ("GET", "/do", Role.MAINTAINER, actions.list_deeds),
-    ("GET", "/do/{deed}", role_for, actions.show_deed),
-    ("POST", "/do/{deed}", role_for, actions.send_deed),
+    ("GET", "/actions", Role.MAINTAINER, actions.list_actions),
+    ("GET", "/actions/{action}", role_for, actions.show_action),
+    ("POST", "/actions/{action}", role_for, actions.send_action),
     ("GET", "/sets", Role.READER, sets.list_sets),
     ("GET", "/sets/new", Role.ADMIN, sets.show_new),
     ("POST", "/sets/new", Role.ADMIN, sets.send_new),
@@ -88,14 +88,14 @@ SIGN_IN_PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
 
 def create_console(services: ConsoleServices) -> ASGIApp:
     pages = Pages(services)
-    desk = Desk(services, pages, Sketches())
-    routes = [_route(method, path, needs, answer, desk) for method, path, needs, answer in PAGES]
+    console = Console(services, pages, Sketches())
+    routes = [_route(method, path, needs, answer, console) for method, path, needs, answer in PAGES]
     middleware = []
     if services.sessions is not None:
         routes += [
-            _open_route(method, path, answer, desk) for method, path, answer in SIGN_IN_PAGES
+            _open_route(method, path, answer, console) for method, path, answer in SIGN_IN_PAGES
         ]
-        middleware.append(Middleware(_Door, sessions=services.sessions))
+        middleware.append(Middleware(_SignedInOnly, sessions=services.sessions))
     app = Starlette(
         routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
         middleware=middleware,
@@ -110,24 +110,24 @@ def role_needed(needs: Needs, path: Mapping[str, str]) -> Role:
     return needs if isinstance(needs, Role) else needs(path)
 
 
-def _route(method: str, path: str, needs: Needs, answer: Answer, desk: Desk) -> BaseRoute:
+def _route(method: str, path: str, needs: Needs, answer: Answer, console: Console) -> BaseRoute:
     async def endpoint(request: Request) -> Response:
-        await desk.admit(request, role_needed(needs, request.path_params))
-        return await answer(desk, request)
+        await console.admit(request, role_needed(needs, request.path_params))
+        return await answer(console, request)
 
     return Route(path, endpoint, methods=[method])
 
 
-def _open_route(method: str, path: str, answer: Answer, desk: Desk) -> BaseRoute:
+def _open_route(method: str, path: str, answer: Answer, console: Console) -> BaseRoute:
     """For everybody, strangers too."""
 
     async def endpoint(request: Request) -> Response:
-        return await answer(desk, request)
+        return await answer(console, request)
 
     return Route(path, endpoint, methods=[method])
 
 
-class _Door:
+class _SignedInOnly:
     """Lets nobody past the sign-in page who is not signed in, whatever the address."""
 
     def __init__(self, app: ASGIApp, *, sessions: Sessions) -> None:

@@ -17,7 +17,7 @@ _MOST_NAMES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
+class PreviewedEvent:
     type: EventType
     resources: str
     scope: str
@@ -25,34 +25,34 @@ class Foretold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Preview:
     """All that is told before a form is sent."""
 
     changes: tuple[str, ...]
     """What is otherwise at once, without an event."""
-    events: tuple[Foretold, ...]
-    seal: str
+    events: tuple[PreviewedEvent, ...]
+    fingerprint: str
     """The same for the same outcome, whenever it is told: a form that has it was sent by somebody
     who was shown this."""
 
     @property
-    def groups(self) -> list[tuple[str, list[Foretold]]]:
+    def groups(self) -> list[tuple[str, list[PreviewedEvent]]]:
         """Events by their sentence, which is said once."""
-        found: dict[str, list[Foretold]] = {}
+        found: dict[str, list[PreviewedEvent]] = {}
         for event in self.events:
             found.setdefault(event.sentence, []).append(event)
         return list(found.items())
 
 
-def foretell(caused: Caused, *, now: datetime, given: object = ()) -> Outlook:
-    """`given` is what else the seal stands for, such as what was typed."""
+def preview_of(caused: Caused, *, now: datetime, given: object = ()) -> Preview:
+    """`given` is what else the fingerprint stands for, such as what was typed."""
     records = caused.events if isinstance(caused, SetAction) else caused
     outcome = sorted((r.scope_id, r.event.type, r.event.resources) for r in records)
-    return Outlook(
-        seal=hashlib.sha256(repr((given, outcome)).encode()).hexdigest()[:16],
+    return Preview(
+        fingerprint=hashlib.sha256(repr((given, outcome)).encode()).hexdigest()[:16],
         changes=tuple(_changes(caused)) if isinstance(caused, SetAction) else (),
         events=tuple(
-            Foretold(
+            PreviewedEvent(
                 type=record.event.type,
                 resources=_names(record.event.resources),
                 scope=record.scope_id,
@@ -115,15 +115,15 @@ def _sentence(event: Event, now: datetime, *, siblings: int) -> str:
 # --- scale sets ----------------------------------------------------------------------------------
 
 
-def _changes(deed: SetAction) -> Iterator[str]:
-    before, after = deed.before, deed.after
+def _changes(action: SetAction) -> Iterator[str]:
+    before, after = action.before, action.after
     known = {} if before is None else _latest_by_name(before)
     now = _latest_by_name(after)
     made = [name for name in now if name not in known]
     brought = [name for name, is_latest in known.items() if now.get(name) and not is_latest]
     is_new_model = before is None or before.revision != after.revision
-    if deed.made_group:
-        yield f"The resource group {deed.made_group} is made at once."
+    if action.made_group:
+        yield f"The resource group {action.made_group} is made at once."
     if before is None:
         yield f"The set is made at once, {_with(made)}."
     elif made:
@@ -135,8 +135,8 @@ def _changes(deed: SetAction) -> Iterator[str]:
     if brought:
         yield f"{_counted(brought)} brought to the latest model at once: {_names(brought)}."
     if is_new_model or brought:
-        yield _of_termination(deed.terminate_notice)
-    elif not made and not deed.events:
+        yield _of_termination(action.terminate_notice)
+    elif not made and not action.events:
         yield "Nothing changes: it is so already."
 
 

@@ -27,7 +27,7 @@ class ConsoleServices:
     fleet: Fleet
     reading: Activation
     clock_control: ClockControl
-    deeds: Actions
+    actions: Actions
     rehearsed: Actions
     """The same, but nothing of it is kept."""
     rules: Rules

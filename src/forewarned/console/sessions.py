@@ -21,7 +21,7 @@ COOKIE: Final = "forewarned-session"
 _TLS_COOKIE: Final = f"__Host-{COOKIE}"
 
 
-class Doorkeeper(Protocol):
+class TokenCheck(Protocol):
     """Whoever knows the tokens, and keeps a record of those that are turned away."""
 
     async def recognize(self, token: str, *, address: str) -> Principal:
@@ -37,13 +37,13 @@ class Doorkeeper(Protocol):
 class Sessions:
     def __init__(
         self,
-        doorkeeper: Doorkeeper,
+        tokens: TokenCheck,
         *,
         new_id: Callable[[], str],
         monotonic: Callable[[], float],
     ) -> None:
         """`new_id` makes ids that nobody can guess; `monotonic` counts seconds."""
-        self._doorkeeper = doorkeeper
+        self._tokens = tokens
         self._new_id = new_id
         self._monotonic = monotonic
         self._open: dict[str, tuple[str, float]] = {}
@@ -54,7 +54,7 @@ class Sessions:
 
     async def sign_in(self, token: str, *, address: str) -> str:
         """A new session's id. Raises InvalidTokenError."""
-        principal = await self._doorkeeper.recognize(token, address=address)
+        principal = await self._tokens.recognize(token, address=address)
         self._end_idle()
         while len(self._open) >= MOST:
             del self._open[next(iter(self._open))]
@@ -70,7 +70,7 @@ class Sessions:
         self._end_idle()
         session_id = _id(connection)
         digest, _ = self._open.pop(session_id, ("", 0.0))
-        principal = self._doorkeeper.holder(digest) if digest else None
+        principal = self._tokens.holder(digest) if digest else None
         if principal is not None:
             self._open[session_id] = digest, self._monotonic()
         return principal
@@ -79,7 +79,7 @@ class Sessions:
         """Raises AccessError."""
         if principal is None:
             raise MissingTokenError
-        await self._doorkeeper.require(principal, address=address, needs=needs)
+        await self._tokens.require(principal, address=address, needs=needs)
 
     def _end_idle(self) -> None:
         oldest = self._monotonic() - LONGEST_IDLE.total_seconds()

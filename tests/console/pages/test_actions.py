@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, looking, seal, text_of
+from tests.console.looking import Looking, fingerprint, looking, text_of
 
 
 async def test_a_preview_tells_what_will_happen_and_nothing_has_happened(console: Looking) -> None:
     await console.switch_on("web")
 
-    answer = await console.send("/do/restart", vm="web", step="preview")
+    answer = await console.send("/actions/restart", vm="web", step="preview")
 
     told = text_of(answer.text)
     assert answer.status_code == 200
@@ -23,9 +23,9 @@ async def test_a_preview_tells_what_will_happen_and_nothing_has_happened(console
 
 async def test_what_a_preview_tells_is_what_happens(console: Looking) -> None:
     await console.switch_on("web")
-    answer = await console.send("/do/schedule", type="Redeploy", vm="web", step="preview")
+    answer = await console.send("/actions/schedule", type="Redeploy", vm="web", step="preview")
 
-    sent = await console.send("/do/schedule", type="Redeploy", vm="web", step="send")
+    sent = await console.send("/actions/schedule", type="Redeploy", vm="web", step="send")
 
     [event] = await console.events()
     assert sent.status_code == 303
@@ -34,7 +34,7 @@ async def test_what_a_preview_tells_is_what_happens(console: Looking) -> None:
 
 
 async def test_a_preview_says_that_nobody_reads_so_nobody_is_told(console: Looking) -> None:
-    answer = await console.send("/do/restart", vm="report", step="preview")
+    answer = await console.send("/actions/restart", vm="report", step="preview")
 
     assert "without notice, because no VM reads" in text_of(answer.text)
 
@@ -43,7 +43,7 @@ async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: Lookin
     await console.switch_on("web", "report")
 
     sent = await console.send(
-        "/do/schedule",
+        "/actions/schedule",
         ("vm", "web"),
         type="Freeze",
         vms="REPORT, web",
@@ -61,7 +61,7 @@ async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: Lookin
 
 
 @pytest.mark.parametrize(
-    ("deed", "fields", "field", "words"),
+    ("action", "fields", "field", "words"),
     [
         ("schedule", {"type": "Reboot"}, "vms", "choose at least one VM"),
         ("schedule", {"type": "Reboot", "vms": "nobody"}, "vms", "no VM is named 'nobody'"),
@@ -82,11 +82,11 @@ async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: Lookin
     ],
 )
 async def test_a_refusal_stands_beside_its_field_and_what_was_typed_is_kept(
-    console: Looking, deed: str, fields: dict[str, str], field: str, words: str
+    console: Looking, action: str, fields: dict[str, str], field: str, words: str
 ) -> None:
     await console.switch_on("web")
 
-    answer = await console.send(f"/do/{deed}", step="send", **fields)
+    answer = await console.send(f"/actions/{action}", step="send", **fields)
 
     assert answer.status_code == 400
     problem = re.search(rf'id="problem-{field}"[^>]*>([^<]*)<', answer.text)
@@ -105,7 +105,9 @@ async def test_a_preview_of_a_hosts_maintenance_tells_that_its_events_wait_for_e
     """I16: also that of a scope whose document no VM reads."""
     await console.switch_on("web")
 
-    preview = await console.send("/do/maintain-host", host="rack1", type="Freeze", step="preview")
+    preview = await console.send(
+        "/actions/maintain-host", host="rack1", type="Freeze", step="preview"
+    )
 
     told = text_of(preview.text)
     together = "together with 1 other event of this maintenance, when each of them is approved"
@@ -117,9 +119,9 @@ async def test_a_preview_of_a_hosts_maintenance_tells_that_its_events_wait_for_e
 async def test_hosts_fail_and_sets_are_maintained_by_form(console: Looking) -> None:
     await console.switch_on("web", "db-0")
 
-    failed = await console.confirm("/do/fail-host", host="rack1")
+    failed = await console.confirm("/actions/fail-host", host="rack1")
     maintained = await console.send(
-        "/do/maintain-set", scope="avset/db", type="Freeze", step="send"
+        "/actions/maintain-set", scope="avset/db", type="Freeze", step="send"
     )
 
     events = await console.events()
@@ -135,7 +137,9 @@ async def test_a_notice_that_is_too_short_is_answered_in_the_words_of_the_form(
 ) -> None:
     await console.switch_on("web")
 
-    refused = await console.send("/do/schedule", type="Reboot", vm="web", notice="1m", step="send")
+    refused = await console.send(
+        "/actions/schedule", type="Reboot", vm="web", notice="1m", step="send"
+    )
 
     told = text_of(refused.text)
     assert "an emulator allows it if you ask for short notice" in told
@@ -145,22 +149,22 @@ async def test_a_notice_that_is_too_short_is_answered_in_the_words_of_the_form(
 async def test_a_deleted_instance_gets_the_notice_of_its_model(console: Looking) -> None:
     await console.switch_on("api_0")
 
-    await console.confirm("/do/delete", vm="api_1")
+    await console.confirm("/actions/delete", vm="api_1")
 
     [event] = await console.events()
     assert (event["type"], event["resources"]) == ("Terminate", ["api_1"])
 
 
 @pytest.mark.parametrize(
-    ("deed", "fields"), [("delete", {"vm": "web"}), ("fail-host", {"host": "rack1"})]
+    ("action", "fields"), [("delete", {"vm": "web"}), ("fail-host", {"host": "rack1"})]
 )
 async def test_what_cannot_be_undone_wants_to_be_looked_at_first(
-    console: Looking, deed: str, fields: dict[str, str]
+    console: Looking, action: str, fields: dict[str, str]
 ) -> None:
     await console.switch_on("web")
-    form = await console.see(f"/do/{deed}")
+    form = await console.see(f"/actions/{action}")
 
-    unseen = await console.send(f"/do/{deed}", step="send", **fields)
+    unseen = await console.send(f"/actions/{action}", step="send", **fields)
 
     assert 'value="send"' not in form
     assert "What will happen" in unseen.text
@@ -168,7 +172,9 @@ async def test_what_cannot_be_undone_wants_to_be_looked_at_first(
     assert await console.events() == []
     await console.see("/vms/web")
 
-    sent = await console.send(f"/do/{deed}", step="send", shown=seal(unseen), **fields)
+    sent = await console.send(
+        f"/actions/{action}", step="send", shown=fingerprint(unseen), **fields
+    )
 
     assert sent.status_code == 303
     assert "web" in str(await console.ask("/v1/events?status=all"))
@@ -177,9 +183,9 @@ async def test_what_cannot_be_undone_wants_to_be_looked_at_first(
 async def test_a_form_that_was_changed_after_it_was_looked_at_is_shown_again(
     console: Looking,
 ) -> None:
-    shown = seal(await console.send("/do/delete", vm="web", step="preview"))
+    shown = fingerprint(await console.send("/actions/delete", vm="web", step="preview"))
 
-    other = await console.send("/do/delete", vm="report", step="send", shown=shown)
+    other = await console.send("/actions/delete", vm="report", step="send", shown=shown)
 
     assert other.status_code == 400
     assert "Nothing was done" in text_of(other.text)
@@ -191,11 +197,11 @@ async def test_a_form_that_was_changed_after_it_was_looked_at_is_shown_again(
 async def test_what_has_become_of_a_host_since_it_was_looked_at_is_shown_again(
     console: Looking,
 ) -> None:
-    shown = seal(await console.send("/do/fail-host", host="rack1", step="preview"))
+    shown = fingerprint(await console.send("/actions/fail-host", host="rack1", step="preview"))
     late = {"vms": [{"name": "late", "address": "10.0.0.9", "host": "rack1"}]}
     assert (await console.http.put("/v1/fleet", json=late)).is_success
 
-    stale = await console.send("/do/fail-host", host="rack1", step="send", shown=shown)
+    stale = await console.send("/actions/fail-host", host="rack1", step="send", shown=shown)
 
     assert stale.status_code == 400
     assert "the outcome has changed since the preview" in text_of(stale.text)
@@ -204,9 +210,11 @@ async def test_what_has_become_of_a_host_since_it_was_looked_at_is_shown_again(
 
 
 async def test_vms_may_be_ticked_or_typed_between_looking_and_confirming(console: Looking) -> None:
-    looked = await console.http.get("/do/delete?vm=web&step=preview")
+    looked = await console.http.get("/actions/delete?vm=web&step=preview")
 
-    sent = await console.send("/do/delete", vms=" WEB ", step="send", shown=seal(looked))
+    sent = await console.send(
+        "/actions/delete", vms=" WEB ", step="send", shown=fingerprint(looked)
+    )
 
     assert looked.status_code == 200
     assert "Terminate web in vm/web" in text_of(looked.text)
@@ -216,7 +224,7 @@ async def test_vms_may_be_ticked_or_typed_between_looking_and_confirming(console
 async def test_an_address_that_tries_a_form_out_changes_nothing_and_says_what_is_wrong(
     console: Looking,
 ) -> None:
-    page = await console.see("/do/fail-host?host=nowhere&step=preview", 400)
+    page = await console.see("/actions/fail-host?host=nowhere&step=preview", 400)
 
     assert "no VM runs on a host named" in text_of(page)
     assert await console.events() == []
@@ -228,8 +236,8 @@ async def test_a_form_for_a_large_fleet_holds_no_list_of_its_vms_sets_or_hosts()
         "availability_sets": [{"name": f"db-{n}", "vms": [f"db-{n}-a"]} for n in range(50)],
     }
     async with looking(fleet=fleet) as console:
-        for deed, what in (("restart", "vms"), ("maintain-set", "sets"), ("fail-host", "hosts")):
-            page = await console.see(f"/do/{deed}")
+        for action, what in (("restart", "vms"), ("maintain-set", "sets"), ("fail-host", "hosts")):
+            page = await console.see(f"/actions/{action}")
 
             assert f'data-suggest="{what}"' in page
             assert "<option" not in page.partition('id="scope"')[2].partition("</div>")[0]
@@ -239,21 +247,21 @@ async def test_a_form_for_a_large_fleet_holds_no_list_of_its_vms_sets_or_hosts()
 
 
 async def test_a_form_may_come_filled_in(console: Looking) -> None:
-    page = await console.see("/do/restart?vm=web")
+    page = await console.see("/actions/restart?vm=web")
 
     assert re.search(r'value="web" checked', page)
 
 
 async def test_no_name_that_an_address_gives_is_lost(console: Looking) -> None:
-    page = await console.see("/do/restart?vm=WEB&vm=nobody&vms=db-0")
+    page = await console.see("/actions/restart?vm=WEB&vm=nobody&vms=db-0")
 
     assert 'value="web" checked' in page
     assert ">db-0 nobody</textarea>" in page
 
 
 async def test_a_form_that_is_no_form_is_refused(console: Looking) -> None:
-    answer = await console.http.post("/do/restart", content=b"\xff\xfe")
-    large = await console.http.post("/do/restart", content=b"vm=" + b"x" * 300_000)
+    answer = await console.http.post("/actions/restart", content=b"\xff\xfe")
+    large = await console.http.post("/actions/restart", content=b"vm=" + b"x" * 300_000)
 
     assert answer.status_code == 400
     assert large.status_code == 400
@@ -262,7 +270,7 @@ async def test_a_form_that_is_no_form_is_refused(console: Looking) -> None:
 
 async def test_short_notice_is_not_offered_in_service() -> None:
     async with looking(mode="service") as console:
-        page = await console.see("/do/schedule")
+        page = await console.see("/actions/schedule")
 
         assert "short_notice" not in page
 
@@ -275,11 +283,11 @@ async def test_where_nothing_is_yet_a_form_says_what_to_do_first() -> None:
             ("maintain-set", "There are no sets of VMs yet"),
             ("scale", "There are no scale sets yet"),
         ):
-            page = await console.see(f"/do/{key}")
+            page = await console.see(f"/actions/{key}")
 
             assert lacks in text_of(page)
             assert 'href="/sets/new"' in page
-        for path in ("/", "/fleet", "/do/restart"):
+        for path in ("/", "/fleet", "/actions/restart"):
             page = text_of(await console.see(path))
 
             assert "forewarned fleet apply fleet.toml" in page

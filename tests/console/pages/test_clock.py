@@ -34,7 +34,7 @@ async def test_time_is_stepped_run_and_paused(console: Looking) -> None:
 
 async def test_time_goes_to_the_next_not_before_and_to_each_change(console: Looking) -> None:
     await console.switch_on("web")
-    await console.send("/do/restart", vm="web", step="send")
+    await console.send("/actions/restart", vm="web", step="send")
 
     await console.send("/clock/next-not-before")
     [started] = await console.events()

@@ -19,7 +19,7 @@ async def _story(console: Looking) -> dict[str, str]:
         ("Freeze", "db-0", "Platform"),
         ("Redeploy", "report", "Platform"),
     ]:
-        await console.send("/do/schedule", type=type_, vm=vm, source=source, step="send")
+        await console.send("/actions/schedule", type=type_, vm=vm, source=source, step="send")
     found = {event["resources"][0]: str(event["event_id"]) for event in await console.events()}
     await console.send(f"/events/{found['report']}/approve")
     return found
@@ -105,7 +105,7 @@ async def test_a_list_of_many_has_pages(console: Looking) -> None:
     names = [f"vm-{number}" for number in range(130)]
     async with looking(fleet={"vms": [{"name": name} for name in names]}) as large:
         await large.switch_on(*names)
-        await large.send("/do/schedule", type="Reboot", vms=" ".join(names), step="send")
+        await large.send("/actions/schedule", type="Reboot", vms=" ".join(names), step="send")
 
         first = await large.see("/events?type=Reboot")
         second = await large.see("/events?type=Reboot&page=2")
@@ -122,7 +122,7 @@ async def test_a_description_is_in_one_line_and_whole_where_one_points_at_it(
     words = "A long story, " * 30
     await console.switch_on("web")
     await console.send(
-        "/do/schedule", type="Reboot", vm="web", description=words.strip(), step="send"
+        "/actions/schedule", type="Reboot", vm="web", description=words.strip(), step="send"
     )
 
     page = await console.see("/events")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, looking, seal, text_of
+from tests.console.looking import Looking, fingerprint, looking, text_of
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -17,7 +17,7 @@ HOSTILE = [
 
 async def _reboot(console: Looking, **fields: str) -> str:
     await console.switch_on("web")
-    await console.send("/do/schedule", type="Reboot", vm="web", step="send", **fields)
+    await console.send("/actions/schedule", type="Reboot", vm="web", step="send", **fields)
     [event] = await console.events()
     return str(event["event_id"])
 
@@ -30,7 +30,7 @@ async def test_an_event_is_approved_and_gone(console: Looking) -> None:
 
     after = text_of(await console.see(f"/events/{event_id}"))
     assert approved.status_code == 303
-    assert "Nobody has approved it yet" in before
+    assert "It has not been approved yet" in before
     assert "May approve web" in before
     assert "console approved it" in after
     assert "Started" in after
@@ -41,7 +41,7 @@ async def test_a_hosts_maintenance_links_the_events_it_starts_together_with(
 ) -> None:
     """I16."""
     await console.switch_on("web", "report")
-    await console.send("/do/maintain-host", host="rack1", type="Freeze", step="send")
+    await console.send("/actions/maintain-host", host="rack1", type="Freeze", step="send")
     ready, other = await console.events()
     await console.send(f"/events/{ready['event_id']}/approve")
 
@@ -70,7 +70,7 @@ async def test_an_event_is_called_off_with_its_reason(console: Looking) -> None:
 async def _maintain_rack1(console: Looking) -> dict[str, str]:
     """The events of a host's maintenance, by scope."""
     await console.switch_on("web", "report")
-    await console.send("/do/maintain-host", host="rack1", type="Freeze", step="send")
+    await console.send("/actions/maintain-host", host="rack1", type="Freeze", step="send")
     return {event["scope"]: event["event_id"] for event in await console.events()}
 
 
@@ -103,7 +103,7 @@ async def test_canceling_one_turn_of_a_set_tells_that_the_others_never_come(
     console: Looking,
 ) -> None:
     await console.switch_on("db-0")
-    await console.send("/do/maintain-set", scope="avset/db", type="Freeze", step="send")
+    await console.send("/actions/maintain-set", scope="avset/db", type="Freeze", step="send")
     [event] = await console.events()
 
     told = text_of(await console.see(f"/events/{event['event_id']}/cancel"))
@@ -114,7 +114,7 @@ async def test_canceling_one_turn_of_a_set_tells_that_the_others_never_come(
 async def test_canceling_what_would_now_be_another_thing_is_shown_again(console: Looking) -> None:
     events = await _maintain_rack1(console)
     path = f"/events/{events['vm/web']}/cancel"
-    shown = seal(await console.http.get(path))
+    shown = fingerprint(await console.http.get(path))
     late = {"vms": [{"name": "web", "address": "10.0.0.1", "host": "rack1"}]}
     assert (await console.http.put("/v1/fleet?prune=true", json=late)).is_success
 
@@ -145,7 +145,7 @@ async def test_of_very_many_siblings_those_that_hold_the_others_back_are_told() 
     vms = [{"name": f"web-{n}", "host": "rack1"} for n in range(60)]
     async with looking(fleet={"vms": vms}) as console:
         await console.switch_on(*(vm["name"] for vm in vms))
-        await console.send("/do/maintain-host", host="rack1", type="Freeze", step="send")
+        await console.send("/actions/maintain-host", host="rack1", type="Freeze", step="send")
         first, *others = await console.events()
         chosen = [("event", str(event["event_id"])) for event in others]
         await console.send("/events/approve", *chosen)
@@ -169,7 +169,7 @@ async def test_siblings_that_are_over_are_told_too(console: Looking) -> None:
 
 async def test_the_turns_of_a_set_are_told_with_the_update_domain(console: Looking) -> None:
     await console.switch_on("db-0")
-    await console.send("/do/maintain-set", scope="avset/db", type="Freeze", step="send")
+    await console.send("/actions/maintain-set", scope="avset/db", type="Freeze", step="send")
     [event] = await console.events()
 
     page = text_of(await console.see(f"/events/{event['event_id']}"))
@@ -245,13 +245,13 @@ async def test_what_people_ask_for_is_shown_as_text(console: Looking, text: str)
 
 
 async def test_what_vms_read_of_an_event_is_not_more_than_they_were_told(console: Looking) -> None:
-    await console.send("/do/restart", vm="web", step="send")
+    await console.send("/actions/restart", vm="web", step="send")
     [unannounced] = (await console.ask("/v1/events?status=all"))["events"]
     await console.switch_on("db-0")
-    await console.send("/do/restart", vm="db-0", step="send")
+    await console.send("/actions/restart", vm="db-0", step="send")
     [one] = [event for event in await console.events() if event["scope"] == "avset/db"]
     alone = await console.see(f"/events/{one['event_id']}")
-    await console.send("/do/restart", vm="db-1", step="send")
+    await console.send("/actions/restart", vm="db-1", step="send")
 
     among_others = await console.see(f"/events/{one['event_id']}")
     silent = await console.see(f"/events/{unannounced['event_id']}")

@@ -71,7 +71,7 @@ async def test_nobody_reads_for_a_real_vm() -> None:
 
 async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: Looking) -> None:
     await console.switch_on("web")
-    await console.send("/do/restart", vm="web", step="send")
+    await console.send("/actions/restart", vm="web", step="send")
 
     old = text_of(await console.see("/vms/WEB?api-version=2017-03-01"))
     new = text_of(await console.see("/vms/web?api-version=nonsense"))
@@ -84,7 +84,7 @@ async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: Looki
 
 async def test_a_scope_marks_the_vms_that_something_is_to_happen_to(console: Looking) -> None:
     await console.switch_on("db-0")
-    await console.send("/do/schedule", type="Freeze", vm="db-1", step="send")
+    await console.send("/actions/schedule", type="Freeze", vm="db-1", step="send")
 
     page = text_of(await console.see("/scopes/avset/db"))
 
@@ -116,7 +116,7 @@ async def test_what_is_found_is_listed_once_in_the_order_of_the_fleet(console: L
 
 async def test_every_scope_has_one_row_with_its_counts(console: Looking) -> None:
     await console.switch_on("db-0")
-    await console.send("/do/schedule", type="Freeze", vm="db-1", step="send")
+    await console.send("/actions/schedule", type="Freeze", vm="db-1", step="send")
 
     page = await console.see("/fleet")
 

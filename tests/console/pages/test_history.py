@@ -12,7 +12,7 @@ from tests.console.looking import Looking, looking, text_of
 
 async def test_history_is_filtered_by_vm_type_and_actor(console: Looking) -> None:
     await console.switch_on("web")
-    await console.send("/do/restart", vm="web", step="send")
+    await console.send("/actions/restart", vm="web", step="send")
 
     by_type = text_of(await console.see("/history?type=Reboot"))
     by_actor = text_of(await console.see("/history?actor=vm:web"))
@@ -38,7 +38,7 @@ async def test_a_scope_leads_to_its_own_history_which_stays_its_own(console: Loo
 
 async def test_exports_hold_the_same_rows(console: Looking) -> None:
     await console.switch_on("web")
-    await console.send("/do/schedule", type="Freeze", vm="web", step="send")
+    await console.send("/actions/schedule", type="Freeze", vm="web", step="send")
 
     rows = await console.ask("/history.json?vm=web")
     answer = await console.http.get("/history.csv?vm=web")
@@ -52,7 +52,7 @@ async def test_exports_hold_the_same_rows(console: Looking) -> None:
 
 async def test_no_cell_is_a_formula(console: Looking) -> None:
     await console.switch_on("web")
-    await console.send("/do/restart", vm="web", step="send")
+    await console.send("/actions/restart", vm="web", step="send")
     [event] = await console.events()
     await console.confirm(f"/events/{event['event_id']}/cancel", reason='=HYPERLINK("x")')
 
@@ -76,7 +76,7 @@ async def test_long_histories_are_paged() -> None:
 
 async def test_history_is_filtered_by_event_and_by_what_was_done(console: Looking) -> None:
     await console.switch_on("web", "report")
-    await console.send("/do/schedule", type="Freeze", vms="web report", step="send")
+    await console.send("/actions/schedule", type="Freeze", vms="web report", step="send")
     one, other = [event["event_id"] for event in await console.events()]
     await console.send(f"/events/{one}/approve")
 
@@ -96,7 +96,7 @@ async def test_history_is_filtered_by_date_up_to_and_with_the_last_minute_or_day
 ) -> None:
     await console.switch_on("web")
     for _ in range(4):
-        await console.send("/do/schedule", type="Freeze", vm="web", notice="1d", step="send")
+        await console.send("/actions/schedule", type="Freeze", vm="web", notice="1d", step="send")
         await console.send("/clock/step")
 
     for query, found in (

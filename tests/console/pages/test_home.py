@@ -9,7 +9,7 @@ from tests.console.looking import Looking, looking, text_of
 
 async def _schedule(console: Looking, type_: str, *names: str, **fields: str) -> None:
     await console.switch_on(*names)
-    await console.send("/do/schedule", type=type_, vms=" ".join(names), step="send", **fields)
+    await console.send("/actions/schedule", type=type_, vms=" ".join(names), step="send", **fields)
 
 
 async def _advance(console: Looking, span: timedelta) -> None:

@@ -21,7 +21,7 @@ async def test_every_host_has_a_row_with_its_vms_and_scopes_counted(console: Loo
 
 async def test_a_host_tells_of_its_maintenance_and_when_it_is(console: Looking) -> None:
     await console.switch_on("web", "report")
-    await console.send("/do/maintain-host", host="rack1", type="Freeze", step="send")
+    await console.send("/actions/maintain-host", host="rack1", type="Freeze", step="send")
 
     page = await console.see("/hosts")
 
@@ -32,7 +32,7 @@ async def test_a_host_tells_of_its_maintenance_and_when_it_is(console: Looking) 
 
 async def test_a_host_tells_of_a_failure_that_is_predicted(console: Looking) -> None:
     await console.switch_on("web", "report")
-    await console.send("/do/predict-failure", host="rack1", step="send")
+    await console.send("/actions/predict-failure", host="rack1", step="send")
 
     assert "Redeploy Scheduled , failure predicted, 2 events" in _row(
         await console.see("/hosts"), "rack1"
@@ -41,7 +41,7 @@ async def test_a_host_tells_of_a_failure_that_is_predicted(console: Looking) -> 
 
 async def test_a_host_tells_of_its_failure_while_its_vms_are_moved(console: Looking) -> None:
     await console.switch_on("web", "report")
-    await console.confirm("/do/fail-host", host="rack1")
+    await console.confirm("/actions/fail-host", host="rack1")
 
     page = await console.see("/hosts?affected=on")
 
@@ -50,7 +50,7 @@ async def test_a_host_tells_of_its_failure_while_its_vms_are_moved(console: Look
 
 async def test_a_restart_of_a_vm_is_no_work_on_its_host(console: Looking) -> None:
     await console.switch_on("cheap")
-    await console.send("/do/restart", vm="cheap", step="send")
+    await console.send("/actions/restart", vm="cheap", step="send")
     [event] = await console.events()
 
     page = await console.see("/hosts")
@@ -61,7 +61,7 @@ async def test_a_restart_of_a_vm_is_no_work_on_its_host(console: Looking) -> Non
 
 async def test_hosts_are_found_by_name_and_narrowed_to_those_with_events(console: Looking) -> None:
     await console.switch_on("cheap")
-    await console.send("/do/restart", vm="cheap", step="send")
+    await console.send("/actions/restart", vm="cheap", step="send")
 
     found = await console.see("/hosts?find=RACK")
     affected = await console.see("/hosts?affected=on")
@@ -101,10 +101,10 @@ async def test_what_can_be_done_to_a_host_leads_to_its_form_with_a_preview(
     for path in ("/hosts", "/hosts/rack1"):
         page = await console.see(path)
 
-        assert 'href="/do/maintain-host?host=rack1"' in page
-        for deed in ("predict-failure", "fail-host"):
-            assert f'href="/do/{deed}?host=rack1&amp;step=preview"' in page
-            told = text_of(await console.see(f"/do/{deed}?host=rack1&step=preview"))
+        assert 'href="/actions/maintain-host?host=rack1"' in page
+        for action in ("predict-failure", "fail-host"):
+            assert f'href="/actions/{action}?host=rack1&amp;step=preview"' in page
+            told = text_of(await console.see(f"/actions/{action}?host=rack1&step=preview"))
             assert "What will happen" in told
             assert "web in vm/web" in told
     assert await console.events() == []
@@ -112,7 +112,7 @@ async def test_what_can_be_done_to_a_host_leads_to_its_form_with_a_preview(
 
 async def test_a_host_lists_its_vms_and_their_events(console: Looking) -> None:
     await console.switch_on("web")
-    await console.send("/do/restart", vm="web", step="send")
+    await console.send("/actions/restart", vm="web", step="send")
 
     page = text_of(await console.see("/hosts/rack1"))
 

@@ -23,7 +23,7 @@ async def test_a_set_with_a_ten_minute_delay_gives_ten_minutes_notice(console: L
     where = await _create(console)
     await console.switch_on("shop_0")
 
-    await console.confirm("/do/delete", vm="shop_1")
+    await console.confirm("/actions/delete", vm="shop_1")
 
     page = text_of(await console.see(where))
     [event] = await console.events()
@@ -113,7 +113,7 @@ async def test_an_unknown_set_has_no_page(console: Looking) -> None:
 async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: Looking) -> None:
     where = await _create(console)
     await console.switch_on("shop_0")
-    await console.confirm("/do/delete", vm="shop_1")
+    await console.confirm("/actions/delete", vm="shop_1")
     await console.send(re.sub(r"&done=.*", "", where), capacity="1", notified="off", delay="5")
     await _create(console, name="none", capacity="0", mode="Flexible")
 
@@ -199,7 +199,7 @@ async def test_saving_another_delay_makes_no_new_instance_for_one_that_leaves(
 ) -> None:
     where = re.sub(r"&done=.*", "", await _create(console))
     await console.switch_on("shop_0")
-    await console.confirm("/do/delete", vm="shop_1")
+    await console.confirm("/actions/delete", vm="shop_1")
     page = await console.see(where)
     shown = dict(re.findall(r'name="(was_\w+)" value="([^"]*)"', page))
 
@@ -247,7 +247,7 @@ async def test_a_set_beyond_those_listed_can_still_be_scaled_by_its_address() ->
     sets += [{"name": "zebra", "capacity": 2}]
     async with looking(fleet={"scale_sets": sets}) as console:
         [path] = re.findall(r'/sets/edit\?id=([^"]*)"', await console.see("/sets?find=zebra"))
-        page = await console.see(f"/do/scale?set={path}")
+        page = await console.see(f"/actions/scale?set={path}")
 
     assert "zebra, now 2" in page
     assert "The first" in text_of(page)

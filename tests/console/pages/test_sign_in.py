@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from starlette.routing import compile_path
 
-from forewarned.console.action_forms import DEED_FORMS
+from forewarned.console.action_forms import ACTION_FORMS
 from forewarned.console.app import PAGES, SIGN_IN_PAGES, role_needed
-from forewarned.console.desk import own_path
+from forewarned.console.context import own_path
 from forewarned.security.identities import Role
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from tests.console.looking import Looking, assert_guarded, looking, text_of
@@ -47,8 +47,8 @@ async def addresses(console: Looking) -> list[tuple[str, str, Role]]:
     console.http.cookies.clear()
     found = []
     for method, path, needs, _ in PAGES:
-        for deed in DEED_FORMS:
-            names = NAMES | {"event_id": made["event_id"], "deed": deed.key}
+        for action in ACTION_FORMS:
+            names = NAMES | {"event_id": made["event_id"], "action": action.key}
             filled = re.sub(r"\{(\w+)[^}]*\}", r"{\1}", path).format(**names)
             query = edited[1] if path.startswith(("/sets/edit", "/sets/upgrade")) else ""
             found.append((method, filled + query, role_needed(needs, names)))
@@ -82,7 +82,7 @@ async def test_without_a_session_every_address_leads_to_the_sign_in_page(guarded
 
 
 async def test_an_unknown_address_is_not_told_from_a_known_one(guarded: Looking) -> None:
-    for path in ("/nothing", "/do/nothing", "/sign-in/x", "/sign-out", "/static"):
+    for path in ("/nothing", "/actions/nothing", "/sign-in/x", "/sign-out", "/static"):
         assert (await guarded.http.get(path)).status_code == 303
 
 
@@ -234,7 +234,7 @@ async def test_a_token_that_expires_ends_the_session_with_it(guarded: Looking) -
     guarded.door.roster.people = [replace(each, expires_at=past) for each in PEOPLE]
 
     assert (await guarded.http.get("/")).status_code == 303
-    assert (await guarded.send("/do/restart", vm="web", step="send")).status_code == 303
+    assert (await guarded.send("/actions/restart", vm="web", step="send")).status_code == 303
     assert (await guarded.http.get("/v1/clock")).status_code == 401
 
 
@@ -245,7 +245,7 @@ async def test_a_revoked_token_ends_the_session_at_once(guarded: Looking) -> Non
     guarded.door.roster.people = ()
 
     assert (await guarded.http.get("/")).status_code == 303
-    assert (await guarded.send("/do/restart", vm="web", step="send")).status_code == 303
+    assert (await guarded.send("/actions/restart", vm="web", step="send")).status_code == 303
     assert (await guarded.http.get("/v1/clock")).status_code == 401
 
 
@@ -253,7 +253,7 @@ async def test_history_names_who_was_signed_in(guarded: Looking) -> None:
     await guarded.switch_on("web")
     await sign_in(guarded, Role.MAINTAINER)
 
-    await guarded.send("/do/restart", vm="web", step="send")
+    await guarded.send("/actions/restart", vm="web", step="send")
 
     page = text_of(await guarded.see("/history?actor=maintainer"))
     assert "scheduled" in page.lower()
@@ -263,7 +263,7 @@ async def test_the_page_of_an_event_names_the_role_that_may_approve_it(guarded: 
     await guarded.switch_on("web")
     await sign_in(guarded, Role.MAINTAINER)
 
-    answer = await guarded.send("/do/restart", vm="web", step="send")
+    answer = await guarded.send("/actions/restart", vm="web", step="send")
 
     page = text_of(await guarded.see(answer.headers["Location"]))
     assert "May approve web , and people with the role approver" in page
@@ -352,7 +352,7 @@ def needed_for(method: str, path: str) -> Role | None:
 async def test_what_no_form_is_for_is_no_secret_to_those_who_may_look(guarded: Looking) -> None:
     await sign_in(guarded, Role.MAINTAINER)
 
-    assert "there is no page" in text_of(await guarded.see("/do/nothing", 404)).lower()
+    assert "there is no page" in text_of(await guarded.see("/actions/nothing", 404)).lower()
 
 
 # --- where nobody has to sign in -----------------------------------------------------------------
@@ -373,7 +373,7 @@ async def test_an_open_console_has_no_sign_in_no_cookie_and_no_visitor(console: 
 async def test_a_cookie_or_a_token_changes_nothing_at_an_open_console(console: Looking) -> None:
     await console.switch_on("web")
     await console.http.post(
-        "/do/restart",
+        "/actions/restart",
         content="vm=web&step=send",
         headers={
             "Cookie": "forewarned-session=x",

@@ -36,7 +36,7 @@ class SetPage:
 def listed(
     snapshot: Snapshot,
     subscription: str,
-    deeds: Actions,
+    actions: Actions,
     *,
     find: str = "",
     after: str = "",
@@ -49,18 +49,18 @@ def listed(
     )
     found = tuple(islice(views, limit + 1))
     return SetPage(
-        sets=tuple(summary(view, deeds) for view in found[:limit]), has_more=len(found) > limit
+        sets=tuple(summary(view, actions) for view in found[:limit]), has_more=len(found) > limit
     )
 
 
-def summary(view: ScaleSetView, deeds: Actions) -> SetSummary:
+def summary(view: ScaleSetView, actions: Actions) -> SetSummary:
     staying = len(view.staying)
     return SetSummary(
         id=view.id,
         staying=staying,
         leaving=len(view.machines) - staying,
         behind=behind(view),
-        is_flexible=deeds.is_flexible(view),
+        is_flexible=actions.is_flexible(view),
         is_going=view.is_going,
     )
 

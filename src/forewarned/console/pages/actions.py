@@ -1,4 +1,4 @@
-"""The forms that cause something: shown, tried out, sent."""
+"""The forms for actions: shown, previewed, sent."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -9,13 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.action_forms import BY_KEY, DEED_FORMS, MOST_INSTANCES, ActionForm
+from forewarned.console.action_forms import ACTION_FORMS, BY_KEY, MOST_INSTANCES, ActionForm
 from forewarned.console.actions import SetAction
-from forewarned.console.desk import REFUSED, Desk, mistakes, see
+from forewarned.console.context import REFUSED, Console, mistakes, see
 from forewarned.console.forms import Form, read_form
 from forewarned.console.listings.sets import SetSummary, address_of, listed, summary
 from forewarned.console.pages.suggestions import SETS
-from forewarned.console.preview import Outlook, foretell
+from forewarned.console.preview import Preview, preview_of
 from forewarned.console.rendering import actor
 from forewarned.core.model import Actor, EventSource, EventType
 from forewarned.service.azure import inventory
@@ -51,84 +51,84 @@ class Choices:
     most_instances: int = MOST_INSTANCES
 
 
-async def list_deeds(desk: Desk, request: Request) -> Response:
-    return desk.page(request, "deeds.html", deeds=DEED_FORMS)
+async def list_actions(console: Console, request: Request) -> Response:
+    return console.page(request, "actions.html", actions=ACTION_FORMS)
 
 
-async def show_deed(desk: Desk, request: Request) -> Response:
-    """What an address names is filled in: `/do/restart?vm=web`; with `step=preview`, tried out."""
+async def show_action(console: Console, request: Request) -> Response:
+    """The query fills in the form: `/actions/restart?vm=web`; `step=preview` previews it."""
     form = Form(request.query_params.multi_items())
     if form.text("step") != "preview":
-        return await _show(desk, request, form)
-    deed = _deed(request)
+        return await _show(console, request, form)
+    action = _action(request)
     try:
-        outlook = await _try_out(desk, deed, form, actor(request))
+        preview = await _preview_of(console, action, form, actor(request))
     except REFUSED as refusal:
-        return await _show(desk, request, form, errors=_mistakes(deed, refusal))
-    return await _show(desk, request, form, outlook=outlook)
+        return await _show(console, request, form, errors=_mistakes(action, refusal))
+    return await _show(console, request, form, preview=preview)
 
 
-async def send_deed(desk: Desk, request: Request) -> Response:
-    deed = _deed(request)
+async def send_action(console: Console, request: Request) -> Response:
+    action = _action(request)
     form = Form()
     errors: dict[str, str] = {}
     try:
         form = await read_form(request)
         is_sent = form.text("step") == "send"
-        if is_sent and deed.is_grave:
-            outlook = await _try_out(desk, deed, form, actor(request))
-            is_sent = form.text("shown") == outlook.seal
+        if is_sent and action.is_grave:
+            preview = await _preview_of(console, action, form, actor(request))
+            is_sent = form.text("shown") == preview.fingerprint
             if "shown" in form and not is_sent:
                 errors[""] = _ANOTHER
         if is_sent:
-            caused = await deed.perform(desk.services.deeds, form, actor(request))
+            caused = await action.perform(console.services.actions, form, actor(request))
             records = caused.events if isinstance(caused, SetAction) else caused
             if len(records) == 1:
                 return see(f"/events/{records[0].event.id}?done=sent")
             if isinstance(caused, SetAction):
                 return see(address_of(caused.after.id, done="saved"))
             return see("/?done=sent" if records else "/?done=nothing")
-        outlook = await _try_out(desk, deed, form, actor(request))
+        preview = await _preview_of(console, action, form, actor(request))
     except REFUSED as refusal:
-        return await _show(desk, request, form, errors=_mistakes(deed, refusal))
-    return await _show(desk, request, form, errors=errors, outlook=outlook)
+        return await _show(console, request, form, errors=_mistakes(action, refusal))
+    return await _show(console, request, form, errors=errors, preview=preview)
 
 
-async def _try_out(desk: Desk, deed: ActionForm, form: Form, by: Actor) -> Outlook:
-    caused = await deed.perform(desk.services.rehearsed, form, by)
-    now = desk.services.clock_control.show().now
-    return foretell(caused, now=now, given=_given(deed, form))
+async def _preview_of(console: Console, action: ActionForm, form: Form, by: Actor) -> Preview:
+    caused = await action.perform(console.services.rehearsed, form, by)
+    now = console.services.clock_control.show().now
+    return preview_of(caused, now=now, given=_given(action, form))
 
 
-def _given(deed: ActionForm, form: Form) -> tuple[str, ...]:
+def _given(action: ActionForm, form: Form) -> tuple[str, ...]:
     """What was filled in, the same whether VMs were ticked or typed."""
-    vms = sorted(map(str.casefold, form.names())) if "vms" in deed.fields else []
-    return (*vms, *(form.text(field) for field in deed.fields if field != "vms"))
+    vms = sorted(map(str.casefold, form.names())) if "vms" in action.fields else []
+    return (*vms, *(form.text(field) for field in action.fields if field != "vms"))
 
 
-def _mistakes(deed: ActionForm, refusal: Exception) -> dict[str, str]:
-    return mistakes(refusal, frozenset(deed.fields) | {"type"})
+def _mistakes(action: ActionForm, refusal: Exception) -> dict[str, str]:
+    return mistakes(refusal, frozenset(action.fields) | {"type"})
 
 
 async def _show(
-    desk: Desk,
+    console: Console,
     request: Request,
     form: Form,
     *,
     errors: dict[str, str] | None = None,
-    outlook: Outlook | None = None,
+    preview: Preview | None = None,
 ) -> Response:
-    deed = _deed(request)
-    choices = await _choices(desk, deed, form)
+    action = _action(request)
+    choices = await _choices(console, action, form)
     ticked, typed = _chosen_vms(form, choices)
-    return desk.page(
+    return console.page(
         request,
-        "deed.html",
+        "action.html",
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
-        deed=deed,
+        action=action,
         form=form,
         errors=errors or {},
-        outlook=outlook,
+        preview=preview,
         choices=choices,
         ticked=ticked,
         typed=typed,
@@ -143,21 +143,21 @@ def _chosen_vms(form: Form, choices: Choices) -> tuple[frozenset[str], str]:
     return ticked, " ".join(filter(None, [form.text("vms"), *given.values()]))
 
 
-def _deed(request: Request) -> ActionForm:
-    deed = BY_KEY.get(request.path_params["deed"])
-    if deed is None:
+def _action(request: Request) -> ActionForm:
+    action = BY_KEY.get(request.path_params["action"])
+    if action is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
-    return deed
+    return action
 
 
-async def _choices(desk: Desk, deed: ActionForm, form: Form) -> Choices:
-    if "set" in deed.fields:
-        return await _choices_of_sets(desk, form)
-    if "vms" in deed.fields:
-        return await _choices_of_vms(desk)
-    if "scope" in deed.fields:
-        return Choices(lacks="" if await desk.services.engine.ask(_has_sets) else "sets of VMs")
-    return Choices(lacks="" if await desk.services.engine.ask(_has_vms) else "VMs")
+async def _choices(console: Console, action: ActionForm, form: Form) -> Choices:
+    if "set" in action.fields:
+        return await _choices_of_sets(console, form)
+    if "vms" in action.fields:
+        return await _choices_of_vms(console)
+    if "scope" in action.fields:
+        return Choices(lacks="" if await console.services.engine.ask(_has_sets) else "sets of VMs")
+    return Choices(lacks="" if await console.services.engine.ask(_has_vms) else "VMs")
 
 
 def _has_sets(snapshot: Snapshot) -> bool:
@@ -168,27 +168,27 @@ def _has_vms(snapshot: Snapshot) -> bool:
     return bool(snapshot.vms_like("", limit=1))
 
 
-async def _choices_of_vms(desk: Desk) -> Choices:
+async def _choices_of_vms(console: Console) -> Choices:
     """All scopes, unless they have too many VMs to be ticked: then none is loaded."""
 
     def count(snapshot: Snapshot) -> int:
         return sum(1 for _ in islice(snapshot.places(), TICKED + 1))
 
-    found = await desk.services.engine.ask(count)
+    found = await console.services.engine.ask(count)
     is_small = 0 < found <= TICKED
-    scopes = tuple(await desk.services.fleet.show()) if is_small else ()
+    scopes = tuple(await console.services.fleet.show()) if is_small else ()
     return Choices(scopes=scopes, lacks="" if found else "VMs")
 
 
-async def _choices_of_sets(desk: Desk, form: Form) -> Choices:
-    services = desk.services
+async def _choices_of_sets(console: Console, form: Form) -> Choices:
+    services = console.services
 
     def question(snapshot: Snapshot) -> Choices:
-        page = listed(snapshot, services.subscription_id, services.deeds, limit=_SETS_LISTED)
+        page = listed(snapshot, services.subscription_id, services.actions, limit=_SETS_LISTED)
         chosen = form.text("set")
         is_there = any(same(each.id.path, chosen) for each in page.sets)
         more = None if is_there or not page.has_more else _named(snapshot, chosen)
-        found = () if more is None else (summary(more, services.deeds),)
+        found = () if more is None else (summary(more, services.actions),)
         return Choices(
             scale_sets=found + page.sets,
             lacks="" if page.sets else "scale sets",

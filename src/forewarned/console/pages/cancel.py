@@ -6,10 +6,10 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.desk import REFUSED, Desk, mistakes, see
+from forewarned.console.context import REFUSED, Console, mistakes, see
 from forewarned.console.forms import Form, read_form
 from forewarned.console.pages.events import read_event_id
-from forewarned.console.preview import Outlook, foretell
+from forewarned.console.preview import Preview, preview_of
 from forewarned.console.rendering import actor
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId
@@ -23,44 +23,44 @@ _ANOTHER: Final = (
 )
 
 
-async def show_cancel(desk: Desk, request: Request) -> Response:
-    return await _show(desk, request, Form())
+async def show_cancel(console: Console, request: Request) -> Response:
+    return await _show(console, request, Form())
 
 
-async def send_cancel(desk: Desk, request: Request) -> Response:
+async def send_cancel(console: Console, request: Request) -> Response:
     event_id = read_event_id(request)
     form = Form()
     try:
         form = await read_form(request)
         reason = form.text("reason")
-        outlook = await _try_out(desk, request, event_id, reason)
-        if form.text("shown") != outlook.seal:
+        preview = await _preview_of(console, request, event_id, reason)
+        if form.text("shown") != preview.fingerprint:
             errors = {"": _ANOTHER} if "shown" in form else {}
-            return await _show(desk, request, form, errors)
-        await desk.services.deeds.cancel(event_id, reason=reason, by=actor(request))
+            return await _show(console, request, form, errors)
+        await console.services.actions.cancel(event_id, reason=reason, by=actor(request))
     except REFUSED as refusal:
-        return await _show(desk, request, form, mistakes(refusal, _FIELDS))
+        return await _show(console, request, form, mistakes(refusal, _FIELDS))
     return see(f"/events/{event_id}")
 
 
 async def _show(
-    desk: Desk, request: Request, form: Form, errors: dict[str, str] | None = None
+    console: Console, request: Request, form: Form, errors: dict[str, str] | None = None
 ) -> Response:
     event_id = read_event_id(request)
-    record, scope = await desk.services.engine.ask(lambda s: _look(s, event_id))
-    outlook, refusal = None, ""
+    record, scope = await console.services.engine.ask(lambda s: _look(s, event_id))
+    preview, refusal = None, ""
     try:
-        outlook = await _try_out(desk, request, event_id, "")
+        preview = await _preview_of(console, request, event_id, "")
     except REFUSED as error:
         refusal = str(error)
-    return desk.page(
+    return console.page(
         request,
         "cancel.html",
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         record=record,
         event=record.event,
         turns=_turns(scope, record),
-        outlook=outlook,
+        preview=preview,
         refusal=refusal,
         form=form,
         errors=errors or {},
@@ -74,10 +74,12 @@ def _look(snapshot: Snapshot, event_id: EventId) -> tuple[EventRecord, Scope]:
     return record, snapshot.load(record.scope_id)
 
 
-async def _try_out(desk: Desk, request: Request, event_id: EventId, reason: str) -> Outlook:
-    records = await desk.services.rehearsed.cancel(event_id, reason=reason, by=actor(request))
+async def _preview_of(
+    console: Console, request: Request, event_id: EventId, reason: str
+) -> Preview:
+    records = await console.services.rehearsed.cancel(event_id, reason=reason, by=actor(request))
     canceled = [each for each in records if each.event.status is EventStatus.CANCELED]
-    return foretell(canceled, now=desk.services.clock_control.show().now)
+    return preview_of(canceled, now=console.services.clock_control.show().now)
 
 
 def _turns(scope: Scope, record: EventRecord) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.desk import REFUSED, Desk, own_path, see
+from forewarned.console.context import REFUSED, Console, own_path, see
 from forewarned.console.forms import FieldError, Form, read_form
 from forewarned.core.model import EventStatus
 from forewarned.service.listings import EventFilter, HistoryFilter
@@ -18,12 +18,12 @@ _MOST_TIMERS: Final = 1000
 _MANY: Final = 100_000
 
 
-async def move_clock(desk: Desk, request: Request) -> Response:
+async def move_clock(console: Console, request: Request) -> Response:
     form = await read_form(request)
     try:
-        await _move(desk, request.path_params["how"], form)
+        await _move(console, request.path_params["how"], form)
     except REFUSED as refusal:
-        return desk.page(
+        return console.page(
             request,
             "clock_refused.html",
             status=HTTPStatus.BAD_REQUEST,
@@ -33,8 +33,8 @@ async def move_clock(desk: Desk, request: Request) -> Response:
     return see(_back(form))
 
 
-async def _move(desk: Desk, how: str, form: Form) -> None:
-    time = desk.services.clock_control
+async def _move(console: Console, how: str, form: Form) -> None:
+    time = console.services.clock_control
     match how:
         case "pause":
             await time.pause()
@@ -46,30 +46,30 @@ async def _move(desk: Desk, how: str, form: Form) -> None:
             by = form.span("by")
             await time.step(timedelta(minutes=1) if by is None else by)
         case "next-not-before":
-            await _step_to(desk, await desk.services.engine.ask(_next_not_before))
+            await _step_to(console, await console.services.engine.ask(_next_not_before))
         case "next-change":
-            await _step_to_change(desk)
+            await _step_to_change(console)
         case _:
             raise FieldError(f"the clock can't {how[:50]!r}")
 
 
-async def _step_to(desk: Desk, instant: datetime | None) -> None:
+async def _step_to(console: Console, instant: datetime | None) -> None:
     if instant is None:
         raise FieldError("no event waits for its NotBefore, so there is none to go to")
-    await desk.services.clock_control.step(instant - desk.services.clock_control.show().now)
+    await console.services.clock_control.step(instant - console.services.clock_control.show().now)
 
 
-async def _step_to_change(desk: Desk) -> None:
+async def _step_to_change(console: Console) -> None:
     """To the first instant at which history grows."""
-    before = await desk.services.engine.ask(_last_row)
+    before = await console.services.engine.ask(_last_row)
     for _ in range(_MOST_TIMERS):
-        instant = desk.services.next_timer()
+        instant = console.services.next_timer()
         if instant is None:
             break
-        left = instant - desk.services.clock_control.show().now
+        left = instant - console.services.clock_control.show().now
         # Time stands on whole seconds, and what is due in this one may not have been called yet.
-        await desk.services.clock_control.step(max(left, timedelta(seconds=1)))
-        if await desk.services.engine.ask(_last_row) != before:
+        await console.services.clock_control.step(max(left, timedelta(seconds=1)))
+        if await console.services.engine.ask(_last_row) != before:
             return
     raise FieldError("nothing is due: no change comes by time alone")
 

@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console import bulk
+from forewarned.console import batch_actions
 from forewarned.console.actions import Actions
-from forewarned.console.bulk import Outcome
-from forewarned.console.desk import REFUSED, Desk, mistakes
+from forewarned.console.batch_actions import Outcome
+from forewarned.console.context import REFUSED, Console, mistakes
 from forewarned.console.forms import Form, read_form
 from forewarned.console.listings.events import FILTERS, WORDS, EventPage, Shown, address, listed
 from forewarned.console.rendering import actor
@@ -23,7 +23,7 @@ _MORE: Final = (
 
 
 class Told(NamedTuple):
-    """What is said of a deed, above the list."""
+    """The result of an action, above the list."""
 
     outcome: Outcome
     verb: str
@@ -31,56 +31,56 @@ class Told(NamedTuple):
     """Whether it is still to be done."""
 
 
-async def list_events(desk: Desk, request: Request) -> Response:
-    return await _show(desk, request, Form(request.query_params.multi_items()))
+async def list_events(console: Console, request: Request) -> Response:
+    return await _show(console, request, Form(request.query_params.multi_items()))
 
 
-async def approve(desk: Desk, request: Request) -> Response:
+async def approve(console: Console, request: Request) -> Response:
     form = await read_form(request)
     try:
-        outcome = await bulk.approve_all(
-            bulk.chosen(form.texts("event")),
-            approvals=desk.services.approvals,
-            engine=desk.services.engine,
+        outcome = await batch_actions.approve_all(
+            batch_actions.chosen(form.texts("event")),
+            approvals=console.services.approvals,
+            engine=console.services.engine,
             by=actor(request),
         )
     except REFUSED as refusal:
-        return await _show(desk, request, form, errors=mistakes(refusal, _FIELDS))
-    return await _show(desk, request, form, told=Told(outcome, "approved"))
+        return await _show(console, request, form, errors=mistakes(refusal, _FIELDS))
+    return await _show(console, request, form, told=Told(outcome, "approved"))
 
 
-async def cancel(desk: Desk, request: Request) -> Response:
+async def cancel(console: Console, request: Request) -> Response:
     """Only what was shown beforehand: an event may take others with it."""
     form = await read_form(request)
     try:
-        chosen = bulk.chosen(form.texts("event"))
-        outlook = await _cancel(desk, request, desk.services.rehearsed, chosen, form)
+        chosen = batch_actions.chosen(form.texts("event"))
+        preview = await _cancel(console, request, console.services.rehearsed, chosen, form)
         shown = set(form.texts("shown"))
-        unseen = [line for line in outlook.done if line.event_id not in shown]
-        if unseen or not outlook.done:
+        unseen = [line for line in preview.done if line.event_id not in shown]
+        if unseen or not preview.done:
             errors = {"": _MORE} if unseen and shown else {}
-            told = Told(outlook, "canceled", is_foretold=True)
-            return await _show(desk, request, form, errors=errors, told=told)
-        outcome = await _cancel(desk, request, desk.services.deeds, chosen, form)
+            told = Told(preview, "canceled", is_foretold=True)
+            return await _show(console, request, form, errors=errors, told=told)
+        outcome = await _cancel(console, request, console.services.actions, chosen, form)
     except REFUSED as refusal:
-        return await _show(desk, request, form, errors=mistakes(refusal, _FIELDS))
-    return await _show(desk, request, form, told=Told(outcome, "canceled"))
+        return await _show(console, request, form, errors=mistakes(refusal, _FIELDS))
+    return await _show(console, request, form, told=Told(outcome, "canceled"))
 
 
 async def _cancel(
-    desk: Desk, request: Request, deeds: Actions, chosen: tuple[EventId, ...], form: Form
+    console: Console, request: Request, actions: Actions, chosen: tuple[EventId, ...], form: Form
 ) -> Outcome:
-    return await bulk.cancel_all(
+    return await batch_actions.cancel_all(
         chosen,
-        deeds=deeds,
-        engine=desk.services.engine,
+        actions=actions,
+        engine=console.services.engine,
         reason=form.text("reason"),
         by=actor(request),
     )
 
 
 async def _show(
-    desk: Desk,
+    console: Console,
     request: Request,
     form: Form,
     *,
@@ -90,11 +90,11 @@ async def _show(
     errors = errors or {}
     found = EventPage(records=(), number=1, has_more=False)
     try:
-        found = await desk.services.engine.ask(lambda snapshot: listed(snapshot, form))
+        found = await console.services.engine.ask(lambda snapshot: listed(snapshot, form))
     except REFUSED as refusal:
         errors |= mistakes(refusal, _FIELDS)
     is_refused = bool(errors) or (told is not None and not told.outcome.done)
-    return desk.page(
+    return console.page(
         request,
         "events.html",
         status=HTTPStatus.BAD_REQUEST if is_refused else HTTPStatus.OK,

@@ -5,8 +5,8 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.desk import REFUSED, Desk, mistakes, see
-from forewarned.console.event_surroundings import look_around
+from forewarned.console.context import REFUSED, Console, mistakes, see
+from forewarned.console.related_events import related_events_of
 from forewarned.console.rendering import actor, indented
 from forewarned.core.errors import InvalidIdError, UnknownEventError
 from forewarned.core.ids import EventId, parse_event_id
@@ -14,34 +14,36 @@ from forewarned.core.model import Document, EventStatus, EventType, Scope
 from forewarned.service.events.explain import Explanation
 
 
-async def show_event(desk: Desk, request: Request) -> Response:
-    return await _show(desk, request)
+async def show_event(console: Console, request: Request) -> Response:
+    return await _show(console, request)
 
 
-async def approve(desk: Desk, request: Request) -> Response:
+async def approve(console: Console, request: Request) -> Response:
     event_id = read_event_id(request)
     try:
-        await desk.services.approvals.approve_from_outside(event_id, by=actor(request))
+        await console.services.approvals.approve_from_outside(event_id, by=actor(request))
     except REFUSED as refusal:
-        return await _show(desk, request, mistakes(refusal, frozenset()))
+        return await _show(console, request, mistakes(refusal, frozenset()))
     return see(f"/events/{event_id}")
 
 
-async def complete(desk: Desk, request: Request) -> Response:
+async def complete(console: Console, request: Request) -> Response:
     event_id = read_event_id(request)
     try:
-        await desk.services.actuation.complete_by_hand(event_id, by=actor(request))
+        await console.services.actuation.complete_by_hand(event_id, by=actor(request))
     except REFUSED as refusal:
-        return await _show(desk, request, mistakes(refusal, frozenset()))
+        return await _show(console, request, mistakes(refusal, frozenset()))
     return see(f"/events/{event_id}")
 
 
-async def _show(desk: Desk, request: Request, errors: dict[str, str] | None = None) -> Response:
+async def _show(
+    console: Console, request: Request, errors: dict[str, str] | None = None
+) -> Response:
     event_id = read_event_id(request)
-    explained = await desk.services.explainer.explain(event_id)
-    around = await desk.services.engine.ask(lambda s: look_around(s, explained.record))
+    explained = await console.services.explainer.explain(event_id)
+    around = await console.services.engine.ask(lambda s: related_events_of(s, explained.record))
     scope = around.scope
-    return desk.page(
+    return console.page(
         request,
         "event.html",
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
@@ -49,8 +51,8 @@ async def _show(desk: Desk, request: Request, errors: dict[str, str] | None = No
         record=explained.record,
         event=explained.record.event,
         scope=scope,
-        approvers=_approvers(desk, explained, scope),
-        shown=_shown(desk, explained, scope),
+        approvers=_approvers(console, explained, scope),
+        shown=_shown(console, explained, scope),
         around=around,
         errors=errors or {},
         now=explained.now,
@@ -66,23 +68,23 @@ def read_event_id(request: Request) -> EventId:
         raise UnknownEventError(text[:100]) from None
 
 
-def _approvers(desk: Desk, explained: Explanation, scope: Scope) -> tuple[str, ...]:
+def _approvers(console: Console, explained: Explanation, scope: Scope) -> tuple[str, ...]:
     """The VMs that may approve it; nobody has to once it has started."""
     event = explained.record.event
     if event.status is not EventStatus.SCHEDULED:
         return ()
-    if event.type is EventType.TERMINATE and desk.services.rules.own_terminate_only:
+    if event.type is EventType.TERMINATE and console.services.rules.own_terminate_only:
         return tuple(event.resources)
     return tuple(scope.resources)
 
 
-def _shown(desk: Desk, explained: Explanation, scope: Scope) -> list[tuple[str, str]]:
+def _shown(console: Console, explained: Explanation, scope: Scope) -> list[tuple[str, str]]:
     """By api-version, newest first, this event as its VMs read it; empty where they don't."""
     event = explained.record.event
     if event.id not in scope.events or not event.announced:
         return []
     alone = Document(incarnation=scope.incarnation, events=(event,))
     return [
-        (version, indented(desk.services.show_document(alone, version)))
-        for version in reversed(desk.services.event_versions)
+        (version, indented(console.services.show_document(alone, version)))
+        for version in reversed(console.services.event_versions)
     ]

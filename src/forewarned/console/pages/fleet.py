@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from forewarned.console.actions import set_id
-from forewarned.console.desk import Desk, page_number, see
+from forewarned.console.context import Console, page_number, see
 from forewarned.console.listings.fleet import listed
 from forewarned.console.listings.sets import address_of
 from forewarned.console.pages.home import OPEN, OVER
@@ -67,42 +67,42 @@ def grid(resources: Iterable[Resource]) -> Grid:
     )
 
 
-async def show_fleet(desk: Desk, request: Request) -> Response:
+async def show_fleet(console: Console, request: Request) -> Response:
     wanted = request.query_params.get("find", "").strip()
     page = page_number(request)
 
-    found = await desk.services.engine.ask(lambda s: listed(s, wanted=wanted, page=page))
-    return desk.page(
+    found = await console.services.engine.ask(lambda s: listed(s, wanted=wanted, page=page))
+    return console.page(
         request,
         "fleet.html",
         fleet=found,
-        rows=[row.with_last_read(desk.services.reading) for row in found.rows],
+        rows=[row.with_last_read(console.services.reading) for row in found.rows],
         find=wanted,
         page_number=page,
     )
 
 
-async def show_scope(desk: Desk, request: Request) -> Response:
+async def show_scope(console: Console, request: Request) -> Response:
     scope_id = ScopeId(request.path_params["scope"])
-    view = await desk.services.fleet.show_scope(scope_id)
+    view = await console.services.fleet.show_scope(scope_id)
 
     def question(snapshot: Snapshot) -> tuple[dict[str, int], list[HistoryRow]]:
         switched_on = HistoryFilter(scope_id=scope_id, action="activated", limit=1)
         return _models(snapshot, [view]), snapshot.history(switched_on)
 
-    latest, rows = await desk.services.engine.ask(question)
-    return desk.page(
+    latest, rows = await console.services.engine.ask(question)
+    return console.page(
         request,
         "scope.html",
-        each=_scope(desk, view, latest),
+        each=_scope(console, view, latest),
         find=request.query_params.get("find", "").strip(),
         events=list(view.scope.events.values()),
         switched_on_by=rows[0] if rows else None,
     )
 
 
-async def show_vm(desk: Desk, request: Request) -> Response:
-    services = desk.services
+async def show_vm(console: Console, request: Request) -> Response:
+    services = console.services
     name = request.path_params["name"]
     version = request.query_params.get("api-version", services.event_versions[-1])
     if version not in services.event_versions:
@@ -124,18 +124,18 @@ async def show_vm(desk: Desk, request: Request) -> Response:
     view = await services.fleet.show_scope(scope.id)
     profile = about.binding.profile
     latest = await services.engine.ask(lambda snapshot: _models(snapshot, [view]))
-    return desk.page(
+    return console.page(
         request,
         "vm.html",
         about=about,
         scope=view.scope,
         last_read_by=view.last_read_by,
         set_address=address_of(set_id(profile)) if profile.scale_set else "",
-        is_behind=_scope(desk, view, latest).is_behind(about.binding.name),
+        is_behind=_scope(console, view, latest).is_behind(about.binding.name),
         version=version,
         versions=services.event_versions,
         document=indented(services.show_document(document(scope), version)),
-        curl=_curl(desk, about.binding.name, version),
+        curl=_curl(console, about.binding.name, version),
         instance=indented(services.show_instance(about, services.instance_version)),
         instance_version=services.instance_version,
         events=events,
@@ -143,15 +143,15 @@ async def show_vm(desk: Desk, request: Request) -> Response:
     )
 
 
-async def read_as_vm(desk: Desk, request: Request) -> Response:
+async def read_as_vm(console: Console, request: Request) -> Response:
     """Switch a VM's scope on, as its first read would. An emulator's VMs may have nobody inside."""
     name = ResourceName(request.path_params["name"])
-    about = await desk.services.reading.about(name)
-    if about is None or not desk.services.is_emulator:
+    about = await console.services.reading.about(name)
+    if about is None or not console.services.is_emulator:
         raise UnknownResourceError(name)
     binding = about.binding
     caller = Caller(name=binding.name, scope_id=binding.scope_id)
-    await desk.services.reading.activate(caller, address=actor(request).address)
+    await console.services.reading.activate(caller, address=actor(request).address)
     return see(f"/vms/{quote(binding.name, safe='')}")
 
 
@@ -178,13 +178,13 @@ class _ShownScope:
         return profile.model_revision != self.latest.get(_set_key(profile), profile.model_revision)
 
 
-def _scope(desk: Desk, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
+def _scope(console: Console, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
     seen = view.scope
-    last = desk.services.reading.last_read(seen)
+    last = console.services.reading.last_read(seen)
     is_on = seen.active and last is not None
     return _ShownScope(
         view=replace(view, scope=replace(seen, last_read_at=last)),
-        switches_off_at=last + desk.services.rules.silence if is_on and last else None,
+        switches_off_at=last + console.services.rules.silence if is_on and last else None,
         profiles={binding.name: binding.profile for binding in view.bindings},
         latest=latest,
         coming=_coming(seen),
@@ -210,7 +210,7 @@ def _set_key(profile: Profile) -> str:
     return set_id(profile).path.casefold()
 
 
-def _curl(desk: Desk, name: str, version: str) -> str:
-    prefix = f"/vm/{quote(name, safe='')}" if desk.services.is_emulator else ""
-    url = f"{desk.services.metadata_url}{prefix}/metadata/scheduledevents?api-version={version}"
+def _curl(console: Console, name: str, version: str) -> str:
+    prefix = f"/vm/{quote(name, safe='')}" if console.services.is_emulator else ""
+    url = f"{console.services.metadata_url}{prefix}/metadata/scheduledevents?api-version={version}"
     return f"curl -H Metadata:true {shlex.quote(url)}"

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.desk import REFUSED, Desk, mistakes
+from forewarned.console.context import REFUSED, Console, mistakes
 from forewarned.console.forms import FieldError, Form
 from forewarned.console.rendering import iso
 from forewarned.core import transitions
@@ -37,17 +37,17 @@ _COLUMNS: Final = (
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-async def show_history(desk: Desk, request: Request) -> Response:
+async def show_history(console: Console, request: Request) -> Response:
     form = Form(request.query_params.multi_items())
     errors: dict[str, str] = {}
     rows: list[HistoryRow] = []
     try:
         wanted = _filter(form, limit=_PER_PAGE + 1)
-        rows = await desk.services.engine.ask(lambda snapshot: snapshot.history(wanted))
+        rows = await console.services.engine.ask(lambda snapshot: snapshot.history(wanted))
     except REFUSED as refusal:
         errors = mistakes(refusal, frozenset({*_FILTERS, "before"}))
     shown = rows[:_PER_PAGE]
-    return desk.page(
+    return console.page(
         request,
         "history.html",
         form=form,
@@ -61,25 +61,25 @@ async def show_history(desk: Desk, request: Request) -> Response:
     )
 
 
-async def export_csv(desk: Desk, request: Request) -> Response:
+async def export_csv(console: Console, request: Request) -> Response:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS)
     writer.writeheader()
-    for row in await _exported(desk, request):
+    for row in await _exported(console, request):
         shown = {**_plain(row), "resources": " ".join(row.resources)}
         writer.writerow({name: _harmless(value) for name, value in shown.items()})
     return _file(text.getvalue(), "text/csv; charset=utf-8", "history.csv")
 
 
-async def export_json(desk: Desk, request: Request) -> Response:
-    rows = [_plain(row) for row in await _exported(desk, request)]
+async def export_json(console: Console, request: Request) -> Response:
+    rows = [_plain(row) for row in await _exported(console, request)]
     text = json.dumps(rows, indent=1, ensure_ascii=False)
     return _file(text, "application/json", "history.json")
 
 
-async def _exported(desk: Desk, request: Request) -> list[HistoryRow]:
+async def _exported(console: Console, request: Request) -> list[HistoryRow]:
     wanted = _filter(Form(request.query_params.multi_items()), limit=_EXPORTED)
-    return await desk.services.engine.ask(lambda snapshot: snapshot.history(wanted))
+    return await console.services.engine.ask(lambda snapshot: snapshot.history(wanted))
 
 
 def _filter(form: Form, *, limit: int) -> HistoryFilter:

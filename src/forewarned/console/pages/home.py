@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.desk import Desk
+from forewarned.console.context import Console
 from forewarned.console.forms import Form
 from forewarned.console.summary_strip import tiles
 from forewarned.console.timeline.picture import View, build
@@ -36,10 +36,10 @@ class _Seen(NamedTuple):
     """To begin with; None where there is none, or where events are to be seen anyway."""
 
 
-async def show_home(desk: Desk, request: Request) -> Response:
+async def show_home(console: Console, request: Request) -> Response:
     view = View.read(Form(request.query_params.multi_items()))
-    seen = await desk.services.engine.ask(lambda snapshot: _look(snapshot, view.scope))
-    return desk.page(
+    seen = await console.services.engine.ask(lambda snapshot: _look(snapshot, view.scope))
+    return console.page(
         request,
         "home.html",
         census=seen.census,
@@ -49,7 +49,7 @@ async def show_home(desk: Desk, request: Request) -> Response:
             [*seen.over, *seen.open],
             now=seen.now,
             view=view,
-            sketches=desk.sketches,
+            sketches=console.sketches,
         ),
         now=seen.now,
         events=seen.open[:_LISTED],

@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from forewarned.console.action_forms import MOST_INSTANCES, read_set_id
 from forewarned.console.actions import SetAction
-from forewarned.console.desk import REFUSED, Desk, mistakes, see
+from forewarned.console.context import REFUSED, Console, mistakes, see
 from forewarned.console.forms import Form, read_form
 from forewarned.console.listings.sets import SetPage, address_of, behind, listed
-from forewarned.console.preview import Outlook, foretell
+from forewarned.console.preview import Preview, preview_of
 from forewarned.console.rendering import actor
 from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
 from forewarned.service.azure import group_index, scale_sets
@@ -28,32 +28,32 @@ _MINUTE: Final = timedelta(minutes=1)
 _DELAYS: Final = {"least": DEFAULT_TERMINATE // _MINUTE, "most": LONGEST_TERMINATE // _MINUTE}
 
 
-async def list_sets(desk: Desk, request: Request) -> Response:
-    services = desk.services
+async def list_sets(console: Console, request: Request) -> Response:
+    services = console.services
     find = request.query_params.get("find", "").strip()
     after = request.query_params.get("after", "")
 
     def question(snapshot: Snapshot) -> SetPage:
-        return listed(snapshot, services.subscription_id, services.deeds, find=find, after=after)
+        return listed(snapshot, services.subscription_id, services.actions, find=find, after=after)
 
     page = await services.engine.ask(question)
-    return desk.page(request, "sets.html", page=page, find=find, after=after)
+    return console.page(request, "sets.html", page=page, find=find, after=after)
 
 
 # --- creating ------------------------------------------------------------------------------------
 
 
-async def show_new(desk: Desk, request: Request) -> Response:
+async def show_new(console: Console, request: Request) -> Response:
     usual = [("capacity", "2"), ("mode", "Uniform"), ("notified", "on"), ("delay", "5")]
-    return await _new(desk, request, Form(usual))
+    return await _new(console, request, Form(usual))
 
 
-async def send_new(desk: Desk, request: Request) -> Response:
+async def send_new(console: Console, request: Request) -> Response:
     form = Form()
     try:
         form = await read_form(request)
         id_ = ResourceId(
-            subscription=desk.services.subscription_id,
+            subscription=console.services.subscription_id,
             group=form.text("new_group") or form.required("group", "a resource group"),
             type=SCALE_SETS,
             name=form.required("name", "a name"),
@@ -67,35 +67,35 @@ async def send_new(desk: Desk, request: Request) -> Response:
             terminate_notice=_delay(form),
         )
         is_trial = form.text("step") == "preview"
-        deeds = desk.services.rehearsed if is_trial else desk.services.deeds
-        create = deeds.create_set_and_group if form.text("new_group") else deeds.create_set
-        deed = await create(id_, wish, by=actor(request))
+        actions = console.services.rehearsed if is_trial else console.services.actions
+        create = actions.create_set_and_group if form.text("new_group") else actions.create_set
+        action = await create(id_, wish, by=actor(request))
         if is_trial:
-            return await _new(desk, request, form, outlook=_outlook(desk, deed))
+            return await _new(console, request, form, preview=_preview(console, action))
     except REFUSED as refusal:
-        return await _new(desk, request, form, errors=mistakes(refusal, _FIELDS))
+        return await _new(console, request, form, errors=mistakes(refusal, _FIELDS))
     return see(address_of(id_, done="saved"))
 
 
 async def _new(
-    desk: Desk,
+    console: Console,
     request: Request,
     form: Form,
     *,
     errors: dict[str, str] | None = None,
-    outlook: Outlook | None = None,
+    preview: Preview | None = None,
 ) -> Response:
-    subscription = desk.services.subscription_id
-    groups = await desk.services.engine.ask(
+    subscription = console.services.subscription_id
+    groups = await console.services.engine.ask(
         lambda snapshot: group_index.every(snapshot, subscription)
     )
-    return desk.page(
+    return console.page(
         request,
         "set_new.html",
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         form=form,
         errors=errors or {},
-        outlook=outlook,
+        preview=preview,
         groups=[group.name for group in groups],
         delays=_DELAYS,
     )
@@ -104,73 +104,75 @@ async def _new(
 # --- editing -------------------------------------------------------------------------------------
 
 
-async def show_edit(desk: Desk, request: Request) -> Response:
-    view = await _find(desk, Form(request.query_params.multi_items()))
-    return _edit(desk, request, view, _as_it_is(desk, view))
+async def show_edit(console: Console, request: Request) -> Response:
+    view = await _find(console, Form(request.query_params.multi_items()))
+    return _edit(console, request, view, _as_it_is(console, view))
 
 
-async def send_edit(desk: Desk, request: Request) -> Response:
-    view = await _find(desk, Form(request.query_params.multi_items()))
+async def send_edit(console: Console, request: Request) -> Response:
+    view = await _find(console, Form(request.query_params.multi_items()))
     form = await read_form(request)
     by = actor(request)
     if form.text("step") == "preview-upgrade":
-        deed = await desk.services.rehearsed.upgrade_set(view.id, by=by)
-        return _edit(desk, request, view, _as_it_is(desk, view), upgrade=_outlook(desk, deed))
+        action = await console.services.rehearsed.upgrade_set(view.id, by=by)
+        return _edit(
+            console, request, view, _as_it_is(console, view), upgrade=_preview(console, action)
+        )
     try:
         wish = _edited(form)
         if form.text("step") == "preview":
-            deed = await desk.services.rehearsed.change_set(view.id, wish, by=by)
-            return _edit(desk, request, view, form, outlook=_outlook(desk, deed))
-        await desk.services.deeds.change_set(view.id, wish, by=by)
+            action = await console.services.rehearsed.change_set(view.id, wish, by=by)
+            return _edit(console, request, view, form, preview=_preview(console, action))
+        await console.services.actions.change_set(view.id, wish, by=by)
     except REFUSED as refusal:
-        return _edit(desk, request, view, form, errors=mistakes(refusal, _FIELDS))
+        return _edit(console, request, view, form, errors=mistakes(refusal, _FIELDS))
     return see(address_of(view.id, done="saved"))
 
 
-async def upgrade(desk: Desk, request: Request) -> Response:
+async def upgrade(console: Console, request: Request) -> Response:
     """Bring instances to the latest model."""
-    view = await _find(desk, await read_form(request))
-    await desk.services.deeds.upgrade_set(view.id, by=actor(request))
+    view = await _find(console, await read_form(request))
+    await console.services.actions.upgrade_set(view.id, by=actor(request))
     return see(address_of(view.id, done="upgraded"))
 
 
 def _edit(
-    desk: Desk,
+    console: Console,
     request: Request,
     view: ScaleSetView,
     form: Form,
     *,
     errors: dict[str, str] | None = None,
-    outlook: Outlook | None = None,
-    upgrade: Outlook | None = None,
+    preview: Preview | None = None,
+    upgrade: Preview | None = None,
 ) -> Response:
-    return desk.page(
+    return console.page(
         request,
         "set_edit.html",
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         view=view,
         behind=behind(view),
-        is_flexible=desk.services.deeds.is_flexible(view),
+        is_flexible=console.services.actions.is_flexible(view),
         form=form,
         errors=errors or {},
-        outlook=outlook,
+        preview=preview,
         upgrade=upgrade,
         delays=_DELAYS,
     )
 
 
-async def _find(desk: Desk, form: Form) -> ScaleSetView:
+async def _find(console: Console, form: Form) -> ScaleSetView:
     """Raises UnknownSetError."""
     id_ = read_set_id(form, "id")
 
     def question(snapshot: Snapshot) -> ScaleSetView:
         return scale_sets.find(snapshot, id_)
 
-    return await desk.services.engine.ask(question)
+    return await console.services.engine.ask(question)
 
 
-def _as_it_is(desk: Desk, view: ScaleSetView) -> Form:
-    notice = desk.services.deeds.model(view).terminate_notice
+def _as_it_is(console: Console, view: ScaleSetView) -> Form:
+    notice = console.services.actions.model(view).terminate_notice
     shown = {
         "capacity": str(len(view.staying)),
         "notified": "off" if notice is None else "on",
@@ -195,8 +197,8 @@ def _is_edited(form: Form, name: str) -> bool:
     return form.text(name) != form.text(f"was_{name}")
 
 
-def _outlook(desk: Desk, deed: SetAction) -> Outlook:
-    return foretell(deed, now=desk.services.clock_control.show().now)
+def _preview(console: Console, action: SetAction) -> Preview:
+    return preview_of(action, now=console.services.clock_control.show().now)
 
 
 def _is_notified(form: Form) -> bool:

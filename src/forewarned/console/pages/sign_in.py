@@ -7,7 +7,7 @@ from urllib.parse import quote
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from forewarned.console.desk import Desk, own_path, see
+from forewarned.console.context import Console, own_path, see
 from forewarned.console.forms import read_form
 from forewarned.console.rendering import address, visitor
 from forewarned.console.sessions import Sessions, give_cookie, take_cookie
@@ -17,24 +17,24 @@ SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
 
 
-async def show_sign_in(desk: Desk, request: Request) -> Response:
+async def show_sign_in(console: Console, request: Request) -> Response:
     leads_to = own_path(request.query_params.get("next", ""))
     if visitor(request) is not None:
         return see(leads_to)
-    return _page(desk, request, leads_to)
+    return _page(console, request, leads_to)
 
 
-async def sign_in(desk: Desk, request: Request) -> Response:
+async def sign_in(console: Console, request: Request) -> Response:
     form = await read_form(request)
     leads_to = own_path(form.text("next"))
     token = form.text("token")
     if not token:
-        return _page(desk, request, leads_to, error="paste your token here")
-    sessions = _sessions(desk)
+        return _page(console, request, leads_to, error="paste your token here")
+    sessions = _sessions(console)
     try:
         session_id = await sessions.sign_in(token, address=address(request))
     except InvalidTokenError as error:
-        return _page(desk, request, leads_to, error=str(error))
+        return _page(console, request, leads_to, error=str(error))
     # Whoever was signed in here before is not any more; and an id is never taken over.
     sessions.sign_out(request)
     response = see(leads_to)
@@ -42,8 +42,8 @@ async def sign_in(desk: Desk, request: Request) -> Response:
     return response
 
 
-async def sign_out(desk: Desk, request: Request) -> Response:
-    _sessions(desk).sign_out(request)
+async def sign_out(console: Console, request: Request) -> Response:
+    _sessions(console).sign_out(request)
     response = see(SIGN_IN)
     take_cookie(response, request)
     return response
@@ -62,8 +62,8 @@ def lead_to_sign_in(connection: HTTPConnection) -> Response:
     return see(f"{SIGN_IN}?next={quote(wanted, safe='')}" if is_page else SIGN_IN)
 
 
-def _page(desk: Desk, request: Request, leads_to: str, *, error: str = "") -> Response:
-    return desk.page(
+def _page(console: Console, request: Request, leads_to: str, *, error: str = "") -> Response:
+    return console.page(
         request,
         "sign_in.html",
         status=HTTPStatus.BAD_REQUEST if error else HTTPStatus.OK,
@@ -72,7 +72,7 @@ def _page(desk: Desk, request: Request, leads_to: str, *, error: str = "") -> Re
     )
 
 
-def _sessions(desk: Desk) -> Sessions:
-    sessions = desk.services.sessions
+def _sessions(console: Console) -> Sessions:
+    sessions = console.services.sessions
     assert sessions is not None  # noqa: S101  # these pages are there only where there are sessions
     return sessions

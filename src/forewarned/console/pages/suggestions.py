@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.desk import Desk
+from forewarned.console.context import Console
 from forewarned.core.model import ScopeKind
 from forewarned.service.ports import Snapshot
 
@@ -65,13 +65,13 @@ _LOOK: Final[Mapping[str, Callable[[Snapshot, str], list[Suggestion]]]] = {
 }
 
 
-async def suggest(desk: Desk, request: Request) -> Response:
+async def suggest(console: Console, request: Request) -> Response:
     look = _LOOK.get(request.path_params["what"])
     if look is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     text = request.query_params.get("like", "").strip()[:_LONGEST]
-    found = await desk.services.engine.ask(lambda snapshot: look(snapshot, text))
-    return desk.page(
+    found = await console.services.engine.ask(lambda snapshot: look(snapshot, text))
+    return console.page(
         request,
         "suggestions.html",
         text=text,

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.desk import Desk, page_number
+from forewarned.console.context import Console, page_number
 from forewarned.console.natural_order import natural
 from forewarned.core.model import Scope
 from forewarned.service.ports import Snapshot
@@ -24,13 +24,15 @@ class _Found(NamedTuple):
     scopes: list[Scope]
 
 
-async def list_unread(desk: Desk, request: Request) -> Response:
+async def list_unread(console: Console, request: Request) -> Response:
     page = page_number(request)
-    found = await desk.services.engine.ask(lambda snapshot: _look(snapshot, page))
-    return desk.page(
+    found = await console.services.engine.ask(lambda snapshot: _look(snapshot, page))
+    return console.page(
         request,
         "unread.html",
-        scopes=[_Unread(scope, desk.services.reading.last_read(scope)) for scope in found.scopes],
+        scopes=[
+            _Unread(scope, console.services.reading.last_read(scope)) for scope in found.scopes
+        ],
         page_number=page,
         pages=-(-found.total // _PER_PAGE),
     )

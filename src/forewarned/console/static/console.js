@@ -15,7 +15,7 @@
 //   #sign-in-again    shown to whoever is signed in no more
 //   #live-state       told whether the page is live;  #announcer: what happened, for screen readers
 
-import { become } from "./become.js";
+import { morph } from "./morph.js";
 import { listenToSelection } from "./selection.js";
 
 const SETTLE = 80; // ms: changes that come together are fetched together
@@ -208,7 +208,7 @@ function show(page) {
   for (const region of document.querySelectorAll("[data-live][id]")) {
     const found = page.getElementById(region.id);
     if (found !== null && region.isConnected) {
-      become(region, found);
+      morph(region, found);
     }
   }
   readClock();

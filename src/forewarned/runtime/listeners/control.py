@@ -59,7 +59,7 @@ def make_console(
         fleet=use_cases.fleet,
         reading=use_cases.reading,
         clock_control=use_cases.clock_control,
-        deeds=actions_on(use_cases.engine),
+        actions=actions_on(use_cases.engine),
         rehearsed=actions_on(use_cases.engine.rehearsal()),
         rules=use_cases.rules,
         is_emulator=settings.mode is Mode.EMULATOR,

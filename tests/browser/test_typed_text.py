@@ -34,12 +34,12 @@ async def test_a_reason_that_is_being_typed_survives_what_happens_to_its_event(
     _, mine = _maintained(server)
     ann = await window(f"/events/{mine}/cancel")
     await ann.is_live()
-    await expect(ann.page.locator("#cancel-outlook")).to_contain_text("shelf")
+    await expect(ann.page.locator("#cancel-preview")).to_contain_text("shelf")
     await ann.page.focus("#reason")
     await ann.page.keyboard.type("the customer is on")
 
     server.call("PUT", "/v1/fleet?prune=true", {"vms": FLEET["vms"][:1]})
-    await expect(ann.page.locator("#cancel-outlook")).not_to_contain_text("shelf")
+    await expect(ann.page.locator("#cancel-preview")).not_to_contain_text("shelf")
     await ann.page.keyboard.type(" stage")
 
     await expect(ann.page.locator("#reason")).to_have_value("the customer is on stage")
@@ -61,7 +61,7 @@ async def test_a_form_goes_when_there_is_nothing_left_to_cancel(
     for event_id in (mine, other):
         server.call("POST", f"/v1/events/{event_id}/approve")
 
-    await expect(ann.page.locator("#cancel-outlook")).to_contain_text("has started")
+    await expect(ann.page.locator("#cancel-preview")).to_contain_text("has started")
     await expect(ann.page.locator("#reason")).to_have_count(0)
 
 
@@ -82,7 +82,7 @@ async def test_a_page_stays_live_after_what_was_refused_on_it(
     await ann.is_live()
     server.call("POST", "/v1/clock/step", {"by": "30m"})
 
-    await expect(ann.page.locator("#cancel-outlook")).to_contain_text("is over")
+    await expect(ann.page.locator("#cancel-preview")).to_contain_text("is over")
 
 
 CHANGES = {
@@ -113,18 +113,18 @@ CHANGES = {
 async def test_text_and_focus_stay_where_they_are(window: OpenWindow, change: str) -> None:
     """And the page is what the server has sent, all the same."""
     before, after = CHANGES[change]
-    ann = await window("/do")
+    ann = await window("/actions")
 
     became = await ann.page.evaluate(
         """async ([before, after]) => {
-            const { become } = await import("/static/become.js");
+            const { morph } = await import("/static/morph.js");
             const [old, wanted] = [document.createElement("div"), document.createElement("div")];
             [old.innerHTML, wanted.innerHTML] = [before, after];
             document.body.append(old);
             const input = old.querySelector("input");
             input.focus();
             input.value = "typed";
-            become(old, wanted);
+            morph(old, wanted);
             return {
                 markup: old.innerHTML,
                 isWanted: old.isEqualNode(wanted),
@@ -168,18 +168,18 @@ async def test_an_event_is_scheduled_and_approved_without_a_mouse(
 
     await _tab_to(ann, "Schedule an event")
     await ann.page.keyboard.press("Enter")
-    await expect(ann.page).to_have_url(re.compile("/do/schedule$"))
+    await expect(ann.page).to_have_url(re.compile("/actions/schedule$"))
     await _tab_to(ann, "type")
     await ann.page.keyboard.type("Reb")
     await _tab_to(ann, "vm=web")
     await ann.page.keyboard.press("Space")
     await _tab_to(ann, "Show what will happen")
     await ann.page.keyboard.press("Enter")
-    await expect(ann.page.locator(".foretold")).to_be_focused()
-    await expect(ann.page.locator(".foretold")).to_contain_text("Reboot web")
+    await expect(ann.page.locator(".previewed")).to_be_focused()
+    await expect(ann.page.locator(".previewed")).to_contain_text("Reboot web")
     await _tab_to(ann, "Schedule")
     await ann.page.keyboard.press("Enter")
-    await expect(ann.page.locator("#event")).to_contain_text("Nobody has approved it yet")
+    await expect(ann.page.locator("#event")).to_contain_text("It has not been approved yet")
     await _tab_to(ann, "Approve")
     await ann.page.keyboard.press("Enter")
 
@@ -188,7 +188,7 @@ async def test_an_event_is_scheduled_and_approved_without_a_mouse(
 
 async def test_a_field_that_is_wrong_has_the_focus(window: OpenWindow) -> None:
     """Of a long form, what is to be put right would be out of sight otherwise."""
-    ann = await window("/do/schedule?vm=web")
+    ann = await window("/actions/schedule?vm=web")
     await ann.page.fill("#notice", "soon")
     # A refused form is answered with 400, which browsers write down as an error.
     ann.expected.append("400 (Bad Request)")

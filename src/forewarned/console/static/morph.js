@@ -4,11 +4,11 @@
 
 // Changes `old` into `wanted` with as little done as possible: what has the focus keeps it, what
 // was typed stays, and a bar that moves is the same bar, so that it can be seen to move.
-export function become(old, wanted) {
+export function morph(old, wanted) {
   if ("kept" in old.dataset || isTypedInto(old) || old.isEqualNode(wanted)) {
     return;
   }
-  becomeInAttributes(old, wanted);
+  morphAttributes(old, wanted);
   const named = new Map();
   for (const child of old.children) {
     if (child.id) {
@@ -25,7 +25,7 @@ export function become(old, wanted) {
     }
     place = bringNext(same, place, index, needs);
     if (same.nodeType === Node.ELEMENT_NODE) {
-      become(same, child);
+      morph(same, child);
     } else if (same.data !== child.data) {
       same.data = child.data;
     }
@@ -35,7 +35,7 @@ export function become(old, wanted) {
   }
 }
 
-function becomeInAttributes(old, wanted) {
+function morphAttributes(old, wanted) {
   // Whether details are open is up to whoever reads them.
   const isKept = (name) => name === "open" && old.localName === "details";
   for (const { name } of [...old.attributes]) {

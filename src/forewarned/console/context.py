@@ -1,4 +1,4 @@
-"""What every page is made with, and the one shape of its functions."""
+"""What the function of every page is given, and the one shape of these functions."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from forewarned.core.errors import RefusalError
 from forewarned.security.identities import Role
 
 
-class Desk(NamedTuple):
+class Console(NamedTuple):
     services: ConsoleServices
     pages: Pages
     sketches: Sketches
@@ -38,7 +38,7 @@ class Desk(NamedTuple):
         return self.pages.page(request, template, status=status, **shown)
 
 
-Answer = Callable[[Desk, Request], Awaitable[Response]]
+Answer = Callable[[Console, Request], Awaitable[Response]]
 
 REFUSED = (FieldError, RefusalError)
 """What is shown beside a field."""

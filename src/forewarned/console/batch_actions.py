@@ -1,4 +1,4 @@
-"""One deed on many events, each by the use case that a single event has, and what came of each.
+"""One action on many events, each by the use case for a single event, and the result of each.
 
 Events are taken one by one: one that is refused keeps no other from being done.
 """
@@ -87,16 +87,16 @@ async def approve_all(
 
 
 async def cancel_all(
-    event_ids: Iterable[EventId], *, deeds: Actions, engine: Engine, reason: str, by: Actor
+    event_ids: Iterable[EventId], *, actions: Actions, engine: Engine, reason: str, by: Actor
 ) -> Outcome:
-    """With the rehearsed deeds, what would come of it."""
+    """With the rehearsed actions, what would come of it."""
     outcome = Outcome()
     canceled: set[EventId] = set()
     for event_id in event_ids:
         if event_id in canceled:
             continue
         try:
-            touched = await deeds.cancel(event_id, reason=reason, by=by)
+            touched = await actions.cancel(event_id, reason=reason, by=by)
         except RefusalError as refusal:
             record = await _find(engine, event_id)
             outcome.refused.append(_line(event_id, record, str(refusal)))

@@ -22,7 +22,7 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class RelatedEvents:
     scope: Scope
     update_domains: tuple[int, ...]
     """Empty where its VMs are gone."""
@@ -38,7 +38,7 @@ class Surroundings:
     """Update domains whose turn in the maintenance of the set has not come yet."""
 
 
-def look_around(snapshot: Snapshot, record: EventRecord) -> Surroundings:
+def related_events_of(snapshot: Snapshot, record: EventRecord) -> RelatedEvents:
     event = record.event
     scope = snapshot.load(record.scope_id)
     vms = _vms(event, scope)
@@ -53,7 +53,7 @@ def look_around(snapshot: Snapshot, record: EventRecord) -> Surroundings:
         siblings.append(Sibling(record=other, update_domains=_domains(_vms(other.event, there))))
     rounds = scope.rounds
     is_of_set = rounds is not None and rounds.id == event.maintenance
-    return Surroundings(
+    return RelatedEvents(
         scope=scope,
         update_domains=_domains(vms),
         hosts=tuple(sorted({vm.host for vm in vms})),
