@@ -215,3 +215,15 @@ def test_the_environment_script_can_be_read_by_pythons_too_old_to_use() -> None:
 
 def _names(requirements: list[str]) -> set[str]:
     return {re.split(r"[^A-Za-z0-9-]", requirement, maxsplit=1)[0] for requirement in requirements}
+
+
+def test_only_the_assembly_of_the_agent_reads_a_clock() -> None:
+    """Time comes to the rest of it as an argument."""
+    agent = {
+        str(module.relative_to(SRC))
+        for module in modules("src/forewarned/agent")
+        if "forewarned.clock" in set(imports(module))
+        or re.search(r"loop(\(\))?\.time\(", module.read_text())
+    }
+
+    assert agent == {"agent/assembly.py"}

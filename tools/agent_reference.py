@@ -19,7 +19,7 @@ from forewarned.agent.config.settings import (
     ForewarnedReadiness,
     KubernetesReadiness,
 )
-from forewarned.agent.hooks import KINDS, HookSettings
+from forewarned.agent.hooks.kinds import KINDS, HookSettings
 from forewarned.config.durations import format_duration
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "agent.md"

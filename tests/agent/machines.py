@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from forewarned.agent.event_loop import EventLoop
-from forewarned.agent.event_worker import Duties
-from forewarned.agent.hook import Hook
+from forewarned.agent.event_worker import WorkerContext
+from forewarned.agent.hooks.ports import Hook
 from forewarned.agent.journal import Journal
 from forewarned.agent.model import Plan, Progress, Sighting
 from forewarned.agent.readiness.ports import Readiness
-from forewarned.agent.status.metrics import Tally
+from forewarned.agent.status.metrics import Counters
 from forewarned.agent.status.report import Reporter
+from forewarned.clock import monotonic
 from tests.agent.journeys import EVENT, ME, a_plan, a_step
 from tests.agent.stubs import StubClient, StubHook
 from tests.builders import DAY, MINUTE, NOON, SECOND
@@ -40,21 +41,22 @@ class Machine:
         with Journal(self.folder / "journal") as journal:
             self.progress = journal.events
             hooks: Mapping[str, Hook] = self.hooks
-            duties = Duties(
+            context = WorkerContext(
                 me=ME,
                 journal=journal,
                 hooks=hooks,
                 approve=client.approve,
                 now=lambda: NOON,
-                tally=Tally(),
+                monotonic=monotonic,
+                counters=Counters(),
                 targets=self.targets,
                 readiness=self.readiness,
                 ready_timeout=MINUTE,
             )
-            runner = EventLoop(client, duties, plan_for=self.plan_for, poll=SECOND, boot=boot)
+            runner = EventLoop(client, context, plan_for=self.plan_for, poll=SECOND, boot=boot)
             self.reporter = Reporter(
                 runner=runner,
-                duties=duties,
+                context=context,
                 contact=client.contact,
                 clock=lambda: NOON + DAY,
                 started_at=NOON + DAY - MINUTE,

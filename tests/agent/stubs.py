@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from forewarned.agent.hook import Call
+from forewarned.agent.hooks.ports import Call
 from forewarned.agent.model import HookOutcome, Phase, Verdict
 from forewarned.agent.readiness.ports import Report
 from forewarned.client import (

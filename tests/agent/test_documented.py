@@ -22,12 +22,12 @@ from forewarned.agent.config.settings import (
     load,
     parse,
 )
-from forewarned.agent.hooks import KINDS, HookSettings
-from forewarned.agent.hooks.telling import PLACEHOLDERS
+from forewarned.agent.hooks.kinds import KINDS, HookSettings
+from forewarned.agent.hooks.templates import PLACEHOLDERS
 from forewarned.agent.matching import plan_for
 from forewarned.agent.model import Leader
 from forewarned.agent.rehearsal import NOTICE, a_rehearsed_event, fit
-from forewarned.agent.status.metrics import Tally, render
+from forewarned.agent.status.metrics import Counters, render
 from forewarned.agent.status.wire import AgentStatus
 from forewarned.cli.agent import commands
 from tests.builders import NOON
@@ -101,7 +101,7 @@ def test_every_number_is_in_the_manual() -> None:
         healthy=True,
         ready=True,
     )
-    numbers = render(status, Tally(), age=None)
+    numbers = render(status, Counters(), age=None)
     table = MANUAL.partition("after `forewarned_agent_`")[2].partition("\n\n")[0]
     names = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
 

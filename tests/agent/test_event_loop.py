@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from forewarned.agent.event_loop import EventLoop, health
-from forewarned.agent.event_worker import Duties
-from forewarned.agent.hook import Call, Hook
+from forewarned.agent.event_worker import WorkerContext
+from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.journal import Began, Ended, Gone, Journal, JournalError, Planned
 from forewarned.agent.model import HookOutcome, Leader, Phase, Progress, Turn, Verdict
 from forewarned.agent.readiness.ports import ReadinessError, Report, Standing
-from forewarned.agent.status.metrics import Tally
+from forewarned.agent.status.metrics import Counters
 from forewarned.client import ChangeKind, RefusedError, UnavailableError
+from forewarned.clock import monotonic
 from tests.agent.journeys import EVENT, ME, a_plan, a_sighting, a_step
 from tests.agent.machines import KEY, PLAN, Machine
 from tests.agent.stubs import (
@@ -174,7 +175,7 @@ async def test_nothing_is_done_before_the_first_good_document(machine: Machine) 
         status = machine.reporter.status()
         assert not status.ready
         assert status.events[0].waits_for == "the first document since the agent has started"
-        assert runner.attendances == {}
+        assert runner.workers == {}
 
 
 async def test_a_hook_that_was_running_when_the_agent_died_is_not_run_again(
@@ -298,7 +299,7 @@ async def test_an_approval_refused_because_it_has_started_is_fine(machine: Machi
     async with machine.running(client) as runner:
         await until(lambda: not client.refusals)
         client.tell(ChangeKind.STARTED, an_event(is_started=True))
-        await until(lambda: runner.attendances[KEY].waits_for == "the event to be over")
+        await until(lambda: runner.workers[KEY].waits_for == "the event to be over")
 
     assert client.approved == []
 
@@ -327,15 +328,16 @@ async def test_without_a_journal_nothing_runs_and_the_agent_ends(machine: Machin
 
     client = StubClient(a_document(an_event()))
     with FullDisk(machine.folder / "journal") as journal:
-        duties = Duties(
+        context = WorkerContext(
             me=ME,
             journal=journal,
             hooks=dict[str, Hook](machine.hooks),
             approve=client.approve,
             now=lambda: NOON,
-            tally=Tally(),
+            monotonic=monotonic,
+            counters=Counters(),
         )
-        runner = EventLoop(client, duties, plan_for=lambda _: PLAN, poll=SECOND)
+        runner = EventLoop(client, context, plan_for=lambda _: PLAN, poll=SECOND)
         with pytest.raises(ExceptionGroup) as failed:
             await runner.run()
 
@@ -350,12 +352,12 @@ async def test_a_step_is_undone_once_no_event_needs_it_any_more(machine: Machine
     async with machine.running(client) as runner:
         await until(lambda: len(client.approved) == 2)
         client.tell(ChangeKind.GONE, an_event())
-        await until(lambda: "event B to be over" in runner.attendances[KEY].waits_for)
+        await until(lambda: "event B to be over" in runner.workers[KEY].waits_for)
         assert hook.phases == [Phase.PREPARE, Phase.PREPARE]
 
         client.tell(ChangeKind.GONE, an_event("B"))
         await until(lambda: hook.phases.count(Phase.UNDO) == 2)
-        await until(lambda: not runner.attendances)
+        await until(lambda: not runner.workers)
 
 
 async def test_what_two_hooks_change_is_put_back_once_neither_event_needs_it(
@@ -379,11 +381,11 @@ async def test_what_two_hooks_change_is_put_back_once_neither_event_needs_it(
     async with machine.running(client) as runner:
         await until(lambda: len(client.approved) == 2)
         client.tell(ChangeKind.GONE, an_event())
-        await until(lambda: "event B to be over" in runner.attendances[KEY].waits_for)
+        await until(lambda: "event B to be over" in runner.workers[KEY].waits_for)
         assert machine.hooks["drain"].phases == [Phase.PREPARE]
 
         client.tell(ChangeKind.GONE, an_event("B"))
-        await until(lambda: not runner.attendances)
+        await until(lambda: not runner.workers)
 
     assert machine.hooks["drain"].phases == [Phase.PREPARE, Phase.UNDO]
 
@@ -423,7 +425,7 @@ async def test_the_last_to_be_ready_approves(machine: Machine) -> None:
     machine.plan = SHARED
     client = StubClient(a_document(BOTH))
     async with machine.running(client) as runner:
-        await until(lambda: (a := runner.attendances.get(KEY)) and "web_1" in a.waits_for)
+        await until(lambda: (a := runner.workers.get(KEY)) and "web_1" in a.waits_for)
         assert readiness.kept[EVENT][ME].standing is Standing.READY
         assert client.approved == []
 
@@ -452,7 +454,7 @@ async def test_while_the_others_cannot_be_told_it_does_not_approve(machine: Mach
     machine.plan = SHARED
     client = StubClient(a_document(BOTH))
     async with machine.running(client) as runner:
-        await until(lambda: (a := runner.attendances.get(KEY)) and "not mounted" in a.waits_for)
+        await until(lambda: (a := runner.workers.get(KEY)) and "not mounted" in a.waits_for)
         assert client.approved == []
 
         readiness.trouble = None

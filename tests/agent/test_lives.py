@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarned.agent.hook import Call
+from forewarned.agent.hooks.ports import Call
 from forewarned.agent.model import Phase, Turn, Verdict
 from forewarned.client import ChangeKind, Event, UnavailableError
 from tests.agent.machines import Machine

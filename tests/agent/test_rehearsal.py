@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from forewarned.agent.config.settings import AgentSettings, parse
-from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.model import HookOutcome, Phase, Verdict
 from forewarned.agent.rehearsal import NOTICE, Rehearsed, fit, rehearse
+from forewarned.clock import monotonic
 from tests.agent.journeys import ME, a_plan, a_step
 from tests.agent.stubs import StubHook
 from tests.builders import MINUTE, NOON, SECOND
@@ -53,7 +54,7 @@ async def play(
     hooks: dict[str, StubHook], *, live: bool = True, type_: str = "Reboot"
 ) -> Rehearsed:
     made: dict[str, Hook] = dict(hooks)
-    return await rehearse(settings(), made, type_, me=ME, now=NOON, live=live)
+    return await rehearse(settings(), made, type_, me=ME, now=NOON, monotonic=monotonic, live=live)
 
 
 async def test_a_rehearsal_runs_nothing_unless_it_is_live() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from forewarned.agent.boot import boot_id
+from forewarned.agent.boot_id import boot_id
 from forewarned.agent.lock import StateInUseError, UnusableStateError, sole_agent
 from forewarned.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
 from forewarned.agent.overlaps import held_back_by
-from forewarned.agent.service_clock import ServiceTime
+from forewarned.agent.service_clock import ServiceClock
 from forewarned.agent.status.report import keeps_from_work, stage
 from forewarned.agent.status.wire import Stage
 from tests.agent.journeys import EVENT, a_plan, a_sighting, a_step
@@ -52,7 +52,7 @@ def test_a_clock_that_is_wrong_is_corrected_by_the_services(off_by: int, correct
     own = NOON + 10 * SECOND + timedelta(seconds=off_by)
     contact = a_contact(at=NOON, age=10 * SECOND)
 
-    now = ServiceTime(lambda: contact, own=lambda: own).now()
+    now = ServiceClock(lambda: contact, own=lambda: own).now()
 
     assert now == (NOON + 10 * SECOND if corrected else own)
 
@@ -60,7 +60,7 @@ def test_a_clock_that_is_wrong_is_corrected_by_the_services(off_by: int, correct
 def test_before_the_first_document_there_is_only_the_vms_own_clock() -> None:
     contact = a_contact(at=None, age=None)
 
-    assert ServiceTime(lambda: contact, own=lambda: NOON).now() == NOON
+    assert ServiceClock(lambda: contact, own=lambda: NOON).now() == NOON
 
 
 # --- overlapping events --------------------------------------------------------------------------

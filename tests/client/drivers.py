@@ -58,8 +58,8 @@ class Awaited:
     def me(self) -> Instance:
         return self._run(self._client.me())
 
-    def watch(self, **wishes: Any) -> Iterator[Change]:
-        watching = self._client.watch(**wishes)
+    def watch(self, **options: Any) -> Iterator[Change]:
+        watching = self._client.watch(**options)
         self._watching.append(watching)
         while True:
             try:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from forewarned.client import Change
 from forewarned.client._protocol import EventsProtocol
 from forewarned.client._steps import Answer, Flow, Loss, Lost, Passed, Pause, Request, Tell
-from forewarned.client._watching import Wishes, watch
+from forewarned.client._watch import WatchOptions, watch
 
 T = TypeVar("T")
 
@@ -75,8 +75,8 @@ class Stage:
             result: T = end.value
             return result
 
-    def watch(self, protocol: EventsProtocol, wishes: Wishes) -> Iterator[Change]:
-        flow = watch(protocol, wishes)
+    def watch(self, protocol: EventsProtocol, options: WatchOptions) -> Iterator[Change]:
+        flow = watch(protocol, options)
         step = next(flow)
         while True:
             if isinstance(step, Tell):
@@ -132,7 +132,7 @@ def a_protocol(**more: Any) -> EventsProtocol:
     return EventsProtocol(**usual | more)
 
 
-def wishes(**more: Any) -> Wishes:
-    return Wishes(
+def options(**more: Any) -> WatchOptions:
+    return WatchOptions(
         **{"poll": 1.0, "timeout": None, "patience": None, "only_mine": False, "since": None} | more
     )

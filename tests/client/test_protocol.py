@@ -11,7 +11,7 @@ from forewarned.client import (
     UnavailableError,
     UnsupportedVersionError,
 )
-from forewarned.client._retrying import UPDATING
+from forewarned.client._retries import UPDATING
 from forewarned.client._steps import Loss
 from tests.client.flows import ID, Lose, Say, Stage, a_document, a_protocol, an_event
 

@@ -13,7 +13,7 @@ import pytest
 
 from forewarned.agent.config.settings import ENDPOINT_VARIABLE, load
 from forewarned.agent.readiness.ports import ReadinessError, Report, Standing
-from forewarned.agent.readiness.server import ServedReports
+from forewarned.agent.readiness.server import ServerReports
 from forewarned.cli.agent.check import check_targets
 from tests.end_to_end.agents import (
     Agent,
@@ -139,7 +139,7 @@ def test_an_agent_that_lives_is_waited_for_however_long_it_prepares(
     one.agent.until(event_id, "ready")
 
     # Its heartbeats, over more than three times the time-out.
-    heard = ServedReports(lambda: endpoint_of(server, "db-0"))
+    heard = ServerReports(lambda: endpoint_of(server, "db-0"))
     first = asyncio.run(heard.reports(event_id))["db-1"].beat
     until(
         lambda: asyncio.run(heard.reports(event_id))["db-1"].beat - first > 3_500_000,
@@ -155,7 +155,7 @@ def test_an_agent_that_lives_is_waited_for_however_long_it_prepares(
 def test_reports_are_kept_for_each_vm_until_the_event_is_over(server: Server) -> None:
     """I12: whose event it is not can't tell it from one that never was."""
     one, other, stranger = (
-        ServedReports(lambda name=name: endpoint_of(server, name))  # type: ignore[misc]  # the VM of this turn
+        ServerReports(lambda name=name: endpoint_of(server, name))  # type: ignore[misc]  # the VM of this turn
         for name in ("db-0", "db-1", "alone")
     )
     for name in ("db-0", "alone"):

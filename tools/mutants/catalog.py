@@ -400,9 +400,9 @@ _AGENT: Final = (
     ),
     Mutant(
         name="hooks-trust-anybody",
-        file="agent/targets/web.py",
-        old="if self._ca_file is None:\n            return True",
-        new="if self._ca_file is None:\n            return False",
+        file="agent/targets/http.py",
+        old="if ca_file is None:\n        return True",
+        new="if ca_file is None:\n        return False",
         breaks="S16: the agent's calls, with their tokens, go to whatever answers over TLS",
         tests=("tests/agent/hooks/test_http.py",),
     ),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarned import __version__
-from forewarned.agent.boot import boot_id
+from forewarned.agent.boot_id import boot_id
 from forewarned.agent.config.settings import (
     AgentSettings,
     AnyReadiness,
@@ -19,20 +19,20 @@ from forewarned.agent.config.settings import (
     KubernetesReadiness,
 )
 from forewarned.agent.event_loop import EventLoop
-from forewarned.agent.event_worker import Duties
-from forewarned.agent.hook import Hook
+from forewarned.agent.event_worker import WorkerContext
+from forewarned.agent.hooks.ports import Hook
 from forewarned.agent.journal import Journal, JournalError
 from forewarned.agent.lock import StateInUseError, UnusableStateError, sole_agent
 from forewarned.agent.matching import plan_for
-from forewarned.agent.readiness.directory import DirectoryOfReports
+from forewarned.agent.readiness.directory import DirectoryReports
 from forewarned.agent.readiness.ports import Readiness
-from forewarned.agent.service_clock import ServiceTime
+from forewarned.agent.service_clock import ServiceClock
 from forewarned.agent.status.listener import Listener, ListenError, Views
-from forewarned.agent.status.metrics import Tally, render
+from forewarned.agent.status.metrics import Counters, render
 from forewarned.agent.status.report import Reporter
 from forewarned.agent.status.wire import AgentStatus
 from forewarned.client import AsyncScheduledEvents, ScheduledEventsError
-from forewarned.clock import wall_clock
+from forewarned.clock import monotonic, wall_clock
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
         if table.readiness is None
         else open_readiness(table.readiness, endpoint=lambda: client.contact().endpoint)
     )
-    front = _Front(client, now=ServiceTime(client.contact).now)
+    front = _Front(client, now=ServiceClock(client.contact, own=wall_clock).now)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(sole_agent(table.state))
         stack.enter_context(journal)
@@ -113,33 +113,34 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
             await stack.enter_async_context(listener)
             _log.info("agent listens", extra={"address": "{}:{}".format(*listener.address)})
         now = front.now
-        duties = Duties(
+        context = WorkerContext(
             me=settings.resource or await front.own_name(),
             journal=journal,
             hooks=make_hooks(settings),
             targets={name: hook.targets for name, hook in settings.hooks.items()},
             approve=client.approve,
             now=now,
-            tally=front.tally,
+            monotonic=monotonic,
+            counters=front.counters,
             readiness=readiness,
             ready_timeout=table.ready_timeout,
         )
         runner = EventLoop(
             client,
-            duties,
+            context,
             plan_for=lambda sighting: plan_for(settings, sighting, now().astimezone()),
             poll=table.poll,
             boot=boot,
         )
         front.reporter = Reporter(
             runner=runner,
-            duties=duties,
+            context=context,
             contact=client.contact,
             clock=wall_clock,
             started_at=front.started_at,
             boot=boot,
         )
-        _log.info("agent runs", extra={"resource": duties.me})
+        _log.info("agent runs", extra={"resource": context.me})
         await runner.run()
 
 
@@ -147,7 +148,7 @@ def open_readiness(settings: AnyReadiness, *, endpoint: Callable[[], str | None]
     """`endpoint` is where the VM's metadata is; None while that is not known."""
     match settings:
         case DirectoryReadiness(path=path):
-            return DirectoryOfReports(path)
+            return DirectoryReports(path)
         case KubernetesReadiness():
             # Most agents have no use for it, and its library takes its time.
             from forewarned.agent.readiness.kubernetes import LeaseReports  # noqa: PLC0415
@@ -158,9 +159,9 @@ def open_readiness(settings: AnyReadiness, *, endpoint: Callable[[], str | None]
                 credentials=settings.credentials,
             )
         case ForewarnedReadiness():
-            from forewarned.agent.readiness.server import ServedReports  # noqa: PLC0415 - as above
+            from forewarned.agent.readiness.server import ServerReports  # noqa: PLC0415 - as above
 
-            return ServedReports(endpoint)
+            return ServerReports(endpoint)
 
 
 class _Front:
@@ -168,7 +169,7 @@ class _Front:
 
     def __init__(self, client: AsyncScheduledEvents, *, now: Callable[[], datetime]) -> None:
         self.reporter: Reporter | None = None
-        self.tally = Tally()
+        self.counters = Counters()
         self.now = now
         self.started_at = wall_clock()
         self._client = client
@@ -191,7 +192,7 @@ class _Front:
         return Views(
             why_not_healthy=lambda: _why(self.status(), is_well=self.status().healthy),
             why_not_ready=lambda: _why(self.status(), is_well=self.status().ready),
-            metrics=lambda: render(self.status(), self.tally, age=self._client.contact().age),
+            metrics=lambda: render(self.status(), self.counters, age=self._client.contact().age),
             status=self.status,
         )
 

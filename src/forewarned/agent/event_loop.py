@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from forewarned.agent.event_worker import Duties, EventWorker, tell_if_left_changed
+from forewarned.agent.event_worker import EventWorker, WorkerContext, tell_if_left_changed
 from forewarned.agent.journal import Gone, Planned, Seen
 from forewarned.agent.model import Plan, Sighting
-from forewarned.agent.sightings import sighting_of
 from forewarned.client import Change, ChangeKind, Contact, Document, Event, ScheduledEventsError
 
 _log = logging.getLogger(__name__)
@@ -52,25 +51,25 @@ class EventLoop:
     def __init__(
         self,
         client: Client,
-        duties: Duties,
+        context: WorkerContext,
         *,
         plan_for: Callable[[Sighting], Plan],
         poll: timedelta,
         boot: str = "",
     ) -> None:
         self._client = client
-        self._duties = duties
+        self._context = context
         self._plan_for = plan_for
         self._poll = poll
         self._boot = boot
-        self._attendances: dict[str, EventWorker] = {}
+        self._workers: dict[str, EventWorker] = {}
         self._reappeared: set[str] = set()
         self._trouble: Exception | None = None
 
     @property
-    def attendances(self) -> Mapping[str, EventWorker]:
+    def workers(self) -> Mapping[str, EventWorker]:
         """Of events that are not finished, by their key in the journal."""
-        return self._attendances
+        return self._workers
 
     @property
     def reappeared(self) -> frozenset[str]:
@@ -79,7 +78,7 @@ class EventLoop:
 
     async def run(self) -> None:
         """Goes on until it is cancelled. Raises JournalError: without a journal nothing may run."""
-        for progress in self._duties.journal.events.values():
+        for progress in self._context.journal.events.values():
             tell_if_left_changed(progress)
         async with asyncio.TaskGroup() as tasks:
             while True:
@@ -106,10 +105,10 @@ class EventLoop:
 
     def _take_in_whole(self, document: Document, tasks: asyncio.TaskGroup) -> None:
         """The first document, or the first after an interruption: it is all there is."""
-        mine = document.of(self._duties.me).events
+        mine = document.of(self._context.me).events
         present = {event.key for event in mine}
         self._reappeared &= present
-        open_events = [k for k, p in self._duties.journal.events.items() if not p.is_finished]
+        open_events = [k for k, p in self._context.journal.events.items() if not p.is_finished]
         for key in open_events:
             if key not in present:
                 self._gone(key)
@@ -126,15 +125,15 @@ class EventLoop:
 
     def _gone(self, key: str) -> None:
         self._reappeared.discard(key)
-        progress = self._duties.journal.events.get(key)
+        progress = self._context.journal.events.get(key)
         if progress is None or progress.is_gone:
             return
-        self._duties.journal.write(Gone(event_id=key, at=self._duties.now()))
+        self._context.journal.write(Gone(event_id=key, at=self._context.now()))
         _log.info("event gone", extra={"event": progress.event_id})
 
     def _seen(self, event: Event) -> None:
-        journal, now = self._duties.journal, self._duties.now()
-        sighting = sighting_of(event)
+        journal, now = self._context.journal, self._context.now()
+        sighting = _sighting(event)
         progress = journal.events.get(event.key)
         if progress is None:
             plan = self._plan_for(sighting)
@@ -153,15 +152,28 @@ class EventLoop:
 
     def _attend_to(self, keys: Iterable[str], tasks: asyncio.TaskGroup) -> None:
         for key in keys:
-            progress = self._duties.journal.events.get(key)
-            if progress is None or progress.is_finished or key in self._attendances:
+            progress = self._context.journal.events.get(key)
+            if progress is None or progress.is_finished or key in self._workers:
                 continue
-            attendance = self._attendances[key] = EventWorker(key, self._duties)
-            task = tasks.create_task(attendance.attend(), name=f"event {key}")
-            task.add_done_callback(lambda _, key=key: self._attendances.pop(key, None))  # type: ignore[misc]  # the default is the key of this turn of the loop
+            worker = self._workers[key] = EventWorker(key, self._context)
+            task = tasks.create_task(worker.run(), name=f"event {key}")
+            task.add_done_callback(lambda _, key=key: self._workers.pop(key, None))  # type: ignore[misc]  # the default is the key of this turn of the loop
         # All of them: an event may wait for another to be over.
-        for attendance in self._attendances.values():
-            attendance.wake()
+        for worker in self._workers.values():
+            worker.wake()
+
+
+def _sighting(event: Event) -> Sighting:
+    return Sighting(
+        event_id=event.event_id,
+        type=str(event.type),
+        source="" if event.source is None else str(event.source),
+        resources=event.resources,
+        not_before=event.not_before,
+        duration=event.duration,
+        description=event.description,
+        is_started=event.is_started,
+    )
 
 
 def health(contact: Contact, trouble: Exception | None) -> Health:

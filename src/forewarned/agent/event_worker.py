@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hook_run import run_hook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.run import run_hook
 from forewarned.agent.journal import Approved, Began, Ended, Finished, Journal, Noted, Reported
 from forewarned.agent.model import HookOutcome, Phase, Progress, Turn, Verdict
 from forewarned.agent.overlaps import Targets, held_back_by, touched_by
@@ -32,11 +32,10 @@ from forewarned.agent.plan import (
     not_put_back,
     time_left,
 )
-from forewarned.agent.readiness.gathering import Gathering
+from forewarned.agent.readiness.heartbeat import Heartbeat
 from forewarned.agent.readiness.ports import Readiness, ReadinessError
-from forewarned.agent.status.metrics import Tally
+from forewarned.agent.status.metrics import Counters
 from forewarned.client import ScheduledEventsError
-from forewarned.clock import monotonic
 from forewarned.config.durations import format_duration
 
 _log = logging.getLogger(__name__)
@@ -46,8 +45,8 @@ _ASK_AGAIN: Final = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duties:
-    """What every event of one agent is attended to with."""
+class WorkerContext:
+    """What the workers of one agent share."""
 
     me: str
     journal: Journal
@@ -55,7 +54,10 @@ class Duties:
     approve: Callable[[str], Awaitable[None]]
     """Raises ScheduledEventsError."""
     now: Callable[[], datetime]
-    tally: Tally
+    """The time that NotBefore is compared with."""
+    monotonic: Callable[[], timedelta]
+    """A steady clock, for how long things take."""
+    counters: Counters
     readiness: Readiness | None = None
     """None where no rule asks for it."""
     ready_timeout: timedelta = timedelta(minutes=2)
@@ -78,36 +80,37 @@ class Running:
 class EventWorker:
     """One event's. `key` is how the journal calls it."""
 
-    def __init__(self, key: str, duties: Duties) -> None:
+    def __init__(self, key: str, context: WorkerContext) -> None:
         self.key = key
         self.running: Running | None = None
         self.waits_for = ""
-        self._duties = duties
+        self._context = context
         self._news = asyncio.Event()
-        self._gathering: Gathering | None = None
+        self._heartbeat: Heartbeat | None = None
 
     @property
     def progress(self) -> Progress:
-        return self._duties.journal.events[self.key]
+        return self._context.journal.events[self.key]
 
     def wake(self) -> None:
         """Something has changed, about this event or another."""
         self._news.set()
 
-    async def attend(self) -> None:
+    async def run(self) -> None:
         """Returns once all is done about the event. Raises JournalError."""
-        duties = self._duties
-        if duties.readiness is None:
+        context = self._context
+        if context.readiness is None:
             await self._go()
             return
-        self._gathering = Gathering(
-            duties.readiness,
-            me=duties.me,
+        self._heartbeat = Heartbeat(
+            context.readiness,
+            me=context.me,
             progress=lambda: self.progress,
-            patience=duties.ready_timeout,
+            patience=context.ready_timeout,
             tell=self.wake,
+            monotonic=context.monotonic,
         )
-        async with self._gathering:
+        async with self._heartbeat:
             await self._go()
 
     async def _go(self) -> None:
@@ -119,12 +122,12 @@ class EventWorker:
             await self._act(action)
 
     def _next(self) -> Action | None:
-        ready = () if self._gathering is None else self._gathering.ready()
-        duties = self._duties
-        return next_action(self.progress, me=duties.me, now=duties.now(), ready=ready)
+        ready = () if self._heartbeat is None else self._heartbeat.ready()
+        context = self._context
+        return next_action(self.progress, me=context.me, now=context.now(), ready=ready)
 
     async def _act(self, action: Action) -> None:
-        journal, now = self._duties.journal, self._duties.now
+        journal, now = self._context.journal, self._context.now
         match action:
             case Run():
                 await self._take_turn(action)
@@ -137,8 +140,8 @@ class EventWorker:
             case Wait(why=why):
                 await self._wait(why)
             case Finish():
-                if self._gathering is not None:
-                    await self._gathering.leave()
+                if self._heartbeat is not None:
+                    await self._heartbeat.leave()
                 journal.write(Finished(event_id=self.key, at=now()))
                 self.waits_for = ""
                 _log.info("event finished", extra={"event": self.progress.event_id})
@@ -161,8 +164,8 @@ class EventWorker:
             await self._wait(f"event {other} to be over, which needs {turn.step!r} as it is")
             return
         # In the same order by everybody, so that no two wait for each other.
-        touched = sorted(touched_by(turn.step, self._duties.targets))
-        locks = [self._duties.locks[target] for target in touched]
+        touched = sorted(touched_by(turn.step, self._context.targets))
+        locks = [self._context.locks[target] for target in touched]
         if any(lock.locked() for lock in locks):
             self.waits_for = f"what step {turn.step!r} changes: a step of another event runs there"
         async with contextlib.AsyncExitStack() as stack:
@@ -174,12 +177,12 @@ class EventWorker:
                 await self._run(now)
 
     def _held_back_by(self, turn: Turn) -> str | None:
-        return held_back_by(self.key, turn, self._duties.journal.events, self._duties.targets)
+        return held_back_by(self.key, turn, self._context.journal.events, self._context.targets)
 
     async def _run(self, action: Run) -> None:
-        duties, turn = self._duties, action.turn
-        duties.journal.write(Began(event_id=self.key, at=duties.now(), turn=turn))
-        self.running = Running(turn=turn, limit=action.limit, began=monotonic())
+        context, turn = self._context, action.turn
+        context.journal.write(Began(event_id=self.key, at=context.now(), turn=turn))
+        self.running = Running(turn=turn, limit=action.limit, began=context.monotonic())
         self.waits_for = f"step {turn.step!r} ({turn.phase}) to end"
         facts = {"event": self.progress.event_id, "phase": str(turn.phase), "step": turn.step}
         _log.info("hook runs", extra=facts | {"limit": format_duration(action.limit)})
@@ -191,8 +194,9 @@ class EventWorker:
 
     async def _as_long_as_needed(self, action: Run) -> HookOutcome:
         """What came of the hook. A prepare is ended if its event goes: nobody needs it any more."""
-        began, hook = monotonic(), self._duties.hooks.get(action.turn.step)
-        run = asyncio.create_task(run_hook(hook, self._call(action)))
+        monotonic = self._context.monotonic
+        began, hook = monotonic(), self._context.hooks.get(action.turn.step)
+        run = asyncio.create_task(run_hook(hook, self._call(action), monotonic=monotonic))
         try:
             while not run.done():
                 self._news.clear()
@@ -212,20 +216,20 @@ class EventWorker:
         return HookOutcome(verdict=Verdict.INTERRUPTED, detail=detail, took=took)
 
     def _call(self, action: Run) -> Call:
-        progress, duties, turn = self.progress, self._duties, action.turn
-        now = duties.now()
+        progress, context, turn = self.progress, self._context, action.turn
+        now = context.now()
         is_ahead = not progress.is_gone and not progress.sighting.is_started
 
         def keep(notes: Mapping[str, str]) -> None:
-            noted = Noted(event_id=self.key, at=duties.now(), turn=turn, notes=dict(notes))
-            duties.journal.write(noted)
+            noted = Noted(event_id=self.key, at=context.now(), turn=turn, notes=dict(notes))
+            context.journal.write(noted)
 
         def tell(waits_for: str) -> None:
             self.waits_for = f"step {turn.step!r} ({turn.phase}): {waits_for}"
 
         return Call(
             sighting=progress.sighting,
-            me=duties.me,
+            me=context.me,
             phase=turn.phase,
             limit=action.limit,
             time_left=time_left(progress.sighting, now) if is_ahead else None,
@@ -236,9 +240,11 @@ class EventWorker:
         )
 
     def _end(self, turn: Turn, outcome: HookOutcome) -> None:
-        duties = self._duties
-        duties.journal.write(Ended(event_id=self.key, at=duties.now(), turn=turn, outcome=outcome))
-        duties.tally.ended(turn, outcome)
+        context = self._context
+        context.journal.write(
+            Ended(event_id=self.key, at=context.now(), turn=turn, outcome=outcome)
+        )
+        context.counters.ended(turn, outcome)
         level = _LEVELS.get(outcome.verdict, logging.WARNING)
         facts = {
             "event": self.progress.event_id,
@@ -254,33 +260,33 @@ class EventWorker:
     # --- approval -------------------------------------------------------------------------------
 
     async def _report(self) -> None:
-        if self._gathering is None:
+        if self._heartbeat is None:
             # The plan is of a time when the file had a way to tell the others. Without one nobody
             # can know that they are ready, so NotBefore decides.
             await self._wait('NotBefore: "all-ready" has no readiness to go by any more')
             return
         try:
-            await self._gathering.beat()
+            await self._heartbeat.beat()
         except ReadinessError as error:
             await self._wait(f"a way to tell the other agents: {error}", at_most=_ASK_AGAIN)
             return
-        self._duties.journal.write(Reported(event_id=self.key, at=self._duties.now()))
+        self._context.journal.write(Reported(event_id=self.key, at=self._context.now()))
 
     async def _approve(self) -> None:
-        duties, event_id = self._duties, self.progress.event_id
+        context, event_id = self._context, self.progress.event_id
         self.waits_for = "the service to take the approval"
         try:
-            await duties.approve(event_id)
+            await context.approve(event_id)
         except ScheduledEventsError as error:
             # Refused: it may have started, or be over, and the next document says so. Not
             # answered: it is tried again, up to NotBefore.
-            duties.tally.approvals_failed += 1
+            context.counters.approvals_failed += 1
             await self._wait(f"the service to take the approval: {error}", at_most=_ASK_AGAIN)
             return
         # After it, for once: approving twice changes nothing, and an approval that was written
         # down and never sent would cost the whole notice.
-        duties.journal.write(Approved(event_id=self.key, at=duties.now()))
-        duties.tally.approvals += 1
+        context.journal.write(Approved(event_id=self.key, at=context.now()))
+        context.counters.approvals += 1
         _log.info("event approved", extra={"event": event_id})
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from forewarned.agent.config.rules import Rule
 from forewarned.agent.config.settings import AgentSettings
-from forewarned.agent.hooks import HookSettings
+from forewarned.agent.hooks.kinds import HookSettings
 from forewarned.agent.model import Approve, Plan, Sighting, Step
 
 NO_PLAN: Final = Plan(rule="", approve=Approve.NEVER)

@@ -4,20 +4,19 @@ Nothing is scheduled, nothing is approved and nothing is written to the journal.
 described, or, live, run: prepared, then undone and recovered, as after a cancellation.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
 from forewarned.agent.config.settings import AgentSettings
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hook_run import run_hook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.run import run_hook
 from forewarned.agent.matching import plan_for
 from forewarned.agent.model import HookOutcome, Phase, Plan, Progress, Sighting, Step, Turn, Verdict
 from forewarned.agent.plan import MARGIN, left_out, why_not_approved
 from forewarned.agent.status.report import turns
-from forewarned.clock import monotonic
 
 NOTICE: Final[Mapping[str, timedelta]] = MappingProxyType(
     {
@@ -107,6 +106,7 @@ async def rehearse(
     *,
     me: str,
     now: datetime,
+    monotonic: Callable[[], timedelta],
     live: bool,
 ) -> Rehearsed:
     """Cancelled in the middle of a live one, it puts back what it has prepared, and then ends."""
@@ -114,15 +114,17 @@ async def rehearse(
     plans = {
         name: plan_for(settings, sighting, now.astimezone()) for name, sighting in sightings.items()
     }
-    stage = _Stage(plans[type_], sightings[type_], hooks, me=me, now=now)
-    steps = await stage.play() if live else stage.described()
+    rehearsal = _Rehearsal(
+        plans[type_], sightings[type_], hooks, me=me, now=now, monotonic=monotonic
+    )
+    steps = await rehearsal.run() if live else rehearsal.described()
     measured = {step.turn.step: step.takes for step in steps if step.turn.phase is Phase.PREPARE}
     return Rehearsed(
         type=type_,
         rule=plans[type_].rule,
         live=live,
         steps=steps,
-        not_approved_because=stage.refusal(live=live),
+        not_approved_because=rehearsal.refusal(live=live),
         fits=tuple(fit(name, plans[name], measured) for name in NOTICE),
     )
 
@@ -142,7 +144,7 @@ def fit(type_: str, plan: Plan, measured: Mapping[str, timedelta]) -> Fit:
     )
 
 
-class _Stage:
+class _Rehearsal:
     def __init__(
         self,
         plan: Plan,
@@ -151,12 +153,14 @@ class _Stage:
         *,
         me: str,
         now: datetime,
+        monotonic: Callable[[], timedelta],
     ) -> None:
         self._plan = plan
         self._sighting = sighting
         self._hooks = hooks
         self._me = me
         self._begins_at = now
+        self._monotonic = monotonic
         self._began = monotonic()
         self._outcomes: dict[Turn, HookOutcome] = {}
         self._notes: dict[str, dict[str, str]] = {}
@@ -164,7 +168,7 @@ class _Stage:
     def described(self) -> tuple[RehearsedStep, ...]:
         return tuple(self._parts())
 
-    async def play(self) -> tuple[RehearsedStep, ...]:
+    async def run(self) -> tuple[RehearsedStep, ...]:
         try:
             for step in self._plan.prepare:
                 await self._take(Turn(Phase.PREPARE, step.name), step)
@@ -193,7 +197,7 @@ class _Stage:
         await self._take(turn, step)
 
     async def _take(self, turn: Turn, step: Step) -> None:
-        now, not_before = self._begins_at + (monotonic() - self._began), self._sighting.not_before
+        now, not_before = self._now(), self._sighting.not_before
         is_ahead = turn.phase is Phase.PREPARE
         notes = self._notes.setdefault(turn.step, {})
         if is_ahead:
@@ -211,9 +215,13 @@ class _Stage:
                 now=now,
                 keep=notes.update,
             ),
+            monotonic=self._monotonic,
         )
         if is_ahead:
             notes.update(self._outcomes[turn].notes)
+
+    def _now(self) -> datetime:
+        return self._begins_at + (self._monotonic() - self._began)
 
     def _parts(self) -> Iterator[RehearsedStep]:
         for turn, step in turns(self._plan):

@@ -5,22 +5,19 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from forewarned.client import Contact
-from forewarned.clock import wall_clock
 
 _CLOSE: Final = timedelta(seconds=2)
 """The service's Date has whole seconds and travels: a clock this near to it is the better one."""
 
 
-class ServiceTime:
+class ServiceClock:
     """This VM's clock, corrected where it is wrong by more than can be mistaken.
 
     VMs with a clock that is minutes off are common, and hooks would be cut short, or the deadline
     missed, by as much.
     """
 
-    def __init__(
-        self, contact: Callable[[], Contact], own: Callable[[], datetime] = wall_clock
-    ) -> None:
+    def __init__(self, contact: Callable[[], Contact], own: Callable[[], datetime]) -> None:
         self._contact = contact
         self._own = own
 

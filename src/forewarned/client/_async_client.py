@@ -6,7 +6,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from forewarned.client import _timing
+from forewarned.client import _clock
 from forewarned.client._changes import Change
 from forewarned.client._client import found_again, log_failure
 from forewarned.client._endpoint.discovery import Discovery, endpoint_url
@@ -14,7 +14,7 @@ from forewarned.client._errors import ClosedError
 from forewarned.client._models import Contact, Document, Event, Instance
 from forewarned.client._protocol import EventsProtocol
 from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
-from forewarned.client._watching import Wishes, watch
+from forewarned.client._watch import WatchOptions, watch
 
 if TYPE_CHECKING:
     import asyncio
@@ -43,8 +43,8 @@ class AsyncScheduledEvents:
         self._given = None if endpoint is None else endpoint_url(endpoint)
         self._protocol = EventsProtocol(
             api_version=api_version,
-            timeout=_timing.seconds(timeout),
-            first_timeout=_timing.seconds(first_timeout),
+            timeout=_clock.seconds(timeout),
+            first_timeout=_clock.seconds(first_timeout),
             resource=resource,
             jitter=random.random,
         )
@@ -98,7 +98,7 @@ class AsyncScheduledEvents:
         """How the service was doing when it was asked last; asks nothing."""
         connection = self._connection
         endpoint = self._given if connection is None else connection.endpoint
-        return self._protocol.contact(endpoint=endpoint, now=_timing.monotonic())
+        return self._protocol.contact(endpoint=endpoint, now=_clock.monotonic())
 
     def watch(
         self,
@@ -110,14 +110,14 @@ class AsyncScheduledEvents:
         since: Document | None = None,
     ) -> AsyncGenerator[Change, None]:
         """Every change of the events: see `ScheduledEvents.watch`."""
-        wishes = Wishes(
-            poll=_timing.seconds(poll),
-            timeout=None if timeout is None else _timing.seconds(timeout),
-            patience=None if patience is None else _timing.seconds(patience),
+        options = WatchOptions(
+            poll=_clock.seconds(poll),
+            timeout=None if timeout is None else _clock.seconds(timeout),
+            patience=None if patience is None else _clock.seconds(patience),
             only_mine=only_mine,
             since=since,
         )
-        return self._watching(watch(self._protocol, wishes))
+        return self._watching(watch(self._protocol, options))
 
     async def _watching(self, flow: Flow[None]) -> AsyncGenerator[Change, None]:
         step = next(flow)
@@ -180,7 +180,7 @@ class AsyncScheduledEvents:
                 await asyncio.sleep(step.seconds)
             case Tell():
                 pass
-        return _timing.passed()
+        return _clock.passed()
 
     async def _note(self, pause: Pause) -> None:
         if pause.because is None:

@@ -9,14 +9,14 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from forewarned.client import _timing
+from forewarned.client import _clock
 from forewarned.client._changes import Change
 from forewarned.client._endpoint.discovery import Discovery, endpoint_url
 from forewarned.client._errors import ClosedError, EndpointNotFoundError
 from forewarned.client._models import Contact, Document, Event, Instance
 from forewarned.client._protocol import EventsProtocol
 from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
-from forewarned.client._watching import Wishes, watch
+from forewarned.client._watch import WatchOptions, watch
 
 if TYPE_CHECKING:
     from forewarned.client._http import Connection
@@ -49,8 +49,8 @@ class ScheduledEvents:
         self._given = None if endpoint is None else endpoint_url(endpoint)
         self._protocol = EventsProtocol(
             api_version=api_version,
-            timeout=_timing.seconds(timeout),
-            first_timeout=_timing.seconds(first_timeout),
+            timeout=_clock.seconds(timeout),
+            first_timeout=_clock.seconds(first_timeout),
             resource=resource,
             jitter=random.random,
         )
@@ -105,7 +105,7 @@ class ScheduledEvents:
         """How the service was doing when it was asked last; asks nothing."""
         connection = self._connection
         endpoint = self._given if connection is None else connection.endpoint
-        return self._protocol.contact(endpoint=endpoint, now=_timing.monotonic())
+        return self._protocol.contact(endpoint=endpoint, now=_clock.monotonic())
 
     def watch(
         self,
@@ -123,14 +123,14 @@ class ScheduledEvents:
         `patience`, one that has lasted so long is raised as UnavailableError. `only_mine` leaves
         out what does not interrupt this VM.
         """
-        wishes = Wishes(
-            poll=_timing.seconds(poll),
-            timeout=None if timeout is None else _timing.seconds(timeout),
-            patience=None if patience is None else _timing.seconds(patience),
+        options = WatchOptions(
+            poll=_clock.seconds(poll),
+            timeout=None if timeout is None else _clock.seconds(timeout),
+            patience=None if patience is None else _clock.seconds(patience),
             only_mine=only_mine,
             since=since,
         )
-        return self._watching(watch(self._protocol, wishes))
+        return self._watching(watch(self._protocol, options))
 
     def _watching(self, flow: Flow[None]) -> Iterator[Change]:
         step = next(flow)
@@ -160,7 +160,7 @@ class ScheduledEvents:
                 self._closed.wait(step.seconds)
             case Tell():
                 pass
-        return _timing.passed()
+        return _clock.passed()
 
     def _note(self, pause: Pause) -> None:
         if pause.because is None:

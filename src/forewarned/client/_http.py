@@ -17,7 +17,7 @@ from weakref import WeakSet
 import httpx2
 
 from forewarned import __version__
-from forewarned.client import _timing
+from forewarned.client import _clock
 from forewarned.client._steps import Answer, Loss, Lost, Request
 
 LONGEST_BODY: Final = 1024 * 1024
@@ -82,7 +82,7 @@ class Connection:
     def _exchange(
         self, request: Request, client: httpx2.Client, extensions: dict[str, object]
     ) -> Outcome:
-        asked = _timing.monotonic()
+        asked = _clock.monotonic()
         try:
             with client.stream(
                 request.method,
@@ -112,7 +112,7 @@ class AsyncConnection:
         await self._client.aclose()
 
     async def exchange(self, request: Request) -> Outcome:
-        asked = _timing.monotonic()
+        asked = _clock.monotonic()
         try:
             async with (
                 asyncio.timeout(request.timeout),
@@ -156,12 +156,12 @@ def _check(body: bytearray, asked: float, request: Request) -> None:
     if len(body) > LONGEST_BODY:
         raise _OversizedError
     # The library's own limit is for each piece, so a service that dribbles would never reach it.
-    if _timing.monotonic() - asked > request.timeout:
+    if _clock.monotonic() - asked > request.timeout:
         raise TimeoutError
 
 
 def _answer(asked: float, response: httpx2.Response, body: bytes) -> Answer:
-    passed = _timing.passed()
+    passed = _clock.passed()
     return Answer(
         now=passed.now,
         at=passed.at,
@@ -174,7 +174,7 @@ def _answer(asked: float, response: httpx2.Response, body: bytes) -> Answer:
 
 
 def _lost(endpoint: str, error: Exception) -> Lost:
-    passed = _timing.passed()
+    passed = _clock.passed()
     loss, reason = _meaning(error)
     said = f" ({error})" if str(error) else ""
     return Lost(now=passed.now, at=passed.at, loss=loss, reason=f"{endpoint} {reason}{said}")

@@ -19,7 +19,14 @@ from forewarned.client._errors import (
     UnsupportedVersionError,
 )
 from forewarned.client._models import Contact, Document, Event, Instance
-from forewarned.client._retrying import Briefly, Endlessly, Gravity, Jitter, Retrying, Trouble
+from forewarned.client._retries import (
+    CallRetries,
+    Jitter,
+    Retrying,
+    Severity,
+    Trouble,
+    WatchRetries,
+)
 from forewarned.client._steps import Answer, Flow, Loss, Lost, Passed, Request
 from forewarned.config.durations import InvalidDurationError, parse_duration
 
@@ -81,7 +88,7 @@ class EventsProtocol:
         self._is_slow = True
         self._last: Document | None = None
         self._instance: Instance | None = None
-        self.watching: Endlessly | None = None
+        self.watching: WatchRetries | None = None
         """How the latest watch is doing."""
         self._confirmed: Reading | None = None
         self._incarnation: int | None = None
@@ -89,7 +96,7 @@ class EventsProtocol:
     def read(self) -> Flow[Document]:
         """The document of this moment."""
         reading = yield from self.exchange(
-            lambda _: self.look(), self.read_look, Briefly(self.jitter)
+            lambda _: self.look(), self.read_look, CallRetries(self.jitter)
         )
         document = reading.document or self._last
         if document is None:
@@ -111,7 +118,7 @@ class EventsProtocol:
             body=_wire.write_approval(ids),
             timeout=self._timeout,
         )
-        yield from self.exchange(lambda _: request, _read_approval, Briefly(self.jitter))
+        yield from self.exchange(lambda _: request, _read_approval, CallRetries(self.jitter))
 
     def me(self, retrying: Retrying | None = None) -> Flow[Instance]:
         """Who this VM is; asked for once."""
@@ -119,7 +126,10 @@ class EventsProtocol:
             target = f"{_INSTANCE}?api-version={INSTANCE_VERSION}"
             request = Request(target=target, timeout=self._timeout)
             self._instance = yield from self.exchange(
-                lambda _: request, _read_instance, retrying or Briefly(self.jitter), hint=_NAME_IT
+                lambda _: request,
+                _read_instance,
+                retrying or CallRetries(self.jitter),
+                hint=_NAME_IT,
             )
         return self._instance
 
@@ -145,13 +155,13 @@ class EventsProtocol:
                     result = read(outcome)
                 except ProtocolError as error:
                     unread = ProtocolError(f"{outcome.url}: {error}")
-                    trouble = Trouble(error=unread, gravity=Gravity.PASSING)
+                    trouble = Trouble(error=unread, severity=Severity.PASSING)
                 else:
                     retrying.worked(outcome.now)
                     return result
             if hint and isinstance(trouble.error, RefusedError | ProtocolError):
                 _add_hint(trouble.error, hint)
-            self._is_slow = self._is_slow or trouble.gravity is Gravity.SLOW
+            self._is_slow = self._is_slow or trouble.severity is Severity.SLOW
             now = (yield retrying.pause(trouble, outcome.now)).now
 
     def look(
@@ -238,17 +248,17 @@ def trouble_of(outcome: Passed) -> Trouble | None:
     """What is wrong with an answer by its status alone, or with its absence."""
     match outcome:
         case Lost(loss=Loss.TIMED_OUT, reason=reason):
-            return Trouble(error=UnavailableError(reason), gravity=Gravity.SLOW)
+            return Trouble(error=UnavailableError(reason), severity=Severity.SLOW)
         case Lost(loss=Loss.OVERSIZED, reason=reason):
-            return Trouble(error=ProtocolError(reason), gravity=Gravity.PASSING)
+            return Trouble(error=ProtocolError(reason), severity=Severity.PASSING)
         case Lost(reason=reason):
-            return Trouble(error=UnavailableError(reason), gravity=Gravity.PASSING)
+            return Trouble(error=UnavailableError(reason), severity=Severity.PASSING)
         case Answer(status=status) if status < 300 or status == _NOT_MODIFIED:
             return None
         case Answer(status=status) as answer if status < 400:
             where = answer.headers.get("location", "nowhere")[:100]
             error = ProtocolError(f"redirected to {where!r}, which is never followed")
-            return Trouble(error=error, gravity=Gravity.PASSING)
+            return Trouble(error=error, severity=Severity.PASSING)
         case Answer() as answer:
             return _refusal(answer)
         case _:
@@ -265,15 +275,15 @@ def _refusal(answer: Answer) -> Trouble:
     wish = _wish(answer)
     status = answer.status
     if status >= 500 or status in _PASSING or status == _GONE:
-        gravity = Gravity.UPDATING if status == _GONE else Gravity.PASSING
+        severity = Severity.UPDATING if status == _GONE else Severity.PASSING
         said = f": {message}" if message else ""
         gone = UnavailableError(f"the service answered {status}{said}")
-        return Trouble(error=gone, gravity=gravity, wish=wish)
+        return Trouble(error=gone, severity=severity, wish=wish)
     error: ScheduledEventsError = RefusedError(status, message, url=answer.url)
     if newest:
         error = UnsupportedVersionError(status, message, newest=newest, url=answer.url)
-    gravity = Gravity.FINAL if status == _BAD_REQUEST else Gravity.REFUSED
-    return Trouble(error=error, gravity=gravity)
+    severity = Severity.FINAL if status == _BAD_REQUEST else Severity.REFUSED
+    return Trouble(error=error, severity=severity)
 
 
 def _wish(answer: Answer) -> float | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forewarned.agent.config.rules import Rule
 from forewarned.agent.config.settings import AgentTable, SettingsError, parse
-from forewarned.agent.hooks import KINDS
+from forewarned.agent.hooks.kinds import KINDS
 from forewarned.agent.model import Phase
 
 FILE = Path("agent.toml")

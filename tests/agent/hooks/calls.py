@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks import KINDS, HookSettings
+from forewarned.agent.hooks.kinds import KINDS, HookSettings
+from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.model import HookOutcome, Phase, Sighting
 from tests.builders import MINUTE, NOON
 

@@ -285,8 +285,8 @@ async def test_what_a_program_leaves_behind_on_purpose_does_not_hold_the_hook(
 async def test_a_flood_of_words_is_kept_within_bounds() -> None:
     ran = await run_program(["sh", "-c", "yes | head -c 5000000; echo the end"])
 
-    assert ran.output.endswith("the end\n")
-    assert len(ran.output) <= 16 * 1024
+    assert ran.stdout.endswith("the end\n")
+    assert len(ran.stdout) <= 16 * 1024
 
 
 async def test_a_program_need_not_read_what_it_is_told() -> None:

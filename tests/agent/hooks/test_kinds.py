@@ -5,7 +5,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from forewarned.agent.hooks import KINDS
+from forewarned.agent.hooks.kinds import KINDS
 from forewarned.agent.model import Phase
 from tests.agent.hooks.calls import a_hook, settings_of
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from kubernetes import client
 
-from forewarned.agent.hook import Call, Hook
+from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.model import HookOutcome, Verdict
 from forewarned.agent.targets.kubernetes import CORDONED_BY
 from forewarned.clock import wall_clock

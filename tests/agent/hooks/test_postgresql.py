@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forewarned.agent.hook import Hook
+from forewarned.agent.hooks.ports import Hook
 from forewarned.agent.model import Phase, Verdict
 from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.agent.hooks.calls import Told, a_call, a_hook, undone

@@ -9,14 +9,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from forewarned.agent.readiness.directory import DirectoryOfReports
+from forewarned.agent.readiness.directory import DirectoryReports
 from forewarned.agent.readiness.kubernetes import LeaseReports
-from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, Roll, Standing
+from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, RollCall, Standing
 from forewarned.clock import wall_clock
 from forewarned.security.certificates import provide
 from tests.agent.hooks.answering import Reply, answering, of_its_own_authority
 from tests.agent.journeys import EVENT
-from tests.builders import MINUTE
+from tests.builders import MINUTE, SECOND
 
 OTHER = "0000000B-0000-4000-8000-000000000000"
 READY = Report(standing=Standing.READY, beat=1)
@@ -24,42 +24,44 @@ PREPARING = Report(standing=Standing.PREPARING, beat=1)
 REFUSES = Report(standing=Standing.REFUSES, beat=1)
 
 
-def a_roll() -> Roll:
-    return Roll(["web_0", "WEB_1"], patience=MINUTE, now=0.0)
+def a_roll() -> RollCall:
+    return RollCall(["web_0", "WEB_1"], patience=MINUTE, now=0.0 * SECOND)
 
 
 def test_who_has_said_so_is_ready_and_stays_so_when_its_agent_dies() -> None:
     roll = a_roll()
 
-    roll.hear({"Web_1": READY}, now=1.0)
+    roll.hear({"Web_1": READY}, now=1.0 * SECOND)
 
     assert roll.ready() == {"web_1"}
-    assert roll.silent(now=1000.0) == {"web_0"}
+    assert roll.silent(now=1000.0 * SECOND) == {"web_0"}
 
 
 def test_who_was_never_heard_has_as_long_as_who_was_heard_just_now() -> None:
     roll = a_roll()
 
-    assert roll.silent(now=60.0) == frozenset()
-    assert roll.silent(now=60.1) == {"web_0", "web_1"}
+    assert roll.silent(now=60.0 * SECOND) == frozenset()
+    assert roll.silent(now=60.1 * SECOND) == {"web_0", "web_1"}
 
 
 @pytest.mark.parametrize("report", [PREPARING, REFUSES])
 def test_a_beat_that_stands_still_is_silence_and_one_that_moves_is_not(report: Report) -> None:
     roll = a_roll()
-    roll.hear({"web_0": report, "web_1": report}, now=50.0)
-    roll.hear({"web_0": report, "web_1": Report(standing=report.standing, beat=2)}, now=100.0)
+    roll.hear({"web_0": report, "web_1": report}, now=50.0 * SECOND)
+    roll.hear(
+        {"web_0": report, "web_1": Report(standing=report.standing, beat=2)}, now=100.0 * SECOND
+    )
 
-    assert roll.silent(now=111.0) == {"web_0"}
+    assert roll.silent(now=111.0 * SECOND) == {"web_0"}
     assert roll.ready() == frozenset()
 
 
 def test_an_agent_that_started_anew_is_heard_though_it_counts_from_one_again() -> None:
     roll = a_roll()
-    roll.hear({"web_0": Report(standing=Standing.PREPARING, beat=7)}, now=0.0)
-    roll.hear({"web_0": PREPARING}, now=59.0)
+    roll.hear({"web_0": Report(standing=Standing.PREPARING, beat=7)}, now=0.0 * SECOND)
+    roll.hear({"web_0": PREPARING}, now=59.0 * SECOND)
 
-    assert roll.silent(now=100.0) == {"web_1"}
+    assert roll.silent(now=100.0 * SECOND) == {"web_1"}
 
 
 # --- where reports are kept ----------------------------------------------------------------------
@@ -122,7 +124,7 @@ class Leases:
 
 @asynccontextmanager
 async def a_directory(folder: Path) -> AsyncIterator[Readiness]:
-    yield DirectoryOfReports(folder)
+    yield DirectoryReports(folder)
 
 
 @asynccontextmanager
@@ -163,7 +165,7 @@ async def test_no_name_leads_out_of_the_directory(tmp_path: Path, name: str) -> 
     """Ids and names come from outside."""
     shared = tmp_path / "in" / "shared"
     shared.mkdir(parents=True)
-    readiness = DirectoryOfReports(shared)
+    readiness = DirectoryReports(shared)
 
     await readiness.report(name, name, READY)
 
@@ -177,7 +179,7 @@ def _files(folder: Path) -> list[Path]:
 
 @pytest.mark.anyio
 async def test_what_cannot_be_read_is_no_report(tmp_path: Path) -> None:
-    readiness = DirectoryOfReports(tmp_path)
+    readiness = DirectoryReports(tmp_path)
     await readiness.report(EVENT, "web_0", READY)
     (file,) = _files(tmp_path)
     file.with_name("web_1.json").write_text('{"standing": "rea')
@@ -188,7 +190,7 @@ async def test_what_cannot_be_read_is_no_report(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     """Where the shared file system is not mounted, nobody else would read what is written."""
-    readiness = DirectoryOfReports(tmp_path / "not-mounted")
+    readiness = DirectoryReports(tmp_path / "not-mounted")
 
     with pytest.raises(ReadinessError):
         await readiness.report(EVENT, "web_0", READY)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from forewarned.agent.readiness.ports import ReadinessError, Report, Standing
-from forewarned.agent.readiness.server import ServedReports
+from forewarned.agent.readiness.server import ServerReports
 from tests.agent.journeys import EVENT, ME
 
 PATH = "/metadata/forewarned/readiness"
@@ -32,12 +32,12 @@ class Answering:
         ).encode()
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[ServedReports]:
+    async def serving(self) -> AsyncIterator[ServerReports]:
         server = await asyncio.start_server(self._converse, "127.0.0.1", 0)
         async with server:
             host, port = server.sockets[0].getsockname()
             url = f"http://{host}:{port}/vm/web_0"
-            yield ServedReports(lambda: url)
+            yield ServerReports(lambda: url)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -100,9 +100,9 @@ async def test_a_refusal_is_told_in_the_servers_words(status: int) -> None:
 
 async def test_a_server_that_is_away_or_not_found_yet_is_told() -> None:
     with pytest.raises(ReadinessError, match=r"127\.0\.0\.1:1 can't be reached"):
-        await ServedReports(lambda: "http://127.0.0.1:1").reports(EVENT)
+        await ServerReports(lambda: "http://127.0.0.1:1").reports(EVENT)
     with pytest.raises(ReadinessError, match="not been found yet"):
-        await ServedReports(lambda: None).report(EVENT, ME, READY)
+        await ServerReports(lambda: None).report(EVENT, ME, READY)
 
 
 async def test_a_service_that_keeps_no_readiness_is_found_out_without_saying_anything() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from forewarned.agent.model import HookOutcome, Phase, Turn, Verdict
 from forewarned.agent.status.listener import Listener, ListenError, Views
-from forewarned.agent.status.metrics import Tally, render
+from forewarned.agent.status.metrics import Counters, render
 from forewarned.agent.status.wire import AgentStatus, EventStatus, Stage
 from tests.agent.journeys import EVENT
 from tests.builders import NOON, SECOND
@@ -104,13 +104,13 @@ async def test_an_address_in_use_is_said_to_be_so() -> None:
 
 
 def test_the_metrics_count_hooks_events_and_the_time_left() -> None:
-    tally = Tally()
+    counters = Counters()
     turn = Turn(Phase.PREPARE, "drain")
-    tally.ended(turn, HookOutcome(verdict=Verdict.DONE, took=2 * SECOND))
-    tally.ended(turn, HookOutcome(verdict=Verdict.FAILED, took=SECOND))
-    tally.approvals = 3
+    counters.ended(turn, HookOutcome(verdict=Verdict.DONE, took=2 * SECOND))
+    counters.ended(turn, HookOutcome(verdict=Verdict.FAILED, took=SECOND))
+    counters.approvals = 3
 
-    text = render(a_status(an_event_status(), ready=False), tally, age=timedelta(seconds=1.5))
+    text = render(a_status(an_event_status(), ready=False), counters, age=timedelta(seconds=1.5))
 
     lines = Counter(text.splitlines())
     for line in (
@@ -131,7 +131,7 @@ def test_the_metrics_count_what_somebody_has_to_see_to() -> None:
         an_event_status(), stage=Stage.FINISHED, not_put_back=("drain", "stop"), reappeared=True
     )
 
-    lines = render(a_status(event), Tally(), age=None).splitlines()
+    lines = render(a_status(event), Counters(), age=None).splitlines()
 
     assert "forewarned_agent_not_put_back 2" in lines
     assert "forewarned_agent_events_reappeared 1" in lines
@@ -141,7 +141,7 @@ def test_no_event_can_forge_a_line_of_the_metrics() -> None:
     """S14."""
     event = an_event_status('x"} 1\nforged 1', time_left="-5s")
 
-    text = render(a_status(event), Tally(), age=None)
+    text = render(a_status(event), Counters(), age=None)
 
     assert "\nforged" not in text
     assert r'event="x\"} 1\nforged 1",type="Reboot"} -5.0' in text

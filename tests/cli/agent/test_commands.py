@@ -114,7 +114,7 @@ def test_leases_that_can_not_be_read_are_found(file: Path) -> None:
 
     found = {target["name"]: target["problems"] for target in json.loads(result.stdout)["targets"]}
     assert len(found["agent.readiness"]) == 1
-    assert "credentials" in found["agent.readiness"][0]
+    assert "/token: No such file" in found["agent.readiness"][0]
 
 
 def test_a_target_that_does_not_answer_is_not_waited_for(file: Path) -> None:

@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Meta
 
 from forewarned.agent.config.rules import Rule
-from forewarned.agent.hooks import KINDS, HookSettings
+from forewarned.agent.hooks.kinds import KINDS, HookSettings
 from forewarned.agent.model import Leader
-from forewarned.agent.targets.web import check_url
+from forewarned.agent.targets.http import check_url
 from forewarned.client._endpoint.discovery import endpoint_url
 from forewarned.config.mistakes import KeyPath, MistakesError, any_of, did_you_mean, shown
 from forewarned.config.tables import TableReader

@@ -7,10 +7,10 @@ from typing import Annotated
 from msgspec import Meta, field
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, VetoError
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook, VetoError
 from forewarned.agent.hooks.settings import HookSettings
-from forewarned.agent.hooks.telling import event_json, variables
+from forewarned.agent.hooks.templates import event_json, variables
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.programs import last_line, missing, run_program
@@ -58,13 +58,13 @@ class CommandSettings(HookSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Command(self), retries=self.retries)
+        return RetryingHook(_Command(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Command:
     settings: CommandSettings
-    repeats_undo = False
+    retries_undo = False
 
     async def run(self, call: Call) -> str:
         return await self._run(self.settings.argv, call)
@@ -98,7 +98,7 @@ class _Command:
             directory=self.settings.directory,
         )
         if ran.exit_code == 0:
-            return last_line(ran.output)
+            return last_line(ran.stdout)
         if ran.exit_code == self.settings.veto_exit_code:
-            raise VetoError(last_line(ran.complaint) or last_line(ran.output))
+            raise VetoError(last_line(ran.stderr) or last_line(ran.stdout))
         raise TargetError(f"{argv[0]} {ran.last_words}")

@@ -16,10 +16,10 @@ from typing import Annotated, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.hooks.settings import UndoableSettings
-from forewarned.agent.hooks.telling import check_template, fill
+from forewarned.agent.hooks.templates import check_template, fill
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
 from forewarned.security.files import replace_file
@@ -60,13 +60,13 @@ class FlagSettings(UndoableSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Flag(self), retries=self.retries)
+        return RetryingHook(_Flag(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Flag:
     settings: FlagSettings
-    repeats_undo = True
+    retries_undo = True
 
     @property
     def path(self) -> Path:

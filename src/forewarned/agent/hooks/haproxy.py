@@ -13,8 +13,8 @@ from typing import Annotated, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.hooks.settings import UndoableSettings
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
@@ -61,13 +61,13 @@ class HaproxySettings(UndoableSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Haproxy(self), retries=self.retries)
+        return RetryingHook(_Haproxy(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Haproxy:
     settings: HaproxySettings
-    repeats_undo = True
+    retries_undo = True
 
     async def run(self, call: Call) -> str:
         servers = self.settings.servers

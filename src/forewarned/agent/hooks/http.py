@@ -7,10 +7,10 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, field
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook, VetoError
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook, VetoError
 from forewarned.agent.hooks.settings import HookSettings
-from forewarned.agent.hooks.telling import (
+from forewarned.agent.hooks.templates import (
     check_template,
     fill,
     fill_json,
@@ -21,14 +21,14 @@ from forewarned.agent.hooks.telling import (
 )
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.web import (
+from forewarned.agent.targets.http import (
     Answer,
     Request,
-    Web,
     check_header,
     check_url,
     origin,
     secret,
+    send,
     without_secrets,
 )
 
@@ -91,13 +91,13 @@ class HttpSettings(HookSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Http(self), retries=self.retries)
+        return RetryingHook(_Http(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Http:
     settings: HttpSettings
-    repeats_undo = False
+    retries_undo = False
 
     async def run(self, call: Call) -> str:
         settings = self.settings
@@ -116,9 +116,8 @@ class _Http:
         """Whether it can be reached, and no more: what a call means only its owner knows."""
         if self.settings.bearer_file is not None:
             secret(self.settings.bearer_file)
-        await Web(ca_file=self.settings.ca_file).ask(
-            Request(method="OPTIONS", url=f"{origin(self.settings.url)}/")
-        )
+        asked = Request(method="OPTIONS", url=f"{origin(self.settings.url)}/")
+        await send(asked, ca_file=self.settings.ca_file)
         return []
 
     def describe(self, phase: Phase) -> str:
@@ -144,20 +143,19 @@ class _Http:
             content = fill_json_text(body, call)
         else:
             content = fill(body, call)
-        answer = await Web(ca_file=self.settings.ca_file).ask(
-            Request(
-                method=method,
-                url=fill_url(url, call),
-                headers=headers,
-                body=content.encode() if content else None,
-            )
+        asked = Request(
+            method=method,
+            url=fill_url(url, call),
+            headers=headers,
+            body=content.encode() if content else None,
         )
+        answer = await send(asked, ca_file=self.settings.ca_file)
         return self._judged(answer, origin(url))
 
     def _judged(self, answer: Answer, where: str) -> str:
         told = f"{where} answered {answer.status}"
         if answer.status in self.settings.veto:
-            raise VetoError(f"{told}: {answer.words()}".removesuffix(": "))
+            raise VetoError(f"{told}: {answer.excerpt()}".removesuffix(": "))
         if answer.status not in (self.settings.ok or _SUCCESSES):
-            raise TargetError(f"{told}: {answer.words()}".removesuffix(": "))
+            raise TargetError(f"{told}: {answer.excerpt()}".removesuffix(": "))
         return told

@@ -13,12 +13,13 @@ from typing import Annotated, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.hooks.settings import UndoableSettings
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.environment import node_name
 from forewarned.agent.targets.errors import TargetError
+from forewarned.agent.targets.http import check_url
 from forewarned.agent.targets.kubernetes import (
     BusyError,
     Cluster,
@@ -26,7 +27,6 @@ from forewarned.agent.targets.kubernetes import (
     Node,
     Pod,
 )
-from forewarned.agent.targets.web import check_url
 
 _LOOK: Final = 1.0
 """Seconds between two looks at the pods, and between two requests for what a budget has held."""
@@ -77,13 +77,13 @@ class KubernetesSettings(UndoableSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Kubernetes(self), retries=self.retries)
+        return RetryingHook(_Kubernetes(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kubernetes:
     settings: KubernetesSettings
-    repeats_undo = True
+    retries_undo = True
 
     async def run(self, call: Call) -> str:
         cluster, name = self._cluster(), self._node()

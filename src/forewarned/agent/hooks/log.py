@@ -8,10 +8,10 @@ from typing import Annotated, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.hooks.settings import HookSettings
-from forewarned.agent.hooks.telling import check_template, fill_line, values
+from forewarned.agent.hooks.templates import check_template, fill_line, values
 from forewarned.agent.model import Phase
 
 _log: Final = logging.getLogger(__name__)
@@ -45,14 +45,14 @@ class LogSettings(HookSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Log(self, name), retries=self.retries)
+        return RetryingHook(_Log(self, name), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Log:
     settings: LogSettings
     name: str
-    repeats_undo = False
+    retries_undo = False
 
     async def run(self, call: Call) -> str:
         told = {name: value for name, value in values(call).items() if value}

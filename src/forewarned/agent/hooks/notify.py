@@ -9,13 +9,13 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.hooks.settings import HookSettings
-from forewarned.agent.hooks.telling import check_template, event_json, fill_line
+from forewarned.agent.hooks.templates import check_template, event_json, fill_line
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.web import Request, Web, check_url, origin, secret
+from forewarned.agent.targets.http import Request, check_url, origin, secret, send
 
 _TEXT: Final = "{me}: {phase} for {type} {event_id}, not before {not_before}. {description}"
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]()#~<>])")
@@ -53,19 +53,19 @@ class NotifySettings(HookSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Notify(self), retries=self.retries)
+        return RetryingHook(_Notify(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Notify:
     settings: NotifySettings
-    repeats_undo = False
+    retries_undo = False
 
     async def run(self, call: Call) -> str:
         url = self._url()
         call.tell(f"an answer of {origin(url)}")
         told = self._body(fill_line(self.settings.text, call).strip(), call)
-        answer = await Web().ask(
+        answer = await send(
             Request(
                 method="POST",
                 url=url,
@@ -74,7 +74,7 @@ class _Notify:
             )
         )
         if not 200 <= answer.status < 300:
-            raise TargetError(f"{origin(url)} answered {answer.status}: {answer.words()}")
+            raise TargetError(f"{origin(url)} answered {answer.status}: {answer.excerpt()}")
         return f"told {origin(url)}"
 
     async def undo(self, _call: Call) -> str:
@@ -82,7 +82,7 @@ class _Notify:
 
     async def check(self) -> list[str]:
         # Reaching it is enough: a message would be read.
-        await Web().ask(Request(method="OPTIONS", url=f"{origin(self._url())}/"))
+        await send(Request(method="OPTIONS", url=f"{origin(self._url())}/"))
         return []
 
     def describe(self, _phase: Phase) -> str:

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.hooks.settings import HookSettings
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
+from forewarned.agent.targets.http import Answer, Request, check_url, secret, send
 from forewarned.agent.targets.programs import missing, run_program
-from forewarned.agent.targets.web import Answer, Request, Web, check_url, secret
 
 _LEADERS: Final = frozenset({"leader", "standby_leader"})
 _LOOK: Final = 0.5
@@ -77,14 +77,14 @@ class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
     @override
     def make(self, name: str) -> Hook:
         if self.action is Deed.CHECKPOINT:
-            return PatientHook(_Checkpoint(self), retries=self.retries)
-        return PatientHook(_Switchover(self), retries=self.retries)
+            return RetryingHook(_Checkpoint(self), retries=self.retries)
+        return RetryingHook(_Switchover(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Checkpoint:
     settings: PostgresqlSettings
-    repeats_undo = False
+    retries_undo = False
 
     async def run(self, call: Call) -> str:
         call.tell("the checkpoint to be written")
@@ -128,7 +128,7 @@ class _Leader:
 @dataclass(frozen=True, slots=True)
 class _Switchover:
     settings: PostgresqlSettings
-    repeats_undo = False
+    retries_undo = False
 
     async def run(self, call: Call) -> str:
         me = await self._me()
@@ -179,7 +179,7 @@ class _Switchover:
             )
         )
         if answer.status != 200:
-            raise TargetError(f"Patroni answered {answer.status}: {answer.words()}")
+            raise TargetError(f"Patroni answered {answer.status}: {answer.excerpt()}")
 
     async def _me(self) -> str:
         """As Patroni calls this node, which need not be how the cloud calls the VM."""
@@ -208,7 +208,7 @@ class _Switchover:
         return members
 
     async def _ask(self, request: Request) -> Answer:
-        return await Web(ca_file=self.settings.ca_file).ask(request)
+        return await send(request, ca_file=self.settings.ca_file)
 
     def _url(self, path: str) -> str:
         return self.settings.patroni.rstrip("/") + path
@@ -218,7 +218,7 @@ class _Switchover:
 def _table(answer: Answer) -> dict[str, Any]:
     # A node that is a replica, or is just starting, says so by 503, with the same body.
     if answer.status not in {200, 503}:
-        raise TargetError(f"Patroni answered {answer.status}: {answer.words()}")
+        raise TargetError(f"Patroni answered {answer.status}: {answer.excerpt()}")
     said = answer.json()
     if not isinstance(said, dict):
         raise TargetError("Patroni's answer can't be read")

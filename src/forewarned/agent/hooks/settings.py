@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from typing_extensions import override
 
-from forewarned.agent.hook import Hook
+from forewarned.agent.hooks.ports import Hook
 
 
 class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

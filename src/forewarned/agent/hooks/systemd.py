@@ -12,12 +12,12 @@ from typing import Annotated, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hook import Call, Hook
-from forewarned.agent.hooks.patience import PatientHook
+from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.hooks.settings import UndoableSettings
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.programs import Ran, missing, run_program
+from forewarned.agent.targets.programs import ProgramResult, missing, run_program
 
 _RUNNING: Final = frozenset({"active", "activating", "reloading", "refreshing"})
 
@@ -55,13 +55,13 @@ class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
 
     @override
     def make(self, name: str) -> Hook:
-        return PatientHook(_Systemd(self), retries=self.retries)
+        return RetryingHook(_Systemd(self), retries=self.retries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Systemd:
     settings: SystemdSettings
-    repeats_undo = True
+    retries_undo = True
 
     async def run(self, call: Call) -> str:
         verb = self.settings.action
@@ -104,10 +104,10 @@ class _Systemd:
 
 
 async def _property(name: str, unit: str) -> str:
-    return (await _systemctl("show", f"--property={name}", "--value", "--", unit)).output.strip()
+    return (await _systemctl("show", f"--property={name}", "--value", "--", unit)).stdout.strip()
 
 
-async def _systemctl(*arguments: str) -> Ran:
+async def _systemctl(*arguments: str) -> ProgramResult:
     ran = await run_program(("systemctl", "--no-ask-password", *arguments))
     if ran.exit_code != 0:
         raise TargetError(f"systemctl {' '.join(arguments)} {ran.last_words}")

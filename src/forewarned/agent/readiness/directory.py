@@ -20,7 +20,7 @@ from forewarned.security.files import PUBLIC, replace_file
 T = TypeVar("T")
 
 
-class DirectoryOfReports(Readiness):
+class DirectoryReports(Readiness):
     def __init__(self, path: Path) -> None:
         self._path = path
 

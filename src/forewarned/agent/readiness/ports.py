@@ -49,16 +49,16 @@ class Readiness(Protocol):
         """Take this agent's report away: the event is over."""
 
 
-class Roll:
-    """What one agent knows of the others of one event. Time is given, in any steady seconds."""
+class RollCall:
+    """What one agent knows of the others of one event. Time is given, by any steady clock."""
 
-    def __init__(self, names: Iterable[str], *, patience: timedelta, now: float) -> None:
-        self._patience = patience.total_seconds()
+    def __init__(self, names: Iterable[str], *, patience: timedelta, now: timedelta) -> None:
+        self._patience = patience
         # Whoever has never been heard has the same time to come as one that was heard just now.
         self._heard = {name.lower(): now for name in names}
         self._reports: dict[str, Report] = {}
 
-    def hear(self, reports: Mapping[str, Report], *, now: float) -> None:
+    def hear(self, reports: Mapping[str, Report], *, now: timedelta) -> None:
         for name, report in reports.items():
             key = name.lower()
             if self._reports.get(key) != report:
@@ -70,7 +70,7 @@ class Roll:
             name for name, report in self._reports.items() if report.standing is Standing.READY
         )
 
-    def silent(self, *, now: float) -> frozenset[str]:
+    def silent(self, *, now: timedelta) -> frozenset[str]:
         """Those who are not waited for any longer."""
         return frozenset(
             name

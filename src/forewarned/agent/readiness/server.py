@@ -36,7 +36,7 @@ class _Heard(msgspec.Struct, frozen=True, kw_only=True):
     refuses: dict[str, _Instant]
 
 
-class ServedReports(Readiness):
+class ServerReports(Readiness):
     def __init__(self, endpoint: Callable[[], str | None]) -> None:
         """`endpoint` is where the VM's metadata is; None while that is not known."""
         self._endpoint = endpoint

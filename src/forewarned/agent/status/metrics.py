@@ -14,7 +14,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     """What is counted where it happens, since the agent started."""
 
     hooks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -31,12 +31,12 @@ class Tally:
             self.hook_seconds[turn.step, str(turn.phase)] += outcome.took.total_seconds()  # type: ignore[assignment]
 
 
-def render(status: AgentStatus, tally: Tally, *, age: timedelta | None) -> str:
+def render(status: AgentStatus, counters: Counters, *, age: timedelta | None) -> str:
     """`age` is that of the last good document."""
-    return "".join(f"{line}\n" for line in _lines(status, tally, age))
+    return "".join(f"{line}\n" for line in _lines(status, counters, age))
 
 
-def _lines(status: AgentStatus, tally: Tally, age: timedelta | None) -> Iterator[str]:
+def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> Iterator[str]:
     yield from _metric(
         "forewarned_agent_healthy",
         "gauge",
@@ -90,7 +90,7 @@ def _lines(status: AgentStatus, tally: Tally, age: timedelta | None) -> Iterator
         "Hooks that have ended, by what came of them.",
         [
             ({"step": step, "phase": phase, "verdict": verdict}, count)
-            for (step, phase, verdict), count in sorted(tally.hooks.items())
+            for (step, phase, verdict), count in sorted(counters.hooks.items())
         ],
     )
     yield from _metric(
@@ -99,14 +99,14 @@ def _lines(status: AgentStatus, tally: Tally, age: timedelta | None) -> Iterator
         "How long hooks have run.",
         [
             ({"step": step, "phase": phase}, seconds)
-            for (step, phase), seconds in sorted(tally.hook_seconds.items())
+            for (step, phase), seconds in sorted(counters.hook_seconds.items())
         ],
     )
     yield from _metric(
         "forewarned_agent_approvals_total",
         "counter",
         "Approvals that were sent, by whether the service took them.",
-        [({"taken": "yes"}, tally.approvals), ({"taken": "no"}, tally.approvals_failed)],
+        [({"taken": "yes"}, counters.approvals), ({"taken": "no"}, counters.approvals_failed)],
     )
 
 

@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 
 from forewarned import __version__
 from forewarned.agent.event_loop import EventLoop
-from forewarned.agent.event_worker import Duties, EventWorker
-from forewarned.agent.hook import Hook
+from forewarned.agent.event_worker import EventWorker, WorkerContext
+from forewarned.agent.hooks.ports import Hook
 from forewarned.agent.model import Phase, Plan, Progress, Step, Turn, Verdict
 from forewarned.agent.plan import is_prepared, not_put_back, time_left, why_not_approved
 from forewarned.agent.status.wire import AgentStatus, EventStatus, Stage, StepStatus
 from forewarned.client import Contact
-from forewarned.clock import monotonic
 from forewarned.config.durations import format_duration
 
 
@@ -60,31 +59,31 @@ class Reporter:
     """Asks; changes nothing."""
 
     runner: EventLoop
-    duties: Duties
+    context: WorkerContext
     contact: Callable[[], Contact]
     clock: Callable[[], datetime]
-    """This VM's. Duties go by the service's."""
+    """This VM's. WorkerContext go by the service's."""
     started_at: datetime
     boot: str
 
     def status(self) -> AgentStatus:
-        duties, contact = self.duties, self.contact()
+        context, contact = self.context, self.contact()
         health = self.runner.health()
-        busy = [p for p in duties.journal.events.values() if keeps_from_work(p)]
+        busy = [p for p in context.journal.events.values() if keeps_from_work(p)]
         why = health.why_not
         if not why and busy:
             why = f"event {busy[0].event_id} ({busy[0].sighting.type}): {stage(busy[0])}"
-        events = tuple(self._event(key, each) for key, each in duties.journal.events.items())
+        events = tuple(self._event(key, each) for key, each in context.journal.events.items())
         return AgentStatus(
             now=self.clock(),
             version=__version__,
-            resource=duties.me,
+            resource=context.me,
             endpoint=contact.endpoint or "",
             started_at=self.started_at,
             healthy=health.is_well,
             ready=not busy,
             why=why,
-            service_now=None if contact.at is None else duties.now(),
+            service_now=None if contact.at is None else context.now(),
             document_at=contact.at,
             document_age=None if contact.age is None else format_duration(_whole(contact.age)),
             incarnation=contact.incarnation,
@@ -97,9 +96,9 @@ class Reporter:
         return self.contact().age
 
     def _event(self, key: str, progress: Progress) -> EventStatus:
-        attendance = self.runner.attendances.get(key)
+        worker = self.runner.workers.get(key)
         sighting, plan = progress.sighting, progress.plan
-        left = None if progress.is_gone else time_left(sighting, self.duties.now())
+        left = None if progress.is_gone else time_left(sighting, self.context.now())
         at = stage(progress)
         is_decided = at in {Stage.READY, Stage.NOT_PREPARED} and not progress.approved
         return EventStatus(
@@ -109,7 +108,7 @@ class Reporter:
             resources=sighting.resources,
             stage=at,
             rule=plan.rule,
-            waits_for=_waits_for(progress, attendance),
+            waits_for=_waits_for(progress, worker),
             description=sighting.description,
             duration=None if sighting.duration is None else format_duration(sighting.duration),
             not_before=sighting.not_before,
@@ -121,7 +120,7 @@ class Reporter:
             came_back=bool(self.boot and progress.boot and self.boot != progress.boot),
             not_put_back=not_put_back(progress),
             reappeared=key in self.runner.reappeared,
-            steps=tuple(_steps(progress, attendance, self.duties.hooks)),
+            steps=tuple(_steps(progress, worker, self.context)),
         )
 
 
@@ -133,18 +132,19 @@ def _warnings(event: EventStatus) -> Iterator[str]:
         yield f"event {event.event_id} is shown again after it was gone: nothing is done about it"
 
 
-def _waits_for(progress: Progress, attendance: EventWorker | None) -> str:
+def _waits_for(progress: Progress, worker: EventWorker | None) -> str:
     if progress.is_finished:
         return ""
-    if attendance is None:
+    if worker is None:
         return "the first document since the agent has started"
-    return attendance.waits_for
+    return worker.waits_for
 
 
 def _steps(
-    progress: Progress, attendance: EventWorker | None, hooks: Mapping[str, Hook]
+    progress: Progress, worker: EventWorker | None, context: WorkerContext
 ) -> Iterator[StepStatus]:
-    running = None if attendance is None else attendance.running
+    hooks = context.hooks
+    running = None if worker is None else worker.running
     for turn, step in turns(progress.plan):
         took: str | None = None
         limit: str | None = None
@@ -155,7 +155,7 @@ def _steps(
             took = format_duration(_rounded(outcome.took)) if outcome.took else None
         elif running is not None and running.turn == turn:
             state, detail = "running", _described(hooks, turn)
-            took = format_duration(_rounded(monotonic() - running.began))
+            took = format_duration(_rounded(context.monotonic() - running.began))
             limit = format_duration(running.limit)
         else:
             # Begun and not running: the agent was ended meanwhile, and is about to say so.

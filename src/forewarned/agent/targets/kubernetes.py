@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from forewarned.agent.targets.environment import cluster_address
 from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.web import Answer, Request, Web, secret
+from forewarned.agent.targets.http import Answer, Request, secret, send
 
 TOKEN_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # its path
 CA_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
@@ -231,7 +231,7 @@ class Cluster:
             body=None if body is None else json.dumps(body).encode(),
         )
         try:
-            return await Web(ca_file=self.ca_file).ask(asked)
+            return await send(asked, ca_file=self.ca_file)
         except TargetError as error:
             raise BusyError(str(error)) from error
 
@@ -283,8 +283,8 @@ def _reason(answer: Answer) -> str:
     try:
         said = answer.json()
     except TargetError:
-        return answer.words()
-    return str(said.get("message", "")) if isinstance(said, dict) else answer.words()
+        return answer.excerpt()
+    return str(said.get("message", "")) if isinstance(said, dict) else answer.excerpt()
 
 
 def _items(told: dict[str, Any]) -> list[dict[str, Any]]:

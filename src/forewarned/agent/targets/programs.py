@@ -26,20 +26,20 @@ _CHUNK: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """A program that has come to its end."""
+class ProgramResult:
+    """How a program ended."""
 
     exit_code: int
     """Negative where a signal ended it."""
-    output: str
+    stdout: str
     """The end of what it wrote."""
-    complaint: str
-    """The end of what it wrote to its standard error."""
+    stderr: str
+    """The same, of its standard error."""
 
     @property
     def last_words(self) -> str:
-        """Its last line of complaint, or else how it ended."""
-        line = last_line(self.complaint)
+        """How it ended, and the last line that it wrote to its standard error."""
+        line = last_line(self.stderr)
         if self.exit_code < 0:
             ended = f"was ended by {signal.Signals(-self.exit_code).name}"
         else:
@@ -70,14 +70,14 @@ async def run_program(
     variables: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     directory: str = "/",
-) -> Ran:
+) -> ProgramResult:
     """Raises TargetError where it can't even be started."""
     program = _found(argv[0], directory)
     if program is None:
         raise TargetError(_no_program(argv[0]))
     # A file, and pipes that are read without waiting for their end: what a program leaves running
     # may hold them open for ever.
-    with _unnamed_file() as fed, _Tail() as output, _Tail() as complaint:
+    with _unnamed_file() as fed, _Tail() as stdout, _Tail() as stderr:
         fed.write(stdin)
         fed.seek(0)
         starting = asyncio.ensure_future(
@@ -85,15 +85,15 @@ async def run_program(
                 program,
                 *argv[1:],
                 stdin=fed,
-                stdout=output.write_end,
-                stderr=complaint.write_end,
+                stdout=stdout.write_end,
+                stderr=stderr.write_end,
                 env=environment(variables),
                 cwd=directory,
                 start_new_session=True,
             )
         )
         exit_code = await _to_its_end(starting, argv[0])
-        return Ran(exit_code=exit_code, output=output.text(), complaint=complaint.text())
+        return ProgramResult(exit_code=exit_code, stdout=stdout.text(), stderr=stderr.text())
 
 
 async def _to_its_end(starting: asyncio.Future[Process], name: str) -> int:

@@ -16,7 +16,7 @@ from forewarned.agent.config.settings import (
     ForewarnedReadiness,
     KubernetesReadiness,
 )
-from forewarned.agent.hooks import KINDS
+from forewarned.agent.hooks.kinds import KINDS
 from forewarned.agent.readiness.ports import ReadinessError
 from forewarned.cli.agent.naming import found_endpoint, knows_instances, look_for_events, own_name
 from forewarned.client import ProtocolError, RefusedError, ScheduledEventsError
@@ -107,11 +107,11 @@ async def _leases(settings: KubernetesReadiness) -> list[str]:
 
 async def _served(settings: AgentSettings) -> list[str]:
     # Its library takes its time, and most files have no use for it.
-    from forewarned.agent.readiness.server import ServedReports
+    from forewarned.agent.readiness.server import ServerReports
 
     try:
         endpoint = await found_endpoint(settings)
-        await ServedReports(lambda: endpoint).check()
+        await ServerReports(lambda: endpoint).check()
     except (ScheduledEventsError, ReadinessError) as error:
         return [str(error)]
     return []

@@ -12,7 +12,7 @@ import msgspec
 
 from forewarned.agent.config.settings import AgentSettings
 from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.web import Request, Web
+from forewarned.agent.targets.http import Request, send
 from forewarned.client import AsyncScheduledEvents, ProtocolError, RefusedError
 
 _INSTANCE_VERSION: Final = "2021-12-13"
@@ -43,7 +43,7 @@ async def knows_instances(settings: AgentSettings) -> bool:
     """Whether the service tells VMs who they are, so that a refusal is about this VM alone."""
     url = f"{await found_endpoint(settings)}/metadata/versions"
     try:
-        answer = await Web().ask(Request(method="GET", url=url, headers={"Metadata": "true"}))
+        answer = await send(Request(method="GET", url=url, headers={"Metadata": "true"}))
         known = msgspec.json.decode(answer.body, type=_Versions).versions
     except (TargetError, msgspec.MsgspecError, UnicodeDecodeError):
         return False

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from forewarned.agent.assembly import make_hooks
 from forewarned.agent.config.settings import AgentSettings
 from forewarned.agent.journal import Journal, JournalError
 from forewarned.agent.lock import StateInUseError, UnusableStateError, sole_agent
@@ -17,7 +18,7 @@ from forewarned.cli.agent.naming import own_name
 from forewarned.cli.agent.status import ask
 from forewarned.cli.failures import RefusedError, UnreachableError
 from forewarned.client import ScheduledEventsError
-from forewarned.clock import wall_clock
+from forewarned.clock import monotonic, wall_clock
 from forewarned.config.durations import format_duration
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -85,9 +86,16 @@ async def rehearse_here(
 ) -> tuple[str, Rehearsed]:
     """The VM's name, and the rehearsal."""
     me = settings.resource or await _known_name(settings)
-    hooks = {name: hook.make(name) for name, hook in settings.hooks.items()}
     with _ended_gently():
-        return me, await rehearse(settings, hooks, type_, me=me, now=wall_clock(), live=live)
+        return me, await rehearse(
+            settings,
+            make_hooks(settings),
+            type_,
+            me=me,
+            now=wall_clock(),
+            monotonic=monotonic,
+            live=live,
+        )
 
 
 @contextmanager

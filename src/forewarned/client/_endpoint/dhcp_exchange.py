@@ -9,7 +9,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final
 
-from forewarned.client import _timing
+from forewarned.client import _clock
 from forewarned.client._endpoint import dhcp
 
 _CLIENT, _SERVER = 68, 67
@@ -60,8 +60,8 @@ class DhcpExchange:
 def _listen(
     channel: socket.socket, *, transaction: int, mac: bytes, patience: float
 ) -> IPv4Address | None:
-    until = _timing.monotonic() + patience
-    while (left := until - _timing.monotonic()) > 0:
+    until = _clock.monotonic() + patience
+    while (left := until - _clock.monotonic()) > 0:
         channel.settimeout(left)
         try:
             packet = channel.recv(_LARGEST)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final, Protocol
 
-from forewarned.agent.hook import Call
+from forewarned.agent.hooks.ports import Call
 from forewarned.agent.model import HookOutcome, Phase, Verdict
 from forewarned.agent.targets.errors import TargetError
 
@@ -30,10 +30,10 @@ class VetoError(Exception):
     """The hook's target says that the event must not be approved."""
 
 
-class Work(Protocol):
+class HookKind(Protocol):
     """What a kind of hook does, once. What it returns is told to people; nothing is fine too."""
 
-    repeats_undo: bool
+    retries_undo: bool
     """Whether its undo may be tried until the limit, however many retries were asked for."""
 
     async def run(self, call: Call, /) -> str: ...
@@ -45,8 +45,8 @@ class Work(Protocol):
     def describe(self, phase: Phase, /) -> str: ...
 
 
-class PatientHook:
-    def __init__(self, work: Work, *, retries: int) -> None:
+class RetryingHook:
+    def __init__(self, work: HookKind, *, retries: int) -> None:
         self._work = work
         self._retries = retries
 
@@ -54,7 +54,7 @@ class PatientHook:
         return await self._within_limit(call, self._work.run, retries=self._retries)
 
     async def undo(self, call: Call) -> HookOutcome:
-        retries = None if self._work.repeats_undo else self._retries
+        retries = None if self._work.retries_undo else self._retries
         return await self._within_limit(call, self._work.undo, retries=retries)
 
     async def check(self) -> list[str]:
@@ -73,19 +73,12 @@ class PatientHook:
         self, call: Call, work: Callable[[Call], Awaitable[str]], *, retries: int | None
     ) -> HookOutcome:
         attempts = _Attempts(call)
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         try:
             async with asyncio.timeout(_own_limit(call.limit)):
                 verdict, detail = await attempts.make(work, retries)
         except TimeoutError:
             verdict, detail = Verdict.TIMED_OUT, attempts.why_late()
-        return HookOutcome(
-            verdict=verdict,
-            detail=_shortened(detail),
-            took=timedelta(seconds=loop.time() - began),
-            notes=attempts.kept,
-        )
+        return HookOutcome(verdict=verdict, detail=_shortened(detail), notes=attempts.kept)
 
 
 class _Attempts:

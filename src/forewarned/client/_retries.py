@@ -20,7 +20,7 @@ _LONGEST_WISH: Final = 60.0
 _ATTEMPTS: Final = 4
 
 
-class Gravity(Enum):
+class Severity(Enum):
     PASSING = auto()
     """It may be better the next time."""
     UPDATING = auto()
@@ -36,7 +36,7 @@ class Gravity(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
     error: ScheduledEventsError
-    gravity: Gravity
+    severity: Severity
     wish: float | None = None
     """Seconds after which the service wants to be asked again."""
 
@@ -56,7 +56,7 @@ class TimeUpError(Exception):
     """The time that was given to a watch has passed. Never leaves the package."""
 
 
-class Briefly:
+class CallRetries:
     """For one call, whose caller waits: a few attempts."""
 
     def __init__(self, jitter: Jitter) -> None:
@@ -73,11 +73,11 @@ class Briefly:
 
     def pause(self, trouble: Trouble, now: float) -> Pause:
         self._failures += 1
-        if trouble.gravity is Gravity.UPDATING:
+        if trouble.severity is Severity.UPDATING:
             since = self._updating_since = self._updating_since or now
             is_over = now - since >= UPDATING
         else:
-            is_over = trouble.gravity is not Gravity.PASSING or self._failures >= _ATTEMPTS
+            is_over = trouble.severity is not Severity.PASSING or self._failures >= _ATTEMPTS
         if is_over:
             raise trouble.error
         return Pause(
@@ -87,7 +87,7 @@ class Briefly:
         )
 
 
-class Endlessly:
+class WatchRetries:
     """For a watch: it goes on until told otherwise, and raises what waiting can't mend."""
 
     def __init__(
@@ -130,10 +130,10 @@ class Endlessly:
         self._failures += 1
         self.trouble = trouble.error
         troubled = now - self._well_at
-        if trouble.gravity is Gravity.FINAL:
+        if trouble.severity is Severity.FINAL:
             raise trouble.error
         # An endpoint that has never worked is more likely a wrong one than one that will.
-        if trouble.gravity is Gravity.REFUSED and not self._has_worked and troubled >= UPDATING:
+        if trouble.severity is Severity.REFUSED and not self._has_worked and troubled >= UPDATING:
             raise trouble.error
         if self._patience is not None and troubled >= self._patience:
             raise UnavailableError(

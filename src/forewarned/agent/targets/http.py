@@ -1,4 +1,4 @@
-"""The hooks' way to HTTP services: one request and its answer, or a TargetError.
+"""HTTP services that hooks call: one request and its answer, or a TargetError.
 
 Never through a proxy that the environment names and never after a redirect: what answers there is
 not what the file says (S16). Answers have a largest size, and none is unpacked.
@@ -34,14 +34,14 @@ class Answer:
     """Names in lower case."""
     body: bytes
 
-    # Any: what JSON is made of. Whoever asks looks at what he takes from it.
+    # Any: what JSON is made of. Callers check what they take from it.
     def json(self) -> Any:
         try:
             return json.loads(self.body)
         except ValueError as error:
             raise TargetError("the answer is not JSON") from error
 
-    def words(self) -> str:
+    def excerpt(self) -> str:
         """The beginning of the body in one line, for a message."""
         return " ".join(self.body[:200].decode(errors="replace").split())
 
@@ -56,56 +56,50 @@ class Request:
     """User and password."""
 
 
-class Web:
-    """Asks one service, whose certificate `ca_file` has signed where it has one of its own."""
+async def send(request: Request, *, ca_file: str | None = None) -> Answer:
+    """`ca_file` has the certificates that signed the service's own, if they are not well known."""
+    where = origin(request.url)
+    try:
+        async with (
+            httpx2.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                verify=_trust(request.url, ca_file),
+                timeout=httpx2.Timeout(_PATIENCE, connect=_CONNECTING),
+            ) as client,
+            client.stream(
+                request.method,
+                request.url,
+                headers=_bytes(
+                    {
+                        "User-Agent": f"forewarned-agent/{__version__}",
+                        "Accept-Encoding": "identity",
+                        **request.headers,
+                    }
+                ),
+                content=request.body,
+                auth=request.auth,
+            ) as response,
+        ):
+            body = bytearray()
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > _LONGEST_BODY:
+                    raise TargetError(f"{where} sent more than {_LONGEST_BODY} bytes")
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(status=response.status_code, headers=headers, body=bytes(body))
+    except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
+        # Its origin only: the rest of an address may be a secret.
+        raise TargetError(f"can't reach {where}: {str(error) or type(error).__name__}") from error
 
-    def __init__(self, *, ca_file: str | None = None) -> None:
-        self._ca_file = ca_file
 
-    async def ask(self, request: Request) -> Answer:
-        where = origin(request.url)
-        try:
-            async with (
-                httpx2.AsyncClient(
-                    trust_env=False,
-                    follow_redirects=False,
-                    verify=self._trust(request.url),
-                    timeout=httpx2.Timeout(_PATIENCE, connect=_CONNECTING),
-                ) as client,
-                client.stream(
-                    request.method,
-                    request.url,
-                    headers=_bytes(
-                        {
-                            "User-Agent": f"forewarned-agent/{__version__}",
-                            "Accept-Encoding": "identity",
-                            **request.headers,
-                        }
-                    ),
-                    content=request.body,
-                    auth=request.auth,
-                ) as response,
-            ):
-                body = bytearray()
-                async for chunk in response.aiter_raw():
-                    body += chunk
-                    if len(body) > _LONGEST_BODY:
-                        raise TargetError(f"{where} sent more than {_LONGEST_BODY} bytes")
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(status=response.status_code, headers=headers, body=bytes(body))
-        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
-            # Its origin only: the rest of an address may be a secret.
-            raise TargetError(
-                f"can't reach {where}: {str(error) or type(error).__name__}"
-            ) from error
-
-    def _trust(self, url: str) -> ssl.SSLContext | bool:
-        if not url.startswith("https:"):
-            # Plain HTTP needs no certificates, and loading them takes longer than a request.
-            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if self._ca_file is None:
-            return True
-        return ssl.create_default_context(cafile=self._ca_file)
+def _trust(url: str, ca_file: str | None) -> ssl.SSLContext | bool:
+    if not url.startswith("https:"):
+        # Plain HTTP needs no certificates, and loading them takes longer than a request.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file is None:
+        return True
+    return ssl.create_default_context(cafile=ca_file)
 
 
 def _bytes(headers: Mapping[str, str]) -> dict[bytes, bytes]:

@@ -9,8 +9,7 @@ from typing import Final, Self
 
 from forewarned.agent.model import Leader, Phase, Progress, Turn
 from forewarned.agent.plan import why_not_approved
-from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, Roll, Standing
-from forewarned.clock import monotonic
+from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, RollCall, Standing
 
 _log = logging.getLogger(__name__)
 
@@ -18,7 +17,7 @@ _LONGEST_PAUSE: Final = timedelta(seconds=2)
 """Between beats: a Spot VM's 30 seconds must leave time for the approval."""
 
 
-class Gathering:
+class Heartbeat:
     """Beats while it is open and the event is to come; does nothing for any other leader."""
 
     def __init__(
@@ -29,16 +28,18 @@ class Gathering:
         progress: Callable[[], Progress],
         patience: timedelta,
         tell: Callable[[], None],
+        monotonic: Callable[[], timedelta],
     ) -> None:
         self._readiness = readiness
         self._me = me
         self._progress = progress
         self._pause = min(_LONGEST_PAUSE, patience / 4)
         self._tell = tell
+        self._monotonic = monotonic
         self._beats = 0
         self._is_troubled = False
         self._task: asyncio.Task[None] | None = None
-        self._roll = Roll(progress().sighting.resources, patience=patience, now=_seconds())
+        self._roll = RollCall(progress().sighting.resources, patience=patience, now=monotonic())
         self._known: frozenset[str] = frozenset()
 
     async def __aenter__(self) -> Self:
@@ -62,7 +63,7 @@ class Gathering:
         report = Report(standing=standing(progress), beat=self._beats)
         await self._readiness.report(progress.event_id, self._me, report)
         reports = await self._readiness.reports(progress.event_id)
-        now = _seconds()
+        now = self._monotonic()
         self._roll.hear(reports, now=now)
         self._take_in(self._roll.ready(), self._roll.silent(now=now))
 
@@ -111,7 +112,3 @@ def standing(progress: Progress) -> Standing:
     if any(Turn(Phase.PREPARE, step.name) not in progress.outcomes for step in steps):
         return Standing.PREPARING
     return Standing.READY if why_not_approved(progress) is None else Standing.REFUSES
-
-
-def _seconds() -> float:
-    return monotonic().total_seconds()

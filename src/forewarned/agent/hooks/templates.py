@@ -12,7 +12,7 @@ from email.utils import format_datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-from forewarned.agent.hook import Call
+from forewarned.agent.hooks.ports import Call
 
 PLACEHOLDERS: Final = (
     "event_id",

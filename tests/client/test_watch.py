@@ -28,7 +28,7 @@ from tests.client.flows import (
     a_document,
     a_protocol,
     an_event,
-    wishes,
+    options,
 )
 
 STARTED = an_event(EventStatus="Started", NotBefore="")
@@ -42,7 +42,7 @@ def kinds(found: list[Change]) -> list[str]:
 def test_an_events_life_is_told_as_it_was_seen() -> None:
     stage = Stage([a_document(1), a_document(2, an_event()), a_document(3, STARTED), a_document(4)])
 
-    found = list(stage.watch(a_protocol(), wishes(timeout=3.5)))
+    found = list(stage.watch(a_protocol(), options(timeout=3.5)))
 
     assert kinds(found) == ["appeared", "started", "gone"]
     assert found[-1].ending is Ending.COMPLETED
@@ -52,7 +52,7 @@ def test_an_events_life_is_told_as_it_was_seen() -> None:
 def test_polls_are_a_second_apart_and_conditional() -> None:
     stage = Stage([a_document(1), Say(status=304), Say(status=304, after=0.25), Say(status=304)])
 
-    assert list(stage.watch(a_protocol(), wishes(timeout=3.5))) == []
+    assert list(stage.watch(a_protocol(), options(timeout=3.5))) == []
 
     assert [request.headers for request in stage.requests] == [{}] + [{"If-None-Match": '"1"'}] * 3
     assert [pause.seconds for pause in stage.pauses] == pytest.approx([0, 1, 1, 0.75, 0.5])
@@ -61,7 +61,7 @@ def test_polls_are_a_second_apart_and_conditional() -> None:
 def test_a_slow_handler_does_not_add_to_the_pause() -> None:
     stage = Stage([a_document(1, an_event()), Say(status=304)])
 
-    for _ in stage.watch(a_protocol(), wishes(timeout=3)):
+    for _ in stage.watch(a_protocol(), options(timeout=3)):
         stage.now += 2.5
 
     assert [pause.seconds for pause in stage.pauses[:2]] == [0, 0]
@@ -71,7 +71,7 @@ def test_the_service_is_asked_to_wait_only_where_it_offers_that() -> None:
     held = Say(body=a_body(2, an_event()), headers=WAITS, after=40)
     stage = Stage([a_document(1, **WAITS), held, a_document(3, **WAITS)])
 
-    found = list(itertools.islice(stage.watch(a_protocol(), wishes()), 2))
+    found = list(itertools.islice(stage.watch(a_protocol(), options()), 2))
 
     assert [request.target.partition("&")[2] for request in stage.requests] == [
         "",
@@ -87,7 +87,7 @@ def test_the_service_is_asked_to_wait_only_where_it_offers_that() -> None:
 def test_a_service_that_offers_to_wait_and_does_not_is_polled() -> None:
     stage = Stage(lambda _: a_document(1, **WAITS))
 
-    assert list(stage.watch(a_protocol(), wishes(timeout=10))) == []
+    assert list(stage.watch(a_protocol(), options(timeout=10))) == []
 
     assert len(stage.requests) <= 12
 
@@ -98,14 +98,14 @@ def test_a_service_that_refuses_to_wait_after_all_is_polled() -> None:
 
     stage = Stage(script)
 
-    assert list(stage.watch(a_protocol(), wishes(timeout=5))) == []
+    assert list(stage.watch(a_protocol(), options(timeout=5))) == []
     assert sum("wait" in request.target for request in stage.requests) == 1
 
 
 def test_an_empty_answer_is_no_news() -> None:
     stage = Stage([a_document(2, an_event()), Say(), Say(), a_document(2, an_event())])
 
-    assert kinds(list(stage.watch(a_protocol(), wishes(timeout=3.5)))) == ["appeared"]
+    assert kinds(list(stage.watch(a_protocol(), options(timeout=3.5)))) == ["appeared"]
 
 
 FAULTS: list[Say | Lose] = [
@@ -136,7 +136,7 @@ def test_no_failure_makes_an_event_disappear_or_appear_again(fault: Say | Lose) 
         [a_document(2, an_event()), *[fault] * 5, a_document(2, an_event()), a_document(3)]
     )
 
-    found = list(itertools.islice(stage.watch(a_protocol(), wishes()), 2))
+    found = list(itertools.islice(stage.watch(a_protocol(), options()), 2))
 
     assert kinds(found) == ["appeared", "gone"]
 
@@ -146,7 +146,7 @@ def test_after_a_failure_the_document_is_asked_for_without_conditions() -> None:
     other = an_event("B")
     stage = Stage([a_document(5, an_event()), Lose(), a_document(5, other)])
 
-    found = list(itertools.islice(stage.watch(a_protocol(), wishes()), 3))
+    found = list(itertools.islice(stage.watch(a_protocol(), options()), 3))
 
     assert [(c.kind.value, c.event.event_id) for c in found] == [
         ("appeared", ID),
@@ -159,7 +159,7 @@ def test_after_a_failure_the_document_is_asked_for_without_conditions() -> None:
 def test_an_incarnation_that_fell_is_the_new_truth() -> None:
     stage = Stage([a_document(279, an_event()), a_document(1, STARTED), a_document(2)])
 
-    found = list(itertools.islice(stage.watch(a_protocol(), wishes()), 3))
+    found = list(itertools.islice(stage.watch(a_protocol(), options()), 3))
 
     assert kinds(found) == ["appeared", "started", "gone"]
 
@@ -173,14 +173,14 @@ def test_an_incarnation_that_fell_is_the_new_truth() -> None:
 )
 def test_what_waiting_cannot_mend_is_raised(said: Say, error: type[Exception]) -> None:
     with pytest.raises(error):
-        next(Stage([said]).watch(a_protocol(), wishes()))
+        next(Stage([said]).watch(a_protocol(), options()))
 
 
 def test_an_endpoint_that_never_worked_and_refuses_is_given_up_after_a_while() -> None:
     stage = Stage(lambda _: Say(status=404))
 
     with pytest.raises(RefusedError):
-        next(stage.watch(a_protocol(), wishes()))
+        next(stage.watch(a_protocol(), options()))
 
     assert 1070 <= stage.now < 1085
 
@@ -190,10 +190,10 @@ def test_a_watch_never_gives_up_unless_it_is_told_to() -> None:
     patient = Stage(lambda _: Lose())
     stage = Stage(lambda _: Lose(loss=Loss.UNREACHED))
 
-    assert list(patient.watch(a_protocol(), wishes(timeout=a_day))) == []
+    assert list(patient.watch(a_protocol(), options(timeout=a_day))) == []
     assert patient.now == 1000 + a_day
     with pytest.raises(UnavailableError, match=r"no scheduled events for \d+ s"):
-        list(stage.watch(a_protocol(), wishes(patience=60)))
+        list(stage.watch(a_protocol(), options(patience=60)))
     assert 1060 <= stage.now < 1071
 
 
@@ -203,7 +203,7 @@ def test_pauses_grow_to_ten_seconds_and_start_anew() -> None:
 
     stage = Stage([*[Lose()] * 7, a_document(1), Lose(), a_document(2, an_event())])
 
-    next(stage.watch(a_protocol(jitter=jitter), wishes()))
+    next(stage.watch(a_protocol(jitter=jitter), options()))
 
     troubled = [pause.seconds for pause in stage.pauses if pause.because]
     assert troubled == [0.5, 1, 2, 4, 8, 10, 10, 0.5]
@@ -214,7 +214,7 @@ def test_a_read_that_ran_out_of_time_has_as_long_as_the_first() -> None:
     """After a day's silence the next read switches the service on again."""
     stage = Stage([a_document(1), Say(after=100), Say(body=a_body(2, an_event()), after=100)])
 
-    next(stage.watch(a_protocol(), wishes()))
+    next(stage.watch(a_protocol(), options()))
 
     assert [request.timeout for request in stage.requests] == [150, 15, 150]
 
@@ -223,7 +223,7 @@ def test_a_read_that_ran_out_of_time_has_as_long_as_the_first() -> None:
 def test_a_watch_ends_when_its_time_is_up_also_within_a_request(timeout: float) -> None:
     stage = Stage(lambda request: Lose(loss=Loss.TIMED_OUT, after=request.timeout))
 
-    assert list(stage.watch(a_protocol(), wishes(timeout=timeout))) == []
+    assert list(stage.watch(a_protocol(), options(timeout=timeout))) == []
 
     assert stage.now == 1000 + timeout
 
@@ -231,7 +231,7 @@ def test_a_watch_ends_when_its_time_is_up_also_within_a_request(timeout: float) 
 def test_a_watch_ends_when_its_time_is_up_though_the_service_holds_on() -> None:
     stage = Stage([a_document(1, **WAITS), Lose(loss=Loss.TIMED_OUT, after=3600)])
 
-    assert list(stage.watch(a_protocol(), wishes(timeout=5.0))) == []
+    assert list(stage.watch(a_protocol(), options(timeout=5.0))) == []
 
     assert stage.now == pytest.approx(1000 + 5 + 1)
 
@@ -240,7 +240,7 @@ def test_a_watch_can_go_on_from_a_document() -> None:
     since = read_document(a_body(2, an_event()), at=NOON)
     stage = Stage([a_document(2, an_event()), a_document(3)])
 
-    [change] = itertools.islice(stage.watch(a_protocol(), wishes(since=since)), 1)
+    [change] = itertools.islice(stage.watch(a_protocol(), options(since=since)), 1)
 
     assert change.kind is ChangeKind.GONE
 
@@ -251,9 +251,9 @@ def test_only_the_vms_own_events_are_told_if_so_wished() -> None:
     asked = Stage([Lose(), me, a_document(1, theirs, an_event())])
     given = Stage([a_document(1, theirs, an_event())])
 
-    [first] = itertools.islice(asked.watch(a_protocol(), wishes(only_mine=True)), 1)
+    [first] = itertools.islice(asked.watch(a_protocol(), options(only_mine=True)), 1)
     [second] = itertools.islice(
-        given.watch(a_protocol(resource="web_0"), wishes(only_mine=True)), 1
+        given.watch(a_protocol(resource="web_0"), options(only_mine=True)), 1
     )
 
     assert first.event.event_id == second.event.event_id == ID
@@ -262,7 +262,7 @@ def test_only_the_vms_own_events_are_told_if_so_wished() -> None:
 def test_an_event_we_approved_and_lost_sight_of_has_an_unknown_end() -> None:
     stage = Stage([a_document(2, an_event()), Say(), a_document(3)])
     protocol = a_protocol()
-    watching = stage.watch(protocol, wishes())
+    watching = stage.watch(protocol, options())
 
     first = next(watching)
     stage.run(protocol.approve(first.event))
@@ -276,14 +276,14 @@ def test_an_event_that_went_while_nobody_could_look_has_an_unknown_end() -> None
     away = [Lose()] * 9
     stage = Stage([a_document(2, an_event()), *away, a_document(3)])
 
-    found = list(itertools.islice(stage.watch(a_protocol(), wishes()), 2))
+    found = list(itertools.islice(stage.watch(a_protocol(), options()), 2))
 
     assert found[-1].ending is Ending.UNKNOWN
 
 
 def test_no_time_between_polls_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="polls"):
-        wishes(poll=0.0)
+        options(poll=0.0)
 
 
 # One history of a service: its documents in order. `None` starts it anew, from incarnation 0.
@@ -331,7 +331,7 @@ def test_every_change_is_told_once_through_any_faults(
 
     state: dict[str, Any] = {}
     found: list[Change] = []
-    for change in Stage(script).watch(a_protocol(), wishes(timeout=15.0, poll=0.5)):
+    for change in Stage(script).watch(a_protocol(), options(timeout=15.0, poll=0.5)):
         found.append(change)
         if change.kind is ChangeKind.GONE:
             assert state.pop(change.event.key) == change.event

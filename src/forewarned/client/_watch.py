@@ -15,7 +15,7 @@ from forewarned.client._changes import Change, ChangeKind, Knowledge, changes
 from forewarned.client._errors import RefusedError
 from forewarned.client._models import Document
 from forewarned.client._protocol import EventsProtocol, Reading, offered_wait
-from forewarned.client._retrying import Endlessly, TimeUpError
+from forewarned.client._retries import TimeUpError, WatchRetries
 from forewarned.client._steps import Flow, Pause, Request, Tell
 
 _SHORTEST_WAIT: Final = 1.0
@@ -25,7 +25,7 @@ _NEVER_READ: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class WatchOptions:
     """How somebody wants to watch; spans in seconds."""
 
     poll: float
@@ -39,20 +39,20 @@ class Wishes:
             raise ValueError("the time between polls must be longer than nothing")
 
 
-def watch(protocol: EventsProtocol, wishes: Wishes) -> Flow[None]:
+def watch(protocol: EventsProtocol, options: WatchOptions) -> Flow[None]:
     start = yield Pause(seconds=0)
-    retrying = Endlessly(
-        protocol.jitter, now=start.now, timeout=wishes.timeout, patience=wishes.patience
+    retrying = WatchRetries(
+        protocol.jitter, now=start.now, timeout=options.timeout, patience=options.patience
     )
     protocol.watching = retrying
     try:
         resource = protocol.resource
-        if wishes.only_mine and resource is None:
+        if options.only_mine and resource is None:
             resource = (yield from protocol.me(retrying)).name
-        mine = resource if wishes.only_mine else None
-        known = wishes.since or Document(incarnation=_NEVER_READ, at=start.at)
+        mine = resource if options.only_mine else None
+        known = options.since or Document(incarnation=_NEVER_READ, at=start.at)
         following = _Following(protocol, retrying, known, resource=mine, now=start.now)
-        yield from _follow(following, wishes.poll, start.now)
+        yield from _follow(following, options.poll, start.now)
     except TimeUpError:
         return
 
@@ -76,7 +76,7 @@ class _Following:
     def __init__(
         self,
         protocol: EventsProtocol,
-        retrying: Endlessly,
+        retrying: WatchRetries,
         known: Document,
         *,
         resource: str | None,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarned.agent.hooks.telling import (
+from forewarned.agent.hooks.templates import (
     PLACEHOLDERS,
     check_template,
     event_json,
