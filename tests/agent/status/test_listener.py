@@ -1,7 +1,9 @@
 """What the agent shows to probes and to people."""
 
 import asyncio
+import socket
 from collections import Counter
+from contextlib import ExitStack
 from datetime import timedelta
 
 import msgspec
@@ -146,3 +148,18 @@ def test_no_event_can_forge_a_line_of_the_metrics() -> None:
     assert "\nforged" not in text
     assert r'event="x\"} 1\nforged 1",type="Reboot"} -5.0' in text
     assert "document_age_seconds 0" not in text
+
+
+def test_an_agent_that_ends_under_an_open_connection_says_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def live_and_end() -> None:
+        async with Listener("127.0.0.1", 0, views()) as listener:
+            stack.enter_context(socket.create_connection(listener.address))
+            # It comes after the other one, so that has been taken as well.
+            await ask(listener, b"GET /healthz HTTP/1.1\r\n\r\n")
+
+    with ExitStack() as stack:
+        asyncio.run(live_and_end())
+
+    assert [record for record in caplog.records if record.name == "asyncio"] == []

@@ -119,9 +119,9 @@ async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: L
 
     page = text_of(await console.see("/sets"))
 
-    assert "api shop 2 Uniform all up to date" in page
-    assert "none shop 0 Flexible" in page
-    assert "shop shop 1 and 1 leaving Uniform 2 to be brought to it" in page
+    assert "api shop 2 instances Uniform all up to date" in page
+    assert "none shop 0 instances Flexible" in page
+    assert "shop shop 1 instance and 1 leaving Uniform 2 behind the latest model" in page
 
 
 async def test_scaling_in_tells_who_goes_and_when_before_it_is_saved(console: Looking) -> None:

@@ -76,7 +76,8 @@ class Listener:
         return host, port
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError):
+        # An agent that ends cancels this; Python 3.11 logs a traceback for a task ended so.
+        with contextlib.suppress(OSError, TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(_PATIENCE):
                 writer.write(_bytes(await self._answer(reader)))
                 await writer.drain()
