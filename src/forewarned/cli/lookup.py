@@ -4,13 +4,15 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
-from forewarned.cli.connection import Control
 from forewarned.cli.failures import ADVICE, CommandError, RefusedError
 from forewarned.cli.wording import listing, plain
 from forewarned.control.v1 import wire
+
+if TYPE_CHECKING:
+    from forewarned.cli.connection import Control
 
 _WHOLE_ID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _MOST_SHOWN: Final = 10
@@ -39,7 +41,7 @@ CANCELABLE: Final = Fit(
 STARTED: Final = Fit("has started", "have started", lambda event: event.status == "Started")
 
 
-def event_path(control: Control, typed: str, fit: Fit = OPEN) -> str:
+def event_path(control: "Control", typed: str, fit: Fit = OPEN) -> str:
     return f"/v1/events/{quote(event_id(control, typed, fit), safe='')}"
 
 
@@ -51,7 +53,7 @@ def scope_path(scope: str) -> str:
     return f"/v1/scopes/{quote(scope)}"
 
 
-def event_id(control: Control, typed: str, fit: Fit = OPEN) -> str:
+def event_id(control: "Control", typed: str, fit: Fit = OPEN) -> str:
     """The id that begins as typed: an open event's, and only if there is none, a past one's.
 
     Nothing typed means the open event that fits, where there is just one.
@@ -70,7 +72,7 @@ def event_id(control: Control, typed: str, fit: Fit = OPEN) -> str:
     raise _unknown(f"no event's id begins with {plain(typed)!r}", [ADVICE["unknown_event"]])
 
 
-def _events(control: Control, status: str) -> tuple[wire.Event, ...]:
+def _events(control: "Control", status: str) -> tuple[wire.Event, ...]:
     answer = control.get("/v1/events", {"status": status, "limit": _MOST_ASKED})
     return answer.read(wire.Events).events
 
@@ -131,35 +133,35 @@ def suggestions(typed: Iterable[str], known: Iterable[str]) -> Iterator[str]:
             yield f"Instead of {plain(name)}, did you mean {listing(folded[one] for one in near)}?"
 
 
-def vm_names(control: Control) -> list[str]:
+def vm_names(control: "Control") -> list[str]:
     fleet = control.get("/v1/fleet").read(wire.Scopes)
     return [vm.name for scope in fleet.scopes for vm in scope.vms]
 
 
-def scope_ids(control: Control) -> list[str]:
+def scope_ids(control: "Control") -> list[str]:
     return [scope.id for scope in control.get("/v1/fleet").read(wire.Scopes).scopes]
 
 
-def host_names(control: Control) -> list[str]:
+def host_names(control: "Control") -> list[str]:
     return [host.name for host in control.get("/v1/hosts").read(list[wire.Host])]
 
 
-def suggesting_vms(control: Control, typed: Iterable[str]) -> AbstractContextManager[None]:
+def suggesting_vms(control: "Control", typed: Iterable[str]) -> AbstractContextManager[None]:
     see = "'forewarned fleet show' lists the VMs."
     return suggesting("unknown_resource", typed, lambda: vm_names(control), see)
 
 
-def suggesting_hosts(control: Control, typed: str) -> AbstractContextManager[None]:
+def suggesting_hosts(control: "Control", typed: str) -> AbstractContextManager[None]:
     see = "'forewarned fleet show' lists the VMs with their hosts."
     return suggesting("unknown_host", [typed], lambda: host_names(control), see)
 
 
-def suggesting_scopes(control: Control, typed: str) -> AbstractContextManager[None]:
+def suggesting_scopes(control: "Control", typed: str) -> AbstractContextManager[None]:
     see = "'forewarned fleet show' lists the scopes."
     return suggesting("unknown_scope", [typed], lambda: scope_ids(control), see)
 
 
-def doubts(control: Control, *, vm: str | None, scope: str | None) -> Iterator[str]:
+def doubts(control: "Control", *, vm: str | None, scope: str | None) -> Iterator[str]:
     """Why a list may be empty: a name that no VM, or no scope, has now."""
     scopes = control.get("/v1/fleet").read(wire.Scopes).scopes
     for what, typed, known in (
@@ -171,9 +173,9 @@ def doubts(control: Control, *, vm: str | None, scope: str | None) -> Iterator[s
             yield from suggestions([typed], known)
 
 
-def open_event_ids(control: Control) -> list[str]:
+def open_event_ids(control: "Control") -> list[str]:
     return [event.event_id for event in control.get("/v1/events").read(wire.Events).events]
 
 
-def fault_ids(control: Control) -> list[str]:
+def fault_ids(control: "Control") -> list[str]:
     return [fault.id for fault in control.get("/v1/faults").read(wire.Faults).faults]

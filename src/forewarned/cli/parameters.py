@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from forewarned.cli.credentials import credentials_of
 from forewarned.cli.failures import CommandError
+from forewarned.cli.lookup import fault_ids, host_names, open_event_ids, scope_ids, vm_names
 from forewarned.cli.session import control_address
 from forewarned.cli.wording import plain
 from forewarned.clock import wall_clock
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from forewarned.cli.connection import Control
 
 F = TypeVar("F", bound=Callable[..., Any])
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 AN_INSTANT: Final = "2026-11-15T22:00:00Z"
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -135,7 +137,18 @@ class EventTypeName(click.ParamType[str]):
         return [CompletionItem(t) for t in EVENT_TYPES if t.startswith(incomplete.lower())]
 
 
-def _ask(context: click.Context, question: "Callable[[Control], Iterable[str]]") -> list[str]:
+def _completer(names: "Callable[[Control], Iterable[str]]") -> Completer:
+    def complete(
+        context: click.Context, _: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        begun = incomplete.casefold()
+        found = _ask(context, names)
+        return [CompletionItem(one) for one in found if one.casefold().startswith(begun)]
+
+    return complete
+
+
+def _ask(context: click.Context, names: "Callable[[Control], Iterable[str]]") -> list[str]:
     """Quietly nothing where no server answers at once: a shell is waiting."""
     import httpx2
 
@@ -148,54 +161,16 @@ def _ask(context: click.Context, question: "Callable[[Control], Iterable[str]]")
             timeout=httpx2.Timeout(0.5),
             transport=context.obj,
         ) as control:
-            return list(question(control))
+            return list(names(control))
     except CommandError:
         return []
 
 
-def _items(found: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    begun = incomplete.casefold()
-    return [CompletionItem(one) for one in found if one.casefold().startswith(begun)]
-
-
-def complete_vm(
-    context: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from forewarned.cli.lookup import vm_names
-
-    return _items(_ask(context, vm_names), incomplete)
-
-
-def complete_host(
-    context: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from forewarned.cli.lookup import host_names
-
-    return _items(_ask(context, host_names), incomplete)
-
-
-def complete_scope(
-    context: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from forewarned.cli.lookup import scope_ids
-
-    return _items(_ask(context, scope_ids), incomplete)
-
-
-def complete_event(
-    context: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from forewarned.cli.lookup import open_event_ids
-
-    return _items(_ask(context, open_event_ids), incomplete)
-
-
-def complete_fault(
-    context: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from forewarned.cli.lookup import fault_ids
-
-    return _items(_ask(context, fault_ids), incomplete)
+complete_vm = _completer(vm_names)
+complete_host = _completer(host_names)
+complete_scope = _completer(scope_ids)
+complete_event = _completer(open_event_ids)
+complete_fault = _completer(fault_ids)
 
 
 class _Stray(click.Argument):

@@ -1,6 +1,6 @@
 """Tables that fit 80 columns, without frames: they are read, copied and grepped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -22,11 +22,22 @@ from forewarned.cli.wording import (
 from forewarned.control.v1.wire import Event, Fault, HistoryRow, Setting, Vm
 from forewarned.security.identities import Principal
 
+_NEVER_FOLDED: Final = frozenset(
+    {"Event", "Type", "Status", "NotBefore (UTC)", "", "At (UTC)", "What", "UD", "FD", "Setting"}
+)
 _STATE_STYLES: Final = {"running": "", "interrupted": "yellow", "deallocated": "dim"}
 
 
+def frameless(*columns: str, never_folded: Container[str] = _NEVER_FOLDED) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for column in columns:
+        # A long name goes on in the next line: cut off, it could not be copied.
+        table.add_column(column, overflow="fold", no_wrap=column in never_folded)
+    return table
+
+
 def event_table(events: Sequence[Event], *, now: datetime) -> Table:
-    table = _table("Event", "Type", "Status", "NotBefore (UTC)", "", "VMs")
+    table = frameless("Event", "Type", "Status", "NotBefore (UTC)", "", "VMs")
     short = short_ids(event.event_id for event in events)
     for event in events:
         table.add_row(
@@ -48,7 +59,7 @@ def _still_to_come(event: Event) -> str:
 
 
 def history_table(rows: Sequence[HistoryRow]) -> Table:
-    table = _table("At (UTC)", "What", "Event", "VMs", "Who and why")
+    table = frameless("At (UTC)", "What", "Event", "VMs", "Who and why")
     short = short_ids(row.event_id for row in rows if row.event_id is not None)
     for row in rows:
         table.add_row(
@@ -62,7 +73,7 @@ def history_table(rows: Sequence[HistoryRow]) -> Table:
 
 
 def vm_table(vms: Iterable[Vm]) -> Table:
-    table = _table("VM", "Address", "Host", "UD", "FD", "Zone", "State", "Priority")
+    table = frameless("VM", "Address", "Host", "UD", "FD", "Zone", "State", "Priority")
     for vm in vms:
         table.add_row(
             plain(vm.name),
@@ -89,7 +100,7 @@ class PlannedRow:
 
 
 def plan_table(rows: Iterable[PlannedRow]) -> Table:
-    table = _table("Scope", "Kind", "VMs", "UDs", "Names")
+    table = frameless("Scope", "Kind", "VMs", "UDs", "Names")
     for row in rows:
         names = row.names if len(row.names) <= 3 else (row.names[0], "…", row.names[-1])
         table.add_row(
@@ -99,7 +110,7 @@ def plan_table(rows: Iterable[PlannedRow]) -> Table:
 
 
 def setting_table(values: Iterable[Setting]) -> Table:
-    table = _table("Setting", "Value", "From")
+    table = frameless("Setting", "Value", "From")
     for setting in values:
         is_default = setting.origin == "default"
         table.add_row(
@@ -111,7 +122,7 @@ def setting_table(values: Iterable[Setting]) -> Table:
 
 
 def principal_table(principals: Iterable[Principal], *, now: datetime) -> Table:
-    table = _table("Name", "Role", "Client id", "Expires")
+    table = frameless("Name", "Role", "Client id", "Expires")
     for each in principals:
         table.add_row(each.name, each.role, each.client_id, _expiry(each, now))
     return table
@@ -125,7 +136,7 @@ def _expiry(principal: Principal, now: datetime) -> str:
 
 
 def fault_table(faults: Iterable[Fault]) -> Table:
-    table = _table("Fault", "What", "Delay", "For", "Used")
+    table = frameless("Fault", "What", "Delay", "For", "Used")
     for each in faults:
         table.add_row(
             plain(each.id),
@@ -135,19 +146,6 @@ def fault_table(faults: Iterable[Fault]) -> Table:
             f"{each.used}" if each.times is None else f"{each.used} of {each.times}",
         )
     return table
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for column in columns:
-        # A long name goes on in the next line: cut off, it could not be copied.
-        table.add_column(column, overflow="fold", no_wrap=column in _NEVER_FOLDED)
-    return table
-
-
-_NEVER_FOLDED: Final = frozenset(
-    {"Event", "Type", "Status", "NotBefore (UTC)", "", "At (UTC)", "What", "UD", "FD", "Setting"}
-)
 
 
 def _happening(row: HistoryRow) -> Text:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from rich.console import RenderableType
@@ -12,6 +13,7 @@ from forewarned.agent.rehearsal import Fit, Rehearsed, RehearsedStep
 from forewarned.agent.status.wire import AgentStatus, EventStatus, Stage, StepStatus
 from forewarned.cli.agent.check import Target
 from forewarned.cli.pages import facts
+from forewarned.cli.tables import frameless
 from forewarned.cli.wording import TYPE_STYLES, ago, instant, listing, plain, short_ids, span
 
 _STAGE_STYLES: Final = {
@@ -32,6 +34,7 @@ _STATE_STYLES: Final = {
     "interrupted": "red",
 }
 _NEVER_FOLDED: Final = frozenset({"Event", "Type", "Stage", "Left", "Phase", "Notice", "Took", ""})
+_table: Final = partial(frameless, never_folded=_NEVER_FOLDED)
 _CLOSE: Final = timedelta(seconds=2)
 """Clocks that are this near are shown as one."""
 _SHORTEST_SHOWN: Final = timedelta(milliseconds=100)
@@ -262,12 +265,4 @@ def check_table(targets: Iterable[Target]) -> Table:
             Text("bad", "red") if target.problems else Text("ok", "green"),
             "\n".join(plain(problem) for problem in target.problems),
         )
-    return table
-
-
-def _table(*columns: str) -> Table:
-    """As all tables of the CLI: without frames, and nothing cut off that one may want to copy."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column in _NEVER_FOLDED)
     return table

@@ -24,35 +24,6 @@ from forewarned.config.durations import format_duration
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
-class StepWire(msgspec.Struct, frozen=True, kw_only=True):
-    phase: str
-    step: str
-    what: str
-    verdict: str | None
-    """None where it was not run."""
-    detail: str
-    takes: str
-
-
-class FitWire(msgspec.Struct, frozen=True, kw_only=True):
-    type: str
-    rule: str
-    notice: str
-    takes: str
-    left_out: tuple[str, ...]
-    missed: bool
-
-
-class RehearsalWire(msgspec.Struct, frozen=True, kw_only=True):
-    resource: str
-    type: str
-    live: bool
-    rule: str
-    not_approved_because: str | None
-    steps: tuple[StepWire, ...]
-    fits: tuple[FitWire, ...]
-
-
 def refuse_while_at_work(settings: AgentSettings) -> None:
     """A live rehearsal must not undo what was prepared for a real event. Raises RefusedError."""
     for event_id in _open_events(settings):
@@ -142,34 +113,36 @@ async def _known_name(settings: AgentSettings) -> str:
 
 
 def as_json(found: Rehearsed, *, resource: str) -> bytes:
-    return msgspec.json.encode(
-        RehearsalWire(
-            resource=resource,
-            type=found.type,
-            live=found.live,
-            rule=found.rule,
-            not_approved_because=found.not_approved_because,
-            steps=tuple(
-                StepWire(
-                    phase=step.turn.phase,
-                    step=step.turn.step,
-                    what=step.what,
-                    verdict=None if step.outcome is None else step.outcome.verdict,
-                    detail="" if step.outcome is None else step.outcome.detail,
-                    takes=format_duration(step.takes),
-                )
-                for step in found.steps
-            ),
-            fits=tuple(
-                FitWire(
-                    type=fit.type,
-                    rule=fit.rule,
-                    notice=format_duration(fit.notice),
-                    takes=format_duration(fit.takes),
-                    left_out=fit.left_out,
-                    missed=fit.is_missed,
-                )
-                for fit in found.fits
-            ),
-        )
-    )
+    """A step that was not run has no verdict."""
+    steps = [
+        {
+            "phase": step.turn.phase,
+            "step": step.turn.step,
+            "what": step.what,
+            "verdict": None if step.outcome is None else step.outcome.verdict,
+            "detail": "" if step.outcome is None else step.outcome.detail,
+            "takes": format_duration(step.takes),
+        }
+        for step in found.steps
+    ]
+    fits = [
+        {
+            "type": fit.type,
+            "rule": fit.rule,
+            "notice": format_duration(fit.notice),
+            "takes": format_duration(fit.takes),
+            "left_out": fit.left_out,
+            "missed": fit.is_missed,
+        }
+        for fit in found.fits
+    ]
+    shown = {
+        "resource": resource,
+        "type": found.type,
+        "live": found.live,
+        "rule": found.rule,
+        "not_approved_because": found.not_approved_because,
+        "steps": steps,
+        "fits": fits,
+    }
+    return msgspec.json.encode(shown)

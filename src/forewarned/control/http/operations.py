@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, get_args, get_type_hints
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -37,6 +37,10 @@ class Asked(Generic[Body, Query]):
     query: Query
     path: Mapping[str, str]
     by: Actor
+
+
+Call = Callable[[Services, Asked[Body, Query]], Awaitable[Reply]]
+"""The function of an operation: `async def show_vm(services, asked) -> wire.Vm`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,20 +87,22 @@ class Operation:
 def operation(
     method: str,
     path: str,
-    call: Callable[[Services, Asked[Body, Query]], Awaitable[Reply]],
-    summary: str,
+    call: Call[Body, Query, Reply],
     *,
     needs: Role,
-    body: type[Body],
-    query: type[Query],
-    reply: type[Reply],
     status: HTTPStatus = HTTPStatus.OK,
     takes_session: bool = False,
 ) -> Operation:
-    """An operation that reads its request whole and answers with JSON."""
+    """An operation that reads its request whole and answers with JSON.
+
+    What it takes and what it answers with is what `call` is annotated with; its docstring is what
+    the description says of it.
+    """
+    _, asked_type, reply = get_type_hints(call).values()
+    body, query = get_args(asked_type)
 
     async def answer(services: Services, request: Request, admitted: Admitted) -> Response:
-        asked = Asked(
+        asked: Asked[Body, Query] = Asked(
             body=await bodies.optional_body(request, body, largest=MIB),
             query=bodies.query(request, query),
             path=request.path_params,
@@ -108,7 +114,7 @@ def operation(
         method=method,
         path=path,
         name=call.__name__,
-        summary=summary,
+        summary=(call.__doc__ or "").rstrip("."),
         needs=needs,
         answer=answer,
         takes_session=takes_session,
@@ -119,62 +125,22 @@ def operation(
     )
 
 
-def read(
-    path: str,
-    call: Callable[[Services, Asked[Nothing, Nothing]], Awaitable[Reply]],
-    summary: str,
-    *,
-    reply: type[Reply],
-    takes_session: bool = False,
-) -> Operation:
-    return operation(
-        "GET",
-        path,
-        call,
-        summary,
-        needs=Role.READER,
-        body=Nothing,
-        query=Nothing,
-        reply=reply,
-        takes_session=takes_session,
-    )
+def read(path: str, call: Call[Nothing, Query, Reply], *, takes_session: bool = False) -> Operation:
+    return operation("GET", path, call, needs=Role.READER, takes_session=takes_session)
 
 
-def write(
-    path: str,
-    call: Callable[[Services, Asked[Body, Nothing]], Awaitable[Reply]],
-    summary: str,
-    *,
-    needs: Role,
-    body: type[Body],
-    reply: type[Reply],
-    status: HTTPStatus = HTTPStatus.OK,
-) -> Operation:
-    return operation(
-        "POST",
-        path,
-        call,
-        summary,
-        needs=needs,
-        body=body,
-        query=Nothing,
-        reply=reply,
-        status=status,
-    )
+def write(path: str, call: Call[Body, Nothing, Reply], *, needs: Role) -> Operation:
+    return operation("POST", path, call, needs=needs)
 
 
-def delete(
-    path: str,
-    call: Callable[[Services, Asked[Nothing, Nothing]], Awaitable[Reply]],
-    summary: str,
-    *,
-    needs: Role,
-    reply: type[Reply],
-) -> Operation:
+def create(path: str, call: Call[Body, Nothing, Reply], *, needs: Role) -> Operation:
+    """Answers with what was created, and 201."""
+    return operation("POST", path, call, needs=needs, status=HTTPStatus.CREATED)
+
+
+def delete(path: str, call: Call[Nothing, Nothing, Reply], *, needs: Role) -> Operation:
     """Answers with what was removed."""
-    return operation(
-        "DELETE", path, call, summary, needs=needs, body=Nothing, query=Nothing, reply=reply
-    )
+    return operation("DELETE", path, call, needs=needs)
 
 
 def json_response(shape: object, status: HTTPStatus = HTTPStatus.OK) -> Response:

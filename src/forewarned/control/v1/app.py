@@ -4,7 +4,6 @@ No decision is made here: each operation calls a use case and shows what came of
 """
 
 from functools import cache
-from http import HTTPStatus
 from typing import Final
 
 from starlette.applications import Starlette
@@ -16,8 +15,8 @@ from forewarned.control.http.guards import SameSite
 from forewarned.control.http.operations import (
     Asked,
     Operation,
+    create,
     delete,
-    operation,
     read,
     routes,
     write,
@@ -25,17 +24,9 @@ from forewarned.control.http.operations import (
 from forewarned.control.v1 import events, faults, fleet, openapi, server, wire
 from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import (
-    AddFault,
-    Cancel,
     EventQuery,
-    EventsQuery,
     FleetQuery,
-    HistoryQuery,
-    Maintain,
     Nothing,
-    Schedule,
-    Speed,
-    Step,
 )
 from forewarned.control.v1.services import Services
 from forewarned.security.identities import Role
@@ -55,6 +46,7 @@ def create_app(services: Services) -> Starlette:
 
 
 async def describe_api(_: Services, __: Asked[Nothing, Nothing]) -> openapi.Json:
+    """This description."""
     return description()
 
 
@@ -63,29 +55,10 @@ def description() -> openapi.Json:
     return openapi.describe(OPERATIONS)
 
 
-CREATED: Final = HTTPStatus.CREATED
-
 OPERATIONS: Final[tuple[Operation, ...]] = (
     # --- events: in front, because the router looks through this table, and VMs wait for these
-    write(
-        "/v1/events",
-        events.schedule_events,
-        "Schedule one event for each scope the VMs are in; a Terminate for each VM",
-        needs=Role.MAINTAINER,
-        body=Schedule,
-        reply=wire.Events,
-        status=CREATED,
-    ),
-    operation(
-        "GET",
-        "/v1/events",
-        events.list_events,
-        "Events, oldest first; those that are open unless asked otherwise",
-        needs=Role.READER,
-        body=Nothing,
-        query=EventsQuery,
-        reply=wire.Events,
-    ),
+    create("/v1/events", events.schedule_events, needs=Role.MAINTAINER),
+    read("/v1/events", events.list_events),
     Operation(
         method="GET",
         path="/v1/events/{event_id}",
@@ -96,40 +69,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         query=EventQuery,
         replies=(wire.Event,),
     ),
-    read(
-        "/v1/events/{event_id}/explain",
-        events.explain_event,
-        "Why an event is where it is, what it waits for, what comes next",
-        reply=wire.Explained,
-    ),
-    write(
-        "/v1/events/{event_id}/approve",
-        events.approve_event,
-        "Let an event start ahead of its NotBefore; again, or once started, changes nothing",
-        needs=Role.APPROVER,
-        body=Nothing,
-        reply=wire.Event,
-    ),
-    write(
-        "/v1/events/{event_id}/cancel",
-        events.cancel_event,
-        "Call an event off, with all the maintenance it is a part of",
-        needs=Role.MAINTAINER,
-        body=Cancel,
-        reply=wire.Events,
-    ),
-    write(
-        "/v1/events/{event_id}/complete",
-        events.complete_event,
-        "Say that the work of a Started event is done, so that the event completes",
-        needs=Role.MAINTAINER,
-        body=Nothing,
-        reply=wire.Event,
-    ),
+    read("/v1/events/{event_id}/explain", events.explain_event),
+    write("/v1/events/{event_id}/approve", events.approve_event, needs=Role.APPROVER),
+    write("/v1/events/{event_id}/cancel", events.cancel_event, needs=Role.MAINTAINER),
+    write("/v1/events/{event_id}/complete", events.complete_event, needs=Role.MAINTAINER),
     # --- the server
-    read(
-        "/v1/openapi.json", describe_api, "This description", reply=openapi.Json, takes_session=True
-    ),
+    read("/v1/openapi.json", describe_api, takes_session=True),
     Operation(
         method="GET",
         path="/v1/health",
@@ -151,28 +96,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         replies=(str,),
         media_type=CONTENT_TYPE,
     ),
-    read(
-        "/v1/endpoints",
-        server.show_endpoints,
-        "Where VMs, az and the Azure SDKs reach the server",
-        reply=wire.Endpoints,
-    ),
-    read(
-        "/v1/settings",
-        server.list_settings,
-        "Every setting, its value and where that came from",
-        reply=list[wire.Setting],
-    ),
-    write(
-        "/v1/reset",
-        server.reset_emulator,
-        "Put an emulator back to how it started: fleet, events, faults and the clock's speed",
-        needs=Role.ADMIN,
-        body=Nothing,
-        reply=wire.ResetDone,
-    ),
+    read("/v1/endpoints", server.show_endpoints),
+    read("/v1/settings", server.list_settings),
+    write("/v1/reset", server.reset_emulator, needs=Role.ADMIN),
     # --- the fleet
-    read("/v1/fleet", fleet.show_fleet, "All scopes with their VMs", reply=wire.Scopes),
+    read("/v1/fleet", fleet.show_fleet),
     Operation(
         method="PUT",
         path="/v1/fleet",
@@ -185,58 +113,17 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         replies=(wire.FleetApplied,),
         lines=(wire.Progress, wire.FleetApplied, wire.Refusal),
     ),
-    read("/v1/scopes", fleet.list_scopes, "All scopes with their VMs", reply=wire.Scopes),
-    write(
-        "/v1/scopes/{scope:path}/maintain",
-        events.maintain_scope,
-        "Maintain a set, one update domain at a time; answers with the first one's event",
-        needs=Role.MAINTAINER,
-        body=Maintain,
-        reply=wire.Events,
-        status=CREATED,
-    ),
-    read("/v1/scopes/{scope:path}", fleet.show_scope, "One scope", reply=wire.Scope),
-    read("/v1/vms/{name}", fleet.show_vm, "One VM", reply=wire.Vm),
+    read("/v1/scopes", fleet.list_scopes),
+    create("/v1/scopes/{scope:path}/maintain", events.maintain_scope, needs=Role.MAINTAINER),
+    read("/v1/scopes/{scope:path}", fleet.show_scope),
+    read("/v1/vms/{name}", fleet.show_vm),
     # --- hosts
-    read("/v1/hosts", fleet.list_hosts, "Hosts and their VMs", reply=list[wire.Host]),
-    write(
-        "/v1/hosts/{host}/fail",
-        events.fail_host,
-        "Break a host: events that have started already",
-        needs=Role.MAINTAINER,
-        body=Nothing,
-        reply=wire.Events,
-        status=CREATED,
-    ),
-    write(
-        "/v1/hosts/{host}/predict",
-        events.predict_failure,
-        "Predict a host's failure, days ahead: a Redeploy for each VM",
-        needs=Role.MAINTAINER,
-        body=Nothing,
-        reply=wire.Events,
-        status=CREATED,
-    ),
-    write(
-        "/v1/hosts/{host}/maintain",
-        events.maintain_host,
-        "Maintain a host: one event for each scope, which start together",
-        needs=Role.MAINTAINER,
-        body=Maintain,
-        reply=wire.Events,
-        status=CREATED,
-    ),
+    read("/v1/hosts", fleet.list_hosts),
+    create("/v1/hosts/{host}/fail", events.fail_host, needs=Role.MAINTAINER),
+    create("/v1/hosts/{host}/predict", events.predict_failure, needs=Role.MAINTAINER),
+    create("/v1/hosts/{host}/maintain", events.maintain_host, needs=Role.MAINTAINER),
     # --- what happened, and what happens
-    operation(
-        "GET",
-        "/v1/history",
-        events.list_history,
-        "Every change: who, from where, what, when, why; newest first",
-        needs=Role.READER,
-        body=Nothing,
-        query=HistoryQuery,
-        reply=wire.History,
-    ),
+    read("/v1/history", events.list_history),
     Operation(
         method="GET",
         path="/v1/changes",
@@ -249,68 +136,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         media_type="text/event-stream",
     ),
     # --- what is to go wrong
-    write(
-        "/v1/faults",
-        faults.add_fault,
-        "Make something go wrong between VMs and the emulator",
-        needs=Role.ADMIN,
-        body=AddFault,
-        reply=wire.Fault,
-        status=CREATED,
-    ),
-    read("/v1/faults", faults.list_faults, "Faults, oldest first", reply=wire.Faults),
-    delete(
-        "/v1/faults",
-        faults.clear_faults,
-        "Remove every fault",
-        needs=Role.ADMIN,
-        reply=wire.Faults,
-    ),
-    delete(
-        "/v1/faults/{fault_id}",
-        faults.remove_fault,
-        "Remove a fault",
-        needs=Role.ADMIN,
-        reply=wire.Fault,
-    ),
+    create("/v1/faults", faults.add_fault, needs=Role.ADMIN),
+    read("/v1/faults", faults.list_faults),
+    delete("/v1/faults", faults.clear_faults, needs=Role.ADMIN),
+    delete("/v1/faults/{fault_id}", faults.remove_fault, needs=Role.ADMIN),
     # --- time
-    read(
-        "/v1/clock",
-        server.show_clock,
-        "The server's clock",
-        reply=wire.Clock,
-        takes_session=True,
-    ),
-    write(
-        "/v1/clock/pause",
-        server.pause_clock,
-        "Let time stand still",
-        needs=Role.ADMIN,
-        body=Nothing,
-        reply=wire.Clock,
-    ),
-    write(
-        "/v1/clock/resume",
-        server.resume_clock,
-        "Go on as fast as before the pause",
-        needs=Role.ADMIN,
-        body=Nothing,
-        reply=wire.Clock,
-    ),
-    write(
-        "/v1/clock/speed",
-        server.set_clock_speed,
-        "Run at a speed against real time",
-        needs=Role.ADMIN,
-        body=Speed,
-        reply=wire.Clock,
-    ),
-    write(
-        "/v1/clock/step",
-        server.step_clock,
-        "Move forward; what falls due on the way happens, in order, before the answer",
-        needs=Role.ADMIN,
-        body=Step,
-        reply=wire.Clock,
-    ),
+    read("/v1/clock", server.show_clock, takes_session=True),
+    write("/v1/clock/pause", server.pause_clock, needs=Role.ADMIN),
+    write("/v1/clock/resume", server.resume_clock, needs=Role.ADMIN),
+    write("/v1/clock/speed", server.set_clock_speed, needs=Role.ADMIN),
+    write("/v1/clock/step", server.step_clock, needs=Role.ADMIN),
 )

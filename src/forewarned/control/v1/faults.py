@@ -9,20 +9,24 @@ from forewarned.service.faults import Fault
 
 
 async def add_fault(services: Services, asked: Asked[AddFault, Nothing]) -> wire.Fault:
+    """Make something go wrong between VMs and the emulator."""
     fault = asked.body.fault()
     await _refuse_unknown_vm(services, fault)
     return views.fault(services.faults.add(fault))
 
 
 async def list_faults(services: Services, _: Asked[Nothing, Nothing]) -> wire.Faults:
+    """Faults, oldest first."""
     return views.faults(services.faults.show())
 
 
 async def clear_faults(services: Services, _: Asked[Nothing, Nothing]) -> wire.Faults:
+    """Remove every fault."""
     return views.faults(services.faults.clear())
 
 
 async def remove_fault(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Fault:
+    """Remove a fault."""
     return views.fault(services.faults.remove(asked.path["fault_id"]))
 
 

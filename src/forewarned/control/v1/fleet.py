@@ -28,11 +28,13 @@ LARGEST_FLEET: Final = 256 * MIB
 
 
 async def show_fleet(services: Services, _: Asked[Nothing, Nothing]) -> wire.Scopes:
+    """All scopes with their VMs."""
     views_of_all = await services.fleet.show()
     return wire.Scopes(scopes=tuple(views.scope(view, services.rules) for view in views_of_all))
 
 
 async def list_scopes(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scopes:
+    """All scopes with their VMs."""
     return await show_fleet(services, asked)
 
 
@@ -58,11 +60,13 @@ async def apply_fleet(services: Services, request: Request, admitted: Admitted) 
 
 
 async def show_scope(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scope:
+    """One scope."""
     view = await services.fleet.show_scope(ScopeId(asked.path["scope"]))
     return views.scope(view, services.rules)
 
 
 async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm:
+    """One VM."""
     name = asked.path["name"]
     found = await services.engine.ask(lambda snapshot: _vm(snapshot, name))
     if found is None:
@@ -71,6 +75,7 @@ async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm
 
 
 async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Host]:
+    """Hosts and their VMs."""
     return await services.engine.ask(
         lambda snapshot: _hosts(saved.scope for saved in snapshot.scopes())
     )

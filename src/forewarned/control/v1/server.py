@@ -44,6 +44,7 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
 
 
 async def list_settings(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Setting]:
+    """Every setting, its value and where that came from."""
     return [
         wire.Setting(name=name, value=value, origin=origin)
         for name, value, origin in services.settings_listing
@@ -51,6 +52,7 @@ async def list_settings(services: Services, _: Asked[Nothing, Nothing]) -> list[
 
 
 async def show_endpoints(services: Services, _: Asked[Nothing, Nothing]) -> wire.Endpoints:
+    """Where VMs, az and the Azure SDKs reach the server."""
     return wire.Endpoints(
         metadata=services.metadata_url,
         arm=services.arm_url,
@@ -60,26 +62,32 @@ async def show_endpoints(services: Services, _: Asked[Nothing, Nothing]) -> wire
 
 
 async def reset_emulator(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ResetDone:
+    """Put an emulator back to how it started: fleet, events, faults and the clock's speed."""
     return views.reset_done(await services.reset.reset(by=asked.by))
 
 
 async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    """The server's clock."""
     return views.clock(services.clock_control.show())
 
 
 async def pause_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    """Let time stand still."""
     return views.clock(await services.clock_control.pause())
 
 
 async def resume_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
+    """Go on as fast as before the pause."""
     return views.clock(await services.clock_control.resume())
 
 
 async def set_clock_speed(services: Services, asked: Asked[Speed, Nothing]) -> wire.Clock:
+    """Run at a speed against real time."""
     return views.clock(await services.clock_control.run(asked.body.speed))
 
 
 async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Clock:
+    """Move forward; what falls due on the way happens, in order, before the answer."""
     by, to = asked.body.by, asked.body.to
     if by is not None and to is None:
         return views.clock(await services.clock_control.step(by.length))
