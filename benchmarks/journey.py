@@ -46,7 +46,7 @@ STEPS: Final = (
     Step(
         "over to the store's thread",
         WRITER,
-        "forewarned.storage.sqlite.group_commit:GroupCommitter.carry_out",
+        "forewarned.storage.sqlite.group_commit:GroupCommitter.run_calls",
     ),
     Step(
         "the decision and its rows",

@@ -17,11 +17,11 @@ def settle_in(tx: Transaction, scope: Scope) -> None:
 
 
 async def keep(store: Store, *scopes: Scope) -> Commit:
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         for scope in scopes:
             settle_in(tx, scope)
 
-    _, commit = await store.transact(work)
+    _, commit = await store.transact(decision)
     return commit
 
 
@@ -35,7 +35,7 @@ async def load(store: Store, scope_id: str = "scope1") -> Scope:
     return await store.read(lambda snapshot: snapshot.load(ScopeId(scope_id)))
 
 
-async def kept(store: Store) -> list[Saved]:
+async def cache(store: Store) -> list[Saved]:
     return await store.read(lambda snapshot: list(snapshot.scopes()))
 
 

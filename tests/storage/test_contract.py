@@ -37,7 +37,7 @@ from tests.builders import (
     an_event,
     emptied,
 )
-from tests.storage.keeping import keep, kept, load, save, settle_in
+from tests.storage.keeping import cache, keep, load, save, settle_in
 
 SCOPE1 = ScopeId("scope1")
 
@@ -66,18 +66,18 @@ async def test_a_work_that_fails_changes_nothing_and_its_error_comes_out(store: 
     """I10, I14"""
     scope = a_scope(an_event(A))
     await keep(store, scope)
-    before = await kept(store)
+    before = await cache(store)
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         settle_in(tx, a_scope(an_event(B, resources=["vm2"]), id="scope2"))
         tx.save(Change(scope=replace(scope, active=False)), by=OPERATOR)
         tx.put_note("fleet", "new")
         raise MindChangedError
 
     with pytest.raises(MindChangedError):
-        await store.transact(work)
+        await store.transact(decision)
 
-    assert await kept(store) == before
+    assert await cache(store) == before
     assert await store.read(lambda s: (s.note("fleet"), s.event(B))) == (None, None)
     assert await store.read(lambda s: s.history(HistoryFilter())) == []
 
@@ -118,7 +118,7 @@ async def test_the_clock_is_read_once_for_a_transaction(store: Store, clock: Vir
 async def test_a_transaction_sees_what_it_has_written(store: Store) -> None:
     scope = a_scope(an_event(A, maintenance="work"))
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         settle_in(tx, scope)
         assert tx.exists(SCOPE1)
         assert tx.load(SCOPE1) == scope
@@ -126,7 +126,7 @@ async def test_a_transaction_sees_what_it_has_written(store: Store) -> None:
         assert tx.scopes_of_work(scope.events[A].maintenance) == [SCOPE1]  # type: ignore[arg-type]  # set above
         assert tx.next_wake() == NOON
 
-    await store.transact(work)
+    await store.transact(decision)
 
 
 # --- creating ------------------------------------------------------------------------------------
@@ -163,12 +163,12 @@ async def test_a_created_scope_is_told_of(store: Store) -> None:
 async def test_saving_what_is_there_already_writes_nothing(store: Store) -> None:
     scope = a_scope(an_event(A))
     await keep(store, scope)
-    before = await kept(store)
+    before = await cache(store)
 
     commit = await save(store, scope)
 
     assert commit == Commit(next_wake=NOON)
-    assert await kept(store) == before
+    assert await cache(store) == before
 
 
 async def test_each_transaction_that_changes_a_scope_moves_its_revision_by_one(
@@ -197,12 +197,12 @@ async def test_a_scope_saved_twice_in_a_transaction_is_told_of_once_as_it_ended_
     await keep(store, a_scope())
     scheduled = [Scheduled(scope_id=SCOPE1, at=NOON, event=an_event(id)) for id in (A, B)]
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         for fact in scheduled:
             scope = with_event(tx.load(SCOPE1), fact.event)
             tx.save(Change(scope=scope, transitions=(fact,)), by=OPERATOR)
 
-    _, commit = await store.transact(work)
+    _, commit = await store.transact(decision)
 
     assert [saved.scope for saved in commit.scopes] == [a_scope(an_event(A), an_event(B))]
     assert [saved.revision for saved in commit.scopes] == [2]
@@ -214,7 +214,7 @@ async def test_what_a_commit_tells_is_what_a_later_read_finds(store: Store) -> N
     """I10, I25"""
     commit = await keep(store, a_scope(an_event(A)), a_scope(id="scope2", resources=[]))
 
-    assert list(commit.scopes) == await kept(store)
+    assert list(commit.scopes) == await cache(store)
 
 
 async def test_a_commit_tells_the_earliest_wake_of_all_scopes(store: Store) -> None:
@@ -329,7 +329,7 @@ async def test_every_transition_has_one_row_of_history(store: Store) -> None:
         resources=an_event().resources,
     )
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         change = lifecycle.schedule(tx.load(SCOPE1), plan, rules=Rules(), now=tx.now)
         change = change.plus(
             lifecycle.approve(change.scope, [A], by=OPERATOR, rules=Rules(), now=tx.now)
@@ -338,7 +338,7 @@ async def test_every_transition_has_one_row_of_history(store: Store) -> None:
         change = lifecycle.complete(tx.load(SCOPE1), A, now=tx.now)
         tx.save(change, by=Actor(name="actuator"))
 
-    _, commit = await store.transact(work)
+    _, commit = await store.transact(decision)
     rows = await store.read(lambda s: s.history(HistoryFilter()))
 
     assert len(rows) == len(commit.transitions) == 4
@@ -444,10 +444,10 @@ async def test_a_vm_can_change_the_letter_case_of_its_name(store: Store) -> None
 async def test_a_vm_can_move_to_another_scope_in_one_transaction(store: Store) -> None:
     await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         tx.save(Change(scope=a_scope(resources=[])), by=OPERATOR)
         tx.save(Change(scope=a_scope(id="scope2")), by=OPERATOR)
 
-    await store.transact(work)
+    await store.transact(decision)
 
     assert list((await load(store, "scope2")).resources) == ["vm1"]

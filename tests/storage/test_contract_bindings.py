@@ -12,11 +12,11 @@ from tests.storage.keeping import keep, save
 
 
 async def bind(store: Store, *bindings: Binding) -> Commit:
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         for binding in bindings:
             tx.bind(binding)
 
-    _, commit = await store.transact(work)
+    _, commit = await store.transact(decision)
     return commit
 
 
@@ -192,12 +192,12 @@ async def test_a_work_that_fails_leaves_the_first_vm_as_it_was(store: Store) -> 
     await keep(store, a_scope(), a_scope(id="scope2", resources=[a_resource("vm2")]))
     await bind(store, a_binding(), a_binding("vm2", scope_id="scope2", address="10.0.0.2"))
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         tx.save(Change(scope=emptied(a_scope())), by=OPERATOR)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await store.transact(work)
+        await store.transact(decision)
     commit = await bind(store, a_binding("vm2", scope_id="scope2", address="10.0.0.7"))
 
     assert commit.first_vm == await first_vm(store) == "vm1"

@@ -82,19 +82,19 @@ def an_operation(id: str = "op1", *, age: timedelta = timedelta()) -> OperationR
 
 
 async def declare(store: Store, *declarations: Declaration) -> None:
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         for each in declarations:
             tx.declare(each)
 
-    await store.transact(work)
+    await store.transact(decision)
 
 
 async def open_(store: Store, *opened: OperationRecord) -> None:
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         for each in opened:
             tx.open_operation(each)
 
-    await store.transact(work)
+    await store.transact(decision)
 
 
 async def paths(store: Store, prefix: str = "") -> list[str]:
@@ -175,14 +175,14 @@ async def test_withdrawing_what_nobody_declared_changes_nothing(store: Store) ->
 
 
 async def test_a_work_sees_what_it_has_declared_itself(store: Store) -> None:
-    def work(tx: Transaction) -> list[object]:
+    def decision(tx: Transaction) -> list[object]:
         tx.declare(a_declaration())
         tx.open_operation(an_operation())
         seen: list[object] = [tx.declaration(SET), tx.operation("op1"), *tx.declarations(GROUP)]
         tx.withdraw(SET)
         return [*seen, tx.declaration(SET)]
 
-    seen, _ = await store.transact(work)
+    seen, _ = await store.transact(decision)
 
     assert seen == [a_declaration(), an_operation(), a_declaration(), None]
 
@@ -346,11 +346,11 @@ def test_scope_ids_are_those_that_begin_so_the_oldest_first(ids: list[str], pref
 
 
 async def test_a_work_sees_the_ids_of_scopes_it_has_created_itself(store: Store) -> None:
-    def work(tx: Transaction) -> list[str]:
+    def decision(tx: Transaction) -> list[str]:
         tx.create(a_scope(id="vmss/web/0", resources=[]))
         return [*tx.scope_ids("VMSS/Web")]
 
-    seen, _ = await store.transact(work)
+    seen, _ = await store.transact(decision)
 
     assert seen == ["vmss/web/0"]
 

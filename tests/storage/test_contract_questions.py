@@ -27,7 +27,7 @@ from tests.builders import (
     an_event,
     event_id,
 )
-from tests.storage.keeping import keep, kept, load, save
+from tests.storage.keeping import cache, keep, load, save
 
 SCOPE1 = ScopeId("scope1")
 SCOPE2 = ScopeId("scope2")
@@ -100,11 +100,11 @@ async def test_a_work_finds_an_event_it_has_saved_as_it_is_found_later(store: St
     opened = an_event(C, description="Host maintenance", announced=False)
     scope = with_event(with_event(without_event(before, A), started), opened)
 
-    def work(tx: Transaction) -> list[EventRecord | None]:
+    def decision(tx: Transaction) -> list[EventRecord | None]:
         tx.save(Change(scope=scope, transitions=(fact,)), by=OPERATOR)
         return [tx.event(event_id) for event_id in (A, B, C)]
 
-    within, _ = await store.transact(work)
+    within, _ = await store.transact(decision)
 
     later = await store.read(lambda s: [s.event(event_id) for event_id in (A, B, C)])
     assert within == later
@@ -291,19 +291,19 @@ async def test_notes_are_kept_and_replaced(store: Store) -> None:
 async def test_scopes_come_in_order_of_creation(store: Store) -> None:
     await keep(store, *(a_scope(id=id, resources=[]) for id in "zax"))
 
-    assert [saved.scope.id for saved in await kept(store)] == [*"zax"]
+    assert [saved.scope.id for saved in await cache(store)] == [*"zax"]
 
 
 async def test_scopes_can_be_gone_through_while_they_are_changed(store: Store) -> None:
     await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         for saved in tx.scopes():
             tx.create(a_scope(id=f"{saved.scope.id}-copy", resources=[]))
 
-    await store.transact(work)
+    await store.transact(decision)
 
-    assert len(await kept(store)) == 4
+    assert len(await cache(store)) == 4
 
 
 async def test_a_fleet_of_many_scopes_comes_whole_and_in_order(store: Store) -> None:
@@ -316,7 +316,7 @@ async def test_a_fleet_of_many_scopes_comes_whole_and_in_order(store: Store) -> 
 
     await store.transact(bind)
 
-    assert [saved.scope.id for saved in await kept(store)] == names
+    assert [saved.scope.id for saved in await cache(store)] == names
     bindings = await store.read(lambda s: list(s.bindings()))
     assert [binding.scope_id for binding in bindings] == names
     places = await store.read(lambda s: list(s.places()))
@@ -339,7 +339,7 @@ async def test_pages_show_of_every_scope_what_its_vms_read(store: Store) -> None
 
     pages = await store.read(lambda s: list(s.pages()))
 
-    assert pages == list(map(PageContent.of, await kept(store)))
+    assert pages == list(map(PageContent.of, await cache(store)))
     assert [[event.id for event in page.document.events] for page in pages] == [[A], [C], [], []]
 
 
@@ -382,4 +382,4 @@ async def test_going_through_a_fleet_can_be_broken_off(store: Store) -> None:
 
     assert first == "scope1"
     assert await store.read(lambda s: next(s.pages()).scope_id) == "scope1"
-    assert len(await kept(store)) == 3
+    assert len(await cache(store)) == 3

@@ -1,7 +1,7 @@
-"""Where scopes, events and their history are kept.
+"""The stores of scopes, events and their history.
 
 Two stores behind one port, `service.ports.Store`, under one contract suite. What a save writes is
-decided once, in `delta`, for both. Nothing outside this package knows SQL.
+decided once for both, in `diff`. Nothing outside this package knows SQL.
 """
 
 from forewarned.storage.memory import MemoryStore

@@ -1,4 +1,4 @@
-"""What one transaction has made true so far, to be told once it is committed."""
+"""Collects what one transaction changes, for the `Commit` that listeners are told of."""
 
 from datetime import datetime
 
@@ -23,12 +23,12 @@ class CommitBuilder:
         return saved
 
     def changed(self, before: Saved, delta: Delta) -> Saved:
-        """The scope with the revision it gets: one step for a transaction, however many saves."""
+        """The scope with its new revision: one step per transaction, however many saves."""
         scope, former = delta.scope, before.scope
         is_first = scope.id not in self._scopes
         saved = Saved(scope=scope, revision=before.revision + is_first)
         self._scopes[scope.id] = saved
-        # What befalls VMs alone is in no document.
+        # Changes of VMs alone are in no document.
         is_moved = scope.incarnation != former.incarnation or scope.active != former.active
         if is_moved or scope.events != former.events:
             self._shown.add(scope.id)
@@ -49,7 +49,7 @@ class CommitBuilder:
 
     @property
     def joined(self) -> set[ScopeId]:
-        """The scopes that have a VM in which they did not have so before."""
+        """The scopes that a VM was bound in."""
         return {binding.scope_id for binding in self._bound.values()}
 
     def commit(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> Commit:

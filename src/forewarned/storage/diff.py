@@ -19,20 +19,20 @@ from forewarned.storage.errors import VanishedEventError
 
 
 class Delta(NamedTuple):
-    """The difference between a scope as it is kept and as it is to be kept."""
+    """The difference between a stored scope and the scope to be stored."""
 
     scope: Scope
-    """As it is to be."""
+    """The scope to be stored."""
     removed: tuple[ResourceName, ...]
-    """VMs to take out, before any is put in: one may come back under another letter case."""
+    """VMs to remove before any is added: one may come back in another letter case."""
     added: tuple[Resource, ...]
     changed: tuple[Resource, ...]
     order: tuple[ResourceName, ...]
-    """All VMs in their new order; empty where they keep it and those added come last."""
+    """All VMs in their new order; empty if the order stays and those added come last."""
     opened: tuple[EventId, ...]
-    """Those of the records that are new, and must be new to the whole store."""
+    """The new events among the records. Their ids must be new to the whole store."""
     records: tuple[EventRecord, ...]
-    """Events to write, those over included, the oldest first."""
+    """Events to write, oldest first, including those that are over."""
     transitions: tuple[Transition, ...]
 
 
@@ -50,10 +50,10 @@ _ENDINGS: Final = (Completed, Canceled)
 
 
 def between(before: Scope, change: Change) -> Delta | None:
-    """None where there is nothing to write."""
+    """None if there is nothing to write."""
     after = change.scope
     vms = _NO_VMS if after.resources is before.resources else _between_vms(before, after)
-    # In this order: comparing two scopes takes as long as all the rest.
+    # In this order, because comparing two scopes takes as long as all the rest.
     if not change.transitions and not vms.order and before == after:
         return None
     records = () if after.events is before.events else _records(before, change)
@@ -70,18 +70,18 @@ def between(before: Scope, change: Change) -> Delta | None:
 
 
 def refuse_inhabited(scope: Scope) -> None:
-    """A scope is created empty: what moves into it is saved, so that history tells of it."""
+    """A scope is created empty: what is added to it is saved later, so that history records it."""
     if scope.resources or scope.events:
-        raise ValueError(f"scope {scope.id!r} is to be created without VMs and events")
+        raise ValueError(f"scope {scope.id!r} must be created without VMs and events")
 
 
 def fold(name: str) -> str:
-    """Names that differ in letter case only are one name: this is what is compared."""
+    """The form in which names are compared: names that differ only in letter case are one name."""
     return name.casefold()
 
 
 def history(transitions: Iterable[Transition], *, by: Actor, after: int) -> Iterator[HistoryRow]:
-    """One row for each transition, numbered on from `after`."""
+    """One row for each transition, numbered from `after` on."""
     for number, fact in enumerate(transitions, start=after + 1):
         event = fact.event if isinstance(fact, EventTransition) else None
         yield HistoryRow(
@@ -124,7 +124,7 @@ def _between_vms(before: Scope, after: Scope) -> _Vms:
         changed=tuple(
             vm
             for name, vm in after.resources.items()
-            # Most are the very same: comparing what is in them takes far longer.
+            # Most are the same object, and comparing by value takes far longer.
             if (former := before.resources.get(name)) is not vm
             and former is not None
             and former != vm

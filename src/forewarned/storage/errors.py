@@ -1,4 +1,4 @@
-"""Why a store would not open, and the one mistake a store never forgives."""
+"""Why a store can't be opened, and the one error of a decision that a store refuses."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ from forewarned.service.errors import StoreUnavailableError
 
 
 class CannotOpenError(StoreUnavailableError):
-    """The store can't be opened until somebody does what the message says."""
+    """The store can't be opened until an operator does what the message says."""
 
 
 class StoreInUseError(CannotOpenError):
     def __init__(self, path: Path, holder: str) -> None:
         who = f"process {holder}" if holder else "another process"
         super().__init__(
-            f"{path} is in use by {who}: stop that server, or give this one a directory of its own"
+            f"{path} is in use by {who}: stop that server, or give this one its own directory"
         )
         self.path = path
         self.holder = holder
@@ -32,9 +32,7 @@ class NewerDatabaseError(CannotOpenError):
 
 class ForeignDatabaseError(CannotOpenError):
     def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"{path} is not a database of Forewarned: move it away, or name another directory"
-        )
+        super().__init__(f"{path} is not a Forewarned database: move it, or name another directory")
         self.path = path
 
 
@@ -66,13 +64,13 @@ class NoWriteAheadLogError(CannotOpenError):
 
 class OldSqliteError(CannotOpenError):
     def __init__(self, found: str, needed: str) -> None:
-        super().__init__(f"SQLite {found} is too old: this needs {needed} or later")
+        super().__init__(f"SQLite {found} is too old: Forewarned needs {needed} or later")
         self.found = found
         self.needed = needed
 
 
 class VanishedEventError(AssertionError):
-    """A decision dropped an event and did not say how it ended. Never a request's fault."""
+    """A decision dropped an event without saying how it ended: a defect, not a bad request."""
 
     def __init__(self, event_id: str) -> None:
         super().__init__(f"event {event_id} left its scope without being completed or canceled")

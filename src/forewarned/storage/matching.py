@@ -1,12 +1,42 @@
-"""Which of what is kept in memory is wanted, and in which order: what SQLite is asked in SQL."""
+"""Filters and orders of listings: for the store in memory all of them, where SQLite has SQL."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Final
 
 from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import EventStatus, Scope
 from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
-from forewarned.service.records import EventRecord
+from forewarned.service.records import EventRecord, GroupPlace
 from forewarned.storage.diff import fold
+
+_OPERATIONS_LAST: Final = timedelta(days=7)
+"""Far longer than clients wait for one, and short enough that they never fill a disk."""
+
+
+def forgotten_before(now: datetime) -> datetime:
+    """Operations that started before this are dropped."""
+    return now - _OPERATIONS_LAST
+
+
+def each_once(groups: Iterable[GroupPlace]) -> list[GroupPlace]:
+    """By name. Of groups that differ only in letter case, always the same one is shown."""
+    found: dict[tuple[str, ...], GroupPlace] = {}
+    for group in sorted(groups):
+        found.setdefault((fold(group.name), *map(fold, group)), group)
+    return [group for _, group in sorted(found.items())]
+
+
+def likeness(name: str, text: str) -> int | None:
+    """0 if the name begins with the text, 1 if it has it elsewhere, None if it does not."""
+    place = fold(name).find(fold(text))
+    return None if place < 0 else min(place, 1)
+
+
+def hosts_like(hosts: Iterable[HostName], text: str) -> list[HostName]:
+    """Those that begin with the text first."""
+    ranked = ((likeness(host, text), fold(host), host) for host in hosts)
+    return [host for rank, _, host in sorted(r for r in ranked if r[0] is not None)]
 
 
 def is_wanted_event(record: EventRecord, wanted: EventFilter) -> bool:

@@ -1,7 +1,7 @@
-"""A store that forgets: for tests, and for servers that live as long as one.
+"""A store in memory: for tests, and for servers that live as long as one.
 
-A transaction works on a copy of everything and puts it in place at the end, so a snapshot is
-whatever was in place when it was taken.
+A transaction works on a copy of everything and replaces the original at the end, so a snapshot
+stays as it was when it was taken.
 """
 
 from collections import Counter
@@ -47,8 +47,8 @@ from forewarned.service.records import (
 )
 from forewarned.storage import diff, matching
 from forewarned.storage.commit_builder import CommitBuilder
-from forewarned.storage.declarations import each_once, forgotten_before, hosts_like, likeness
 from forewarned.storage.diff import Delta, fold
+from forewarned.storage.matching import each_once, forgotten_before, hosts_like, likeness
 
 T = TypeVar("T")
 NextWake = Callable[[Scope], datetime | None]
@@ -56,7 +56,7 @@ NextWake = Callable[[Scope], datetime | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Everything kept. Frozen only in that no field is ever replaced: a copy is for changing."""
+    """Everything stored. No field is ever replaced; a copy's fields may be changed in place."""
 
     scopes: dict[ScopeId, Saved] = field(default_factory=dict)
     wakes: dict[ScopeId, datetime] = field(default_factory=dict)
@@ -101,20 +101,20 @@ class MemoryStore:
         pass
 
     async def transact(
-        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
     ) -> tuple[T, Commit]:
-        # No await between reading the contents and replacing them: that is the lock.
+        # No await between reading the contents and replacing them, so no lock is needed.
         contents = self._contents.copy()
         transaction = MemoryTransaction(contents, self._clock.now(), self._next_wake)
-        result = work(transaction)
+        result = function(transaction)
         commit = transaction.commit()
         self._contents = contents
         if tell is not None:
             tell(commit)
         return result, commit
 
-    async def read(self, work: Callable[[Snapshot], T]) -> T:
-        return work(MemorySnapshot(self._contents, self._clock.now()))
+    async def read(self, question: Callable[[Snapshot], T]) -> T:
+        return question(MemorySnapshot(self._contents, self._clock.now()))
 
 
 class MemorySnapshot:
@@ -341,8 +341,8 @@ class MemorySnapshot:
 
     def declarations(self, prefix: str) -> Iterator[Declaration]:
         start = fold(prefix)
-        kept = sorted(self._contents.declarations.items(), key=lambda item: item[0])
-        return iter([declared for path, declared in kept if path.startswith(start)])
+        cache = sorted(self._contents.declarations.items(), key=lambda item: item[0])
+        return iter([declared for path, declared in cache if path.startswith(start)])
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         return self._contents.operations.get(operation_id)
@@ -359,7 +359,7 @@ class MemorySnapshot:
         )
 
     def _hosts_of(self, scope_id: ScopeId, event: Event) -> set[HostName]:
-        """Where its VMs are now."""
+        """The hosts its VMs are on now."""
         vms = self.load(scope_id).resources
         return {vms[name].host for name in event.resources if name in vms}
 
@@ -375,7 +375,7 @@ class MemoryTransaction(MemorySnapshot):
     def __init__(self, contents: Contents, now: datetime, next_wake: NextWake) -> None:
         super().__init__(contents, now)
         self._wake_of = next_wake
-        self._tally = CommitBuilder()
+        self._builder = CommitBuilder()
 
     def exists(self, scope_id: ScopeId) -> bool:
         return scope_id in self._contents.scopes
@@ -384,7 +384,7 @@ class MemoryTransaction(MemorySnapshot):
         diff.refuse_inhabited(scope)
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
-        self._put(self._tally.created(scope))
+        self._put(self._builder.created(scope))
 
     def save(self, change: Change, *, by: Actor) -> None:
         before = self._saved(change.scope.id)
@@ -396,7 +396,7 @@ class MemoryTransaction(MemorySnapshot):
         self._contents.events.update({r.event.id: r for r in difference.records})
         rows = self._contents.history
         rows.extend(diff.history(change.transitions, by=by, after=len(rows)))
-        self._put(self._tally.changed(before, difference))
+        self._put(self._builder.changed(before, difference))
 
     def bind(self, binding: Binding) -> None:
         contents = self._contents
@@ -413,7 +413,7 @@ class MemoryTransaction(MemorySnapshot):
         contents.bindings[fold(name)] = binding
         if binding.address:
             contents.addresses[binding.address] = name
-        self._tally.bound(binding)
+        self._builder.bound(binding)
 
     def put_note(self, key: str, value: str) -> None:
         self._contents.notes[key] = value
@@ -429,7 +429,7 @@ class MemoryTransaction(MemorySnapshot):
     def open_operation(self, operation: OperationRecord) -> None:
         operations = self._contents.operations
         last = forgotten_before(self.now)
-        for old in [kept.id for kept in operations.values() if kept.started_at < last]:
+        for old in [cache.id for cache in operations.values() if cache.started_at < last]:
             del operations[old]
         if operation.id in operations:
             raise ValueError(f"operation {operation.id!r} exists")
@@ -440,8 +440,8 @@ class MemoryTransaction(MemorySnapshot):
         rows.append(diff.remark(action, at=self.now, by=by, cause=cause, after=len(rows)))
 
     def commit(self) -> Commit:
-        first_vm = self.first_vm() if self._tally.moves_vms else None
-        return self._tally.commit(next_wake=self.next_wake(), first_vm=first_vm)
+        first_vm = self.first_vm() if self._builder.moves_vms else None
+        return self._builder.commit(next_wake=self.next_wake(), first_vm=first_vm)
 
     def _refuse_taken(self, difference: Delta) -> None:
         for vm in difference.added:

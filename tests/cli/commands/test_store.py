@@ -29,7 +29,7 @@ async def test_f17_the_next_start_takes_the_store_for_a_restored_one(tmp_path: P
     async with a_store(tmp_path) as store:
         [cause] = await store.read(restorations)
     assert (said.exit_code, said.stderr) == (0, "")
-    assert cause.startswith("an operator says that it was restored: incarnations were raised by")
+    assert cause.startswith("an operator said that it was restored: incarnations were raised by")
 
 
 async def test_a_server_that_runs_is_left_alone(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit, Declaration, OperationRecord, Saved
 from forewarned.storage import SqliteStore
-from forewarned.storage.sqlite.connection_thread import same
+from forewarned.storage.sqlite.connection_thread import unchanged
 from forewarned.storage.sqlite.group_commit import MOST
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, A, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import everything, keep, kept, settle_in
+from tests.storage.keeping import cache, everything, keep, settle_in
 from tests.storage.sqlite.test_store import crowd, files_no_larger_than
 
 T = TypeVar("T")
@@ -38,28 +38,28 @@ class MindChangedError(Exception):
 def schedule(number: int) -> Callable[[Transaction], int]:
     """One more event in scope1, at that many minutes past noon."""
 
-    def work(tx: Transaction) -> int:
+    def decision(tx: Transaction) -> int:
         event = an_event(event_id(number), not_before=NOON + number * MINUTE)
         fact = Scheduled(scope_id=SCOPE1, at=tx.now, event=event)
         change = Change(scope=with_event(tx.load(SCOPE1), event), transitions=(fact,))
         tx.save(change, by=OPERATOR)
         return number
 
-    return work
+    return decision
 
 
-def fail_after(work: Callable[[Transaction], object]) -> Callable[[Transaction], None]:
+def fail_after(function: Callable[[Transaction], object]) -> Callable[[Transaction], None]:
     def fails(tx: Transaction) -> None:
-        work(tx)
+        function(tx)
         raise MindChangedError
 
     return fails
 
 
 async def together(
-    store: Store, *works: Callable[[Transaction], T]
+    store: Store, *functions: Callable[[Transaction], T]
 ) -> list[tuple[T, Commit] | BaseException]:
-    return await asyncio.gather(*map(store.transact, works), return_exceptions=True)
+    return await asyncio.gather(*map(store.transact, functions), return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -75,7 +75,7 @@ async def held_up(store: SqliteStore) -> AsyncIterator[None]:
     await asyncio.to_thread(begun.wait, TOO_LONG)
     try:
         yield
-        # Let every task that is to hand a work in do so.
+        # Let every task hand in its function.
         await asyncio.sleep(0)
     finally:
         go_on.set()
@@ -97,7 +97,7 @@ async def test_works_that_come_together_each_build_on_the_one_before(store: Stor
     told = [saved for _, commit in results for saved in commit.scopes]
     assert [saved.revision for saved in told] == [2, 3, 4, 5, 6]
     assert [len(saved.scope.events) for saved in told] == [1, 2, 3, 4, 5]
-    assert await kept(store) == [told[-1]]
+    assert await cache(store) == [told[-1]]
 
 
 async def test_a_work_that_fails_among_others_is_undone_alone(store: Store) -> None:
@@ -114,7 +114,7 @@ async def test_a_work_that_fails_among_others_is_undone_alone(store: Store) -> N
         False,
         True,
     ]
-    [saved] = await kept(store)
+    [saved] = await cache(store)
     assert list(saved.scope.events) == [event_id(1), event_id(3)]
     assert saved.revision == 3
     rows = await store.read(lambda s: s.history(HistoryFilter()))
@@ -133,7 +133,7 @@ async def test_what_a_work_that_failed_had_created_can_be_created(store: Store) 
 
     assert isinstance(answers[0], MindChangedError)
     assert isinstance(answers[2], ValueError), "it exists by then"
-    assert [saved.scope for saved in await kept(store)] == [scope]
+    assert [saved.scope for saved in await cache(store)] == [scope]
 
 
 async def test_whoever_listens_hears_of_commits_in_order_and_before_callers_are_answered(
@@ -179,7 +179,7 @@ async def test_a_listener_that_fails_is_the_callers_error_and_changes_nothing_el
     )
 
     assert [isinstance(answer, MindChangedError) for answer in answers] == [True, False]
-    [saved] = await kept(store)
+    [saved] = await cache(store)
     assert list(saved.scope.events) == [event_id(1), event_id(2)]
 
 
@@ -200,7 +200,9 @@ async def test_works_that_wait_share_a_commit(sqlite: OpenSqlite) -> None:
     asked: list[str] = []
     async with sqlite() as store:
         await keep(store, a_scope())
-        await store._writer.run(lambda tx: tx._connection.set_trace_callback(asked.append), same)
+        await store._writer.run(
+            lambda tx: tx._connection.set_trace_callback(asked.append), unchanged
+        )
         async with held_up(store):
             answers = asyncio.ensure_future(together(store, *map(schedule, range(1, 51))))
             await asyncio.sleep(0)
@@ -260,9 +262,9 @@ async def test_a_commit_that_fails_is_the_failure_of_all_who_share_it(
         before = await store.read(everything)
         with files_no_larger_than(path.with_name(f"{path.name}-wal").stat().st_size):
             async with held_up(store):
-                works = [schedule(1), crowd, fail_after(schedule(2)), schedule(3)]
+                functions = [schedule(1), crowd, fail_after(schedule(2)), schedule(3)]
                 answers = asyncio.gather(
-                    *(store.transact(work, tell=heard.append) for work in works),
+                    *(store.transact(each, tell=heard.append) for each in functions),
                     return_exceptions=True,
                 )
                 await asyncio.sleep(0)
@@ -273,7 +275,7 @@ async def test_a_commit_that_fails_is_the_failure_of_all_who_share_it(
         assert heard == []
         assert await store.read(everything) == before
         await store.transact(schedule(4))
-        [saved] = await kept(store)
+        [saved] = await cache(store)
         assert list(saved.scope.events) == [event_id(4)]
         assert saved.revision == 2
 
@@ -282,25 +284,25 @@ async def test_on_a_full_disk_what_is_acknowledged_is_what_is_kept(sqlite: OpenS
     """I14, I23, F9"""
 
     def create(number: int) -> Callable[[Transaction], str]:
-        def work(tx: Transaction) -> str:
+        def decision(tx: Transaction) -> str:
             scope = a_scope(id=f"scope{number}", resources=[])
             settle_in(tx, replace(scope, id=ScopeId(f"{number}" * 400)))
             return f"{number}" * 400
 
-        return work
+        return decision
 
     async with sqlite() as store:
         await store._writer.run(
             lambda tx: [
                 tx._connection.execute("PRAGMA max_page_count = 60"),
             ],
-            same,
+            unchanged,
         )
         answers = await together(store, *map(create, range(300)))
     acknowledged = [answer[0] for answer in answers if not isinstance(answer, BaseException)]
 
     async with sqlite() as store:
-        assert [saved.scope.id for saved in await kept(store)] == acknowledged
+        assert [saved.scope.id for saved in await cache(store)] == acknowledged
     assert 0 < len(acknowledged) < 300
 
 

@@ -87,7 +87,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_alone(
     path.parent.mkdir()
     path.write_text("dear diary, " * 100)
 
-    with pytest.raises(ForeignDatabaseError, match="is not a database of Forewarned"):
+    with pytest.raises(ForeignDatabaseError, match="is not a Forewarned database"):
         async with sqlite():
             pass
 
@@ -172,5 +172,7 @@ async def test_a_store_that_was_refused_opens_once_the_reason_is_gone(
 def test_an_old_sqlite_is_refused() -> None:
     refuse_old_sqlite((3, 37, 0))
 
-    with pytest.raises(OldSqliteError, match=r"SQLite 3\.36\.0 is too old: this needs 3\.37\.0"):
+    with pytest.raises(
+        OldSqliteError, match=r"SQLite 3\.36\.0 is too old: Forewarned needs 3\.37\.0"
+    ):
         refuse_old_sqlite((3, 36, 0))

@@ -28,13 +28,13 @@ async def schedule(store: Store, number: int) -> int:
     """One more event. The incarnation that VMs see from then on."""
     event = an_event(event_id(number), resources=["vm1"])
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         scope = tx.load(ScopeId("scope1"))
         fact = Scheduled(scope_id=scope.id, at=tx.now, event=event)
         change = Change(scope=with_event(scope, event), transitions=(fact,))
         tx.save(published(scope, change), by=OPERATOR)
 
-    await store.transact(work)
+    await store.transact(decision)
     return await seen(store)
 
 

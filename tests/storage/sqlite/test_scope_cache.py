@@ -12,71 +12,71 @@ def saved(id: str = "scope1", *, vms: int = 1, revision: int = 1) -> Saved:
 
 
 def test_what_was_loaded_is_found() -> None:
-    kept = ScopeCache()
-    kept.loaded(saved())
+    cache = ScopeCache()
+    cache.loaded(saved())
 
-    assert kept.find(SCOPE1) == saved()
-    assert kept.find(SCOPE2) is None
+    assert cache.find(SCOPE1) == saved()
+    assert cache.find(SCOPE2) is None
 
 
 def test_what_a_work_has_written_is_known_to_the_next_of_its_group() -> None:
-    kept = ScopeCache()
-    kept.loaded(saved(revision=1))
+    cache = ScopeCache()
+    cache.loaded(saved(revision=1))
 
-    kept.written({SCOPE1: saved(revision=2)})
+    cache.written({SCOPE1: saved(revision=2)})
 
-    assert kept.find(SCOPE1) == saved(revision=2)
+    assert cache.find(SCOPE1) == saved(revision=2)
 
 
 def test_what_was_committed_stays_known() -> None:
-    kept = ScopeCache()
-    kept.written({SCOPE1: saved(revision=2)})
+    cache = ScopeCache()
+    cache.written({SCOPE1: saved(revision=2)})
 
-    kept.committed()
-    kept.written({SCOPE2: saved("scope2")})
+    cache.committed()
+    cache.written({SCOPE2: saved("scope2")})
 
-    assert kept.find(SCOPE1) == saved(revision=2)
+    assert cache.find(SCOPE1) == saved(revision=2)
 
 
 def test_after_a_failed_commit_nothing_is_known() -> None:
-    kept = ScopeCache()
-    kept.loaded(saved(revision=1))
-    kept.written({SCOPE2: saved("scope2")})
+    cache = ScopeCache()
+    cache.loaded(saved(revision=1))
+    cache.written({SCOPE2: saved("scope2")})
 
-    kept.forget()
+    cache.forget()
 
-    assert kept.find(SCOPE1) is None
-    assert kept.find(SCOPE2) is None
+    assert cache.find(SCOPE1) is None
+    assert cache.find(SCOPE2) is None
 
 
 def test_what_has_not_been_asked_for_the_longest_makes_room() -> None:
-    kept = ScopeCache(limit=24)
+    cache = ScopeCache(limit=24)
     for number in range(4):
-        kept.loaded(saved(f"scope{number}", vms=5))
-    kept.find(ScopeId("scope0"))
+        cache.loaded(saved(f"scope{number}", vms=5))
+    cache.find(ScopeId("scope0"))
 
-    kept.loaded(saved("newcomer", vms=5))
+    cache.loaded(saved("newcomer", vms=5))
 
-    found = [kept.find(ScopeId(f"scope{number}")) is not None for number in range(4)]
+    found = [cache.find(ScopeId(f"scope{number}")) is not None for number in range(4)]
     assert found == [True, False, True, True]
-    assert kept.find(ScopeId("newcomer")) is not None
+    assert cache.find(ScopeId("newcomer")) is not None
 
 
 def test_a_scope_takes_as_much_room_as_it_has_vms_and_events() -> None:
-    kept = ScopeCache(limit=5)
-    kept.loaded(saved("scope2", vms=1))
-    kept.loaded(Saved(scope=a_scope(an_event(A)), revision=1))
-    kept.loaded(Saved(scope=a_scope(), revision=2))
+    cache = ScopeCache(limit=5)
+    cache.loaded(saved("scope2", vms=1))
+    cache.loaded(Saved(scope=a_scope(an_event(A)), revision=1))
+    cache.loaded(Saved(scope=a_scope(), revision=2))
 
-    assert kept.find(SCOPE2) is not None
-    kept.loaded(saved("scope3", vms=4))
+    assert cache.find(SCOPE2) is not None
+    cache.loaded(saved("scope3", vms=4))
 
-    assert kept.find(SCOPE2) is None
+    assert cache.find(SCOPE2) is None
 
 
 def test_a_scope_too_large_to_keep_is_not_kept() -> None:
-    kept = ScopeCache(limit=5)
+    cache = ScopeCache(limit=5)
 
-    kept.loaded(saved(vms=9))
+    cache.loaded(saved(vms=9))
 
-    assert kept.find(SCOPE1) is None
+    assert cache.find(SCOPE1) is None

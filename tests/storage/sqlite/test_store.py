@@ -28,12 +28,12 @@ from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Saved
 from forewarned.storage import SqliteStore
-from forewarned.storage.sqlite.connection_thread import same
+from forewarned.storage.sqlite.connection_thread import unchanged
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
 from tests.storage.committer import CALLERS
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import everything, keep, kept, load, save, settle_in
+from tests.storage.keeping import cache, everything, keep, load, save, settle_in
 from tests.storage.strategies import scopes
 
 ROOT = Path(__file__).parents[3]
@@ -75,7 +75,7 @@ async def reopened(path: Path, scope: Scope) -> Saved:
     async with SqliteStore(path, clock, next_wake=next_wake) as store:
         await keep(store, scope)
     async with SqliteStore(path, clock, next_wake=next_wake) as store:
-        [saved] = await kept(store)
+        [saved] = await cache(store)
         assert await load(store, scope.id) == saved.scope
         return saved
 
@@ -88,7 +88,7 @@ async def test_a_killed_process_loses_nothing_it_has_told_of(
     told = await killed_after(commits, path)
 
     async with sqlite() as store:
-        found = [event for saved in await kept(store) for event in saved.scope.events]
+        found = [event for saved in await cache(store) for event in saved.scope.events]
         history = await store.read(lambda s: s.history(HistoryFilter(limit=1_000_000)))
     assert set(told) <= set(found)
     assert len(found) <= len(told) + CALLERS
@@ -120,7 +120,7 @@ async def test_a_commit_waits_for_the_disk(sqlite: OpenSqlite) -> None:
                 tx._connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             ],
-            same,
+            unchanged,
         )
 
     assert pragmas == ["wal", 2, 1]  # 2 is FULL
@@ -137,14 +137,14 @@ async def test_a_full_disk_is_said_and_changes_nothing(sqlite: OpenSqlite) -> No
             lambda tx: tx._connection.execute(
                 f"PRAGMA max_page_count = {tx._connection.execute('PRAGMA page_count').fetchone()[0]}"
             ),
-            same,
+            unchanged,
         )
 
         with pytest.raises(StoreUnavailableError, match="full") as refused:
             await store.transact(crowd)
 
         assert isinstance(refused.value.__cause__, sqlite3.Error)
-        assert [saved.scope for saved in await kept(store)] == [a_scope()]
+        assert [saved.scope for saved in await cache(store)] == [a_scope()]
 
 
 async def test_a_commit_that_fails_changes_nothing_and_the_next_may_succeed(
@@ -154,7 +154,7 @@ async def test_a_commit_that_fails_changes_nothing_and_the_next_may_succeed(
     log = path.with_name(f"{path.name}-wal")
     finished = threading.Event()
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         crowd(tx)
         finished.set()
 
@@ -162,14 +162,14 @@ async def test_a_commit_that_fails_changes_nothing_and_the_next_may_succeed(
         await keep(store, a_scope())
 
         with files_no_larger_than(log.stat().st_size), pytest.raises(StoreUnavailableError):
-            await store.transact(work)
-        after_failure = await kept(store)
+            await store.transact(decision)
+        after_failure = await cache(store)
         await store.transact(crowd)
 
     assert finished.is_set(), "it is the COMMIT that is to fail"
     assert [saved.scope for saved in after_failure] == [a_scope()]
     async with sqlite() as store:
-        assert len(await kept(store)) == 101
+        assert len(await cache(store)) == 101
 
 
 def crowd(tx: Transaction) -> None:
@@ -193,7 +193,9 @@ async def test_a_database_that_somebody_else_has_locked_is_unavailable_until_it_
 ) -> None:
     async with sqlite() as store:
         await keep(store, a_scope())
-        await store._writer.run(lambda tx: tx._connection.execute("PRAGMA busy_timeout = 0"), same)
+        await store._writer.run(
+            lambda tx: tx._connection.execute("PRAGMA busy_timeout = 0"), unchanged
+        )
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
 
@@ -249,7 +251,7 @@ async def test_a_work_goes_on_to_its_end_when_its_caller_gives_up(sqlite: OpenSq
         go_on.set()
         await keep(store, a_scope(id="scope2", resources=[]))
 
-        assert [saved.scope.id for saved in await kept(store)] == ["scope1", "scope2"]
+        assert [saved.scope.id for saved in await cache(store)] == ["scope1", "scope2"]
 
 
 async def test_a_snapshot_does_not_see_what_is_committed_meanwhile(sqlite: OpenSqlite) -> None:
@@ -288,7 +290,9 @@ async def test_many_writers_at_once_take_turns(sqlite: OpenSqlite) -> None:
 async def test_a_reader_can_not_write(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
         with pytest.raises(StoreUnavailableError, match="readonly"):
-            await store._reader.run(lambda s: s._connection.execute("DELETE FROM scopes"), same)
+            await store._reader.run(
+                lambda s: s._connection.execute("DELETE FROM scopes"), unchanged
+            )
 
 
 # --- waking --------------------------------------------------------------------------------------
@@ -300,12 +304,12 @@ async def test_wakes_follow_the_rules_of_the_server_that_opened_the_store(
     """I28"""
     async with sqlite() as store:
         await keep(store, a_scope(last_read_at=NOON - HOUR))
-        before = await kept(store)
+        before = await cache(store)
     impatient = partial(lifecycle.next_wake, rules=Rules(silence=HOUR))
 
     async with SqliteStore(path, clock, next_wake=impatient) as store:
         assert await store.read(lambda s: s.due(9)) == [SCOPE1]
-        assert await kept(store) == before
+        assert await cache(store) == before
     async with sqlite() as store:
         assert await store.read(lambda s: s.due(9)) == []
 
@@ -376,7 +380,7 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
 
     async with sqlite() as store:
         await keep(store, a_scope(an_event(A)))
-        plans = await store._reader.run(ask, same)
+        plans = await store._reader.run(ask, unchanged)
 
     tables = ("scopes", "resources", "events", "history", "declarations", "operations")
     scans = [f"SCAN {table}" for table in tables]

@@ -19,11 +19,11 @@ from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.write_buffer import WriteBuffer
 from tests.builders import OPERATOR, A, B, a_scope, an_event
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import everything, keep, kept
+from tests.storage.keeping import cache, everything, keep
 from tests.storage.sqlite.test_group_commit import MindChangedError, fail_after, held_up, together
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")
-Work = Callable[[Transaction], object]
+Function = Callable[[Transaction], object]
 
 
 async def keep_two(store: Store) -> None:
@@ -32,31 +32,31 @@ async def keep_two(store: Store) -> None:
     await keep(store, a_scope(an_event(A)), a_scope(of_vm2, id="scope2"))
 
 
-def approve(scope_id: ScopeId, event_id: EventId) -> Work:
+def approve(scope_id: ScopeId, event_id: EventId) -> Function:
     """Which starts it."""
 
-    def work(tx: Transaction) -> None:
+    def decision(tx: Transaction) -> None:
         change = lifecycle.approve(
             tx.load(scope_id), [event_id], by=OPERATOR, rules=Rules(), now=tx.now
         )
         tx.save(change, by=OPERATOR)
 
-    return work
+    return decision
 
 
-def complete(scope_id: ScopeId, event_id: EventId) -> Work:
-    def work(tx: Transaction) -> None:
+def complete(scope_id: ScopeId, event_id: EventId) -> Function:
+    def decision(tx: Transaction) -> None:
         tx.save(lifecycle.complete(tx.load(scope_id), event_id, now=tx.now), by=OPERATOR)
 
-    return work
+    return decision
 
 
-def one_after_another(*works: Work) -> Work:
-    def work(tx: Transaction) -> None:
-        for each in works:
+def one_after_another(*functions: Function) -> Function:
+    def decision(tx: Transaction) -> None:
+        for each in functions:
             each(tx)
 
-    return work
+    return decision
 
 
 def statuses(snapshot: Snapshot) -> dict[EventId, EventStatus]:
@@ -68,10 +68,10 @@ def actions(snapshot: Snapshot) -> list[str]:
     return [row.action for row in snapshot.history(HistoryFilter())][::-1]
 
 
-async def in_one_group(store: SqliteStore, *works: Work) -> list[object]:
+async def in_one_group(store: SqliteStore, *functions: Function) -> list[object]:
     """What came of each."""
     async with held_up(store):
-        answers = asyncio.ensure_future(together(store, *works))
+        answers = asyncio.ensure_future(together(store, *functions))
         await asyncio.sleep(0)
     return [answer[0] if isinstance(answer, tuple) else answer for answer in await answers]
 
@@ -83,11 +83,11 @@ async def test_a_work_finds_what_it_has_written_itself(store: Store) -> None:
     """I10"""
     await keep_two(store)
 
-    def work(tx: Transaction) -> tuple[dict[EventId, EventStatus], list[str]]:
+    def decision(tx: Transaction) -> tuple[dict[EventId, EventStatus], list[str]]:
         approve(SCOPE1, A)(tx)
         return statuses(tx), actions(tx)
 
-    (found, happened), _ = await store.transact(work)
+    (found, happened), _ = await store.transact(decision)
 
     assert found == {A: EventStatus.STARTED, B: EventStatus.SCHEDULED}
     assert happened == ["approved", "started"]
@@ -120,7 +120,7 @@ async def test_of_two_saves_of_a_scope_the_last_stays_whatever_other_scopes_do(
     )
 
     assert await store.read(statuses) == dict.fromkeys((A, B), EventStatus.COMPLETED)
-    assert [saved.scope.events for saved in await kept(store)] == [{}, {}]
+    assert [saved.scope.events for saved in await cache(store)] == [{}, {}]
 
 
 async def test_of_two_works_of_a_group_on_one_scope_the_last_stays(sqlite: OpenSqlite) -> None:
@@ -157,7 +157,7 @@ async def test_rows_of_a_work_that_failed_are_not_written_with_its_group(
 async def test_rows_that_cannot_be_written_are_the_failure_of_all_who_share_the_commit(
     sqlite: OpenSqlite, path: Path
 ) -> None:
-    """I14, F9: also where it is another work that asks, and so has them written."""
+    """I14, F9: also where it is another function that asks, and so has them written."""
     async with sqlite() as store:
         await keep_two(store)
         before = await store.read(everything)
@@ -174,18 +174,18 @@ async def test_rows_that_cannot_be_written_are_the_failure_of_all_who_share_the_
 
 
 def test_rows_that_were_lost_once_are_not_taken_for_written() -> None:
-    """I14: a work might look away where asking fails."""
+    """I14: a function might ignore that a query fails."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        pending = WriteBuffer(connection)
-        pending.begin()
-        pending.add(SCOPE1, [("INSERT INTO nowhere VALUES (?)", (1,))])
-        pending.keep()
-        pending.begin()
+        buffer = WriteBuffer(connection)
+        buffer.begin()
+        buffer.add(SCOPE1, [("INSERT INTO nowhere VALUES (?)", (1,))])
+        buffer.keep()
+        buffer.begin()
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            pending.to_ask()
+            buffer.to_ask()
 
         with pytest.raises(sqlite3.OperationalError, match="could not be written"):
-            pending.write()
+            buffer.write()
 
 
 # --- what it is for ------------------------------------------------------------------------------

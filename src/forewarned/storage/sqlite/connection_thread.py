@@ -20,34 +20,34 @@ Given = TypeVar("Given")
 Connect = Callable[[], sqlite3.Connection]
 
 
-class Turn(Generic[Given]):
-    """A function to run in a transaction, and what came of it."""
+class QueuedCall(Generic[Given]):
+    """A function to run in a transaction, with its result and its caller."""
 
-    __slots__ = ("_answer", "_error", "_result", "_then", "_work")
+    __slots__ = ("_answer", "_error", "_function", "_result", "_then")
 
-    # The thread takes functions of every type. `ConnectionThread.run` sees to it that each caller
+    # The thread takes functions of every type. `ConnectionThread.run` makes sure that each caller
     # gets its own type back.
     def __init__(
         self,
-        work: Callable[[Given], Any],
+        function: Callable[[Given], Any],
         answer: "asyncio.Future[Any]",
         then: Callable[[Any], object],
     ) -> None:
-        self._work = work
+        self._function = function
         self._answer = answer
         self._then = then
         self._result: object = None
         self._error: BaseException | None = None
 
     def run(self, given: Given) -> None:
-        self._result = self._work(given)
+        self._result = self._function(given)
 
     def fail(self, error: BaseException) -> None:
-        """The caller gets this error, which is about that caller alone: it is never shared."""
+        """Give the caller this error. Error objects are never shared between callers."""
         self._error = _fit_to_tell(error)
 
     def answer(self) -> None:
-        """On the event loop's thread. What follows a commit happens even if no caller waits."""
+        """On the event loop's thread. What follows a commit is done even if no caller waits."""
         if self._error is None:
             try:
                 self._result = self._then(self._result)
@@ -61,18 +61,18 @@ class Turn(Generic[Given]):
             self._answer.set_exception(self._error)
 
 
-Turns = Iterator[Turn[Given]]
-CarryOut = Callable[[sqlite3.Connection, Turns[Given]], Sequence[Turn[Given]]]
+QueuedCalls = Iterator[QueuedCall[Given]]
+RunCalls = Callable[[sqlite3.Connection, QueuedCalls[Given]], Sequence[QueuedCall[Given]]]
 """Takes one turn or more, ends their transaction, and returns those it took."""
 
 
 class ConnectionThread(Generic[Given]):
-    def __init__(self, name: str, connect: Connect, carry_out: CarryOut[Given]) -> None:
-        """`carry_out` is called on this thread, and finds at least one turn to take."""
+    def __init__(self, name: str, connect: Connect, run_calls: RunCalls[Given]) -> None:
+        """`run_calls` is called on this thread, and finds at least one turn to take."""
         self._name = name
         self._connect = connect
-        self._carry_out = carry_out
-        self._waiting: SimpleQueue[Turn[Given] | None] = SimpleQueue()
+        self._run_calls = run_calls
+        self._waiting: SimpleQueue[QueuedCall[Given] | None] = SimpleQueue()
         self._is_open = False
         self._closed: asyncio.Future[None] | None = None
 
@@ -81,10 +81,14 @@ class ConnectionThread(Generic[Given]):
         self._waiting = SimpleQueue()
         self._closed = loop.create_future()
         opened: asyncio.Future[None] = loop.create_future()
-        # A daemon: a process that ends in disorder is not kept alive by a thread that waits.
+        # A daemon, so that a waiting thread does not keep a failing process alive.
         threading.Thread(
             target=self._live,
-            args=(loop, Turn(same, opened, same), Turn(same, self._closed, same)),
+            args=(
+                loop,
+                QueuedCall(unchanged, opened, unchanged),
+                QueuedCall(unchanged, self._closed, unchanged),
+            ),
             name=f"store-{self._name}",
             daemon=True,
         ).start()
@@ -99,66 +103,66 @@ class ConnectionThread(Generic[Given]):
     async def __aexit__(self, *_: object) -> None:
         if not self._is_open or self._closed is None:
             return
-        # What was handed in before is run first: the thread takes one after another.
+        # Functions queued earlier are run first: the thread takes one after another.
         self._is_open = False
         self._waiting.put(None)
         await self._closed
 
-    async def run(self, work: Callable[[Given], T], then: Callable[[T], U]) -> U:
-        """Run `work` in a transaction and, once that is committed, `then` on the caller's thread.
+    async def run(self, function: Callable[[Given], T], then: Callable[[T], U]) -> U:
+        """Run the function in a transaction and, once committed, `then` on the caller's thread.
 
-        Both happen even if the caller gives up waiting. `then` is called in order of commits.
+        Both happen even if the caller stops waiting. `then` is called in the order of commits.
         """
         if not self._is_open:
             raise StoreUnavailableError("the store is closed")
         answer: asyncio.Future[U] = asyncio.get_running_loop().create_future()
-        self._waiting.put(Turn(work, answer, then))
+        self._waiting.put(QueuedCall(function, answer, then))
         return await answer
 
     def _live(
-        self, loop: asyncio.AbstractEventLoop, opened: Turn[Given], closed: Turn[Given]
+        self, loop: asyncio.AbstractEventLoop, opened: QueuedCall[Given], closed: QueuedCall[Given]
     ) -> None:
         try:
             connection = self._connect()
-        except BaseException as error:  # noqa: BLE001  # told to whoever opens the store
+        except BaseException as error:  # noqa: BLE001  # raised where the store is opened
             opened.fail(error)
             loop.call_soon_threadsafe(opened.answer)
             return
         loop.call_soon_threadsafe(opened.answer)
         while (first := self._waiting.get()) is not None:
-            # One hop back for all of them: waking the event loop costs more than a function does.
-            ended = self._carry_out(connection, self._turns(first))
+            # One hop back for all of them: waking the event loop costs more than a function.
+            ended = self._run_calls(connection, self._calls(first))
             loop.call_soon_threadsafe(_answer, ended)
         with contextlib.suppress(sqlite3.Error):
             connection.close()
         loop.call_soon_threadsafe(closed.answer)
 
-    def _turns(self, first: Turn[Given]) -> Turns[Given]:
+    def _calls(self, first: QueuedCall[Given]) -> QueuedCalls[Given]:
         """The first, then those that are queued already, for as long as they are taken."""
-        turn: Turn[Given] | None = first
-        while turn is not None:
-            yield turn
+        call: QueuedCall[Given] | None = first
+        while call is not None:
+            yield call
             try:
-                turn = self._waiting.get_nowait()
+                call = self._waiting.get_nowait()
             except Empty:
                 return
         self._waiting.put(None)
 
 
-def alone(
-    connection: sqlite3.Connection, turns: Turns[Given], given: Callable[[], Given]
-) -> Sequence[Turn[Given]]:
+def run_alone(
+    connection: sqlite3.Connection, calls: QueuedCalls[Given], given: Callable[[], Given]
+) -> Sequence[QueuedCall[Given]]:
     """One turn, in a transaction of its own that sees the database as it is now."""
-    turn = next(turns)
+    call = next(calls)
     try:
         roll_back(connection)
         connection.execute("BEGIN DEFERRED")
-        turn.run(given())
+        call.run(given())
         connection.execute("COMMIT")
     except BaseException as error:  # noqa: BLE001  # told to the caller
         roll_back(connection)
-        turn.fail(error)
-    return [turn]
+        call.fail(error)
+    return [call]
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
@@ -169,22 +173,22 @@ def roll_back(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
-def same(result: T) -> T:
+def unchanged(result: T) -> T:
     return result
 
 
-def _answer(turns: Sequence[Turn[Given]]) -> None:
-    for turn in turns:
-        turn.answer()
+def _answer(calls: Sequence[QueuedCall[Given]]) -> None:
+    for call in calls:
+        call.answer()
 
 
 def _fit_to_tell(error: BaseException) -> BaseException:
     told: Exception
     match error:
         case sqlite3.Error():
-            told = StoreUnavailableError(f"the store can't be used: {error}")
+            told = StoreUnavailableError(f"the store is unavailable: {error}")
         case StopIteration():
-            # A future can't carry this one: its caller would wait for ever.
+            # A future can't hold this one: the caller would wait for ever.
             told = RuntimeError("a transaction function raised StopIteration")
         case _:
             return error

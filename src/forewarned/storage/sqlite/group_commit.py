@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from forewarned.service.ports import Clock
-from forewarned.storage.first_vm import FirstVm
-from forewarned.storage.sqlite.connection_thread import Turn, Turns, roll_back
-from forewarned.storage.sqlite.reads import SqliteSnapshot
+from forewarned.storage.sqlite.connection_thread import QueuedCall, QueuedCalls, roll_back
+from forewarned.storage.sqlite.reads import FirstVm, SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 from forewarned.storage.sqlite.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.writes import NextWake, SqliteTransaction
@@ -26,50 +25,50 @@ LONGEST: Final = 0.005
 
 
 class GroupCommitter:
-    def __init__(self, clock: Clock, next_wake: NextWake, kept: ScopeCache) -> None:
+    def __init__(self, clock: Clock, next_wake: NextWake, cache: ScopeCache) -> None:
         self._clock = clock
         self._next_wake = next_wake
-        self._kept = kept
+        self._cache = cache
         self._first_vm = FirstVm()
         self.incarnation_offset = 0
         """How far above 0 a new scope's incarnations begin."""
         self.committed: Callable[[int], None] | None = None
         """Told the number of the last change, once it is on the disk."""
 
-    def carry_out(
-        self, connection: sqlite3.Connection, turns: Turns[SqliteTransaction]
-    ) -> Sequence[Turn[SqliteTransaction]]:
+    def run_calls(
+        self, connection: sqlite3.Connection, calls: QueuedCalls[SqliteTransaction]
+    ) -> Sequence[QueuedCall[SqliteTransaction]]:
         """On the writer's thread."""
-        group = [next(turns)]
+        group = [next(calls)]
         try:
-            self._commit(connection, group, turns)
+            self._commit(connection, group, calls)
         except BaseException as error:  # noqa: BLE001  # told to every caller
             roll_back(connection)
-            self._kept.forget()
+            self._cache.forget()
             self._first_vm.forget()
-            # Refusals too: they may have followed from what is now undone.
-            for turn in group:
-                turn.fail(error)
+            # Refused calls too: the reason may have been a change that is now undone.
+            for call in group:
+                call.fail(error)
         else:
-            self._kept.committed()
+            self._cache.committed()
             self._first_vm.committed()
         return group
 
     def _commit(
         self,
         connection: sqlite3.Connection,
-        group: list[Turn[SqliteTransaction]],
-        turns: Turns[SqliteTransaction],
+        group: list[QueuedCall[SqliteTransaction]],
+        calls: QueuedCalls[SqliteTransaction],
     ) -> None:
-        """Adds to the group what it takes of the turns."""
+        """Adds the calls it takes to the group."""
         roll_back(connection)
         connection.execute("BEGIN IMMEDIATE")
-        pending = WriteBuffer(connection)
-        transactions = [self._run(connection, turn, pending) for turn in group]
-        for turn in _few(turns, room=MOST - len(group)):
-            group.append(turn)
-            transactions.append(self._run(connection, turn, pending))
-        pending.write()
+        buffer = WriteBuffer(connection)
+        transactions = [self._run(connection, call, buffer) for call in group]
+        for call in _limited(calls, room=MOST - len(group)):
+            group.append(call)
+            transactions.append(self._run(connection, call, buffer))
+        buffer.write()
         snapshot = SqliteSnapshot(connection, self._clock.now())
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()
@@ -84,34 +83,37 @@ class GroupCommitter:
             self.committed(last)
 
     def _run(
-        self, connection: sqlite3.Connection, turn: Turn[SqliteTransaction], pending: WriteBuffer
+        self,
+        connection: sqlite3.Connection,
+        call: QueuedCall[SqliteTransaction],
+        buffer: WriteBuffer,
     ) -> SqliteTransaction:
         transaction = SqliteTransaction(
             connection,
             self._clock.now(),
             next_wake=self._next_wake,
-            kept=self._kept,
-            pending=pending,
+            cache=self._cache,
+            buffer=buffer,
             first_incarnation=self.incarnation_offset,
         )
-        pending.begin()
+        buffer.begin()
         try:
-            turn.run(transaction)
-            pending.keep()
+            call.run(transaction)
+            buffer.keep()
         except BaseException as error:  # told to the caller
             # A full disk makes SQLite roll back more than this function: then the group has failed.
             if not connection.in_transaction:
                 raise
-            pending.undo()
-            turn.fail(error)
+            buffer.undo()
+            call.fail(error)
         else:
-            self._kept.written(transaction.written)
+            self._cache.written(transaction.written)
         return transaction
 
 
-def _few(turns: Turns[SqliteTransaction], *, room: int) -> Turns[SqliteTransaction]:
-    # Both limits are looked at before a turn is taken: once taken it has to be carried out.
+def _limited(calls: QueuedCalls[SqliteTransaction], *, room: int) -> QueuedCalls[SqliteTransaction]:
+    # Both limits are checked before a call is taken: once taken it has to be run.
     last = time.monotonic() + LONGEST
-    while room and time.monotonic() < last and (turn := next(turns, None)) is not None:
-        yield turn
+    while room and time.monotonic() < last and (call := next(calls, None)) is not None:
+        yield call
         room -= 1

@@ -1,21 +1,43 @@
-"""What SQLite answers for people who look: all the SQL of `service/listings.py`, but for history.
+"""What SQLite answers for people who look: all the SQL of `service/listings.py`.
 
-Where a name may be anywhere in a name, SQLite has to look at every name. It looks at nothing else:
-an index holds all the names, and a hundred thousand of them take some milliseconds.
+A text may be anywhere in a name, so SQLite has to look at every name. It looks at nothing else: an
+index holds all the names, and a hundred thousand of them take some milliseconds. Instants and spans
+are microseconds, as in all tables.
 """
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Final
 
 from forewarned.core.ids import HostName, ResourceName, ScopeId
-from forewarned.core.model import Event, ScopeKind
-from forewarned.service.listings import FoundVm, HostSummary, ScopeListing, ScopeSummary
+from forewarned.core.model import Event, EventStatus, ScopeKind
+from forewarned.service.attention import GRACE, SOON, UNKNOWN_IMPACT, Attention
+from forewarned.service.listings import (
+    EventFilter,
+    FoundVm,
+    HistoryFilter,
+    HistoryRow,
+    HostSummary,
+    Order,
+    ScopeListing,
+    ScopeSummary,
+)
+from forewarned.service.records import EventRecord, Summary
 from forewarned.storage import rows
 from forewarned.storage.diff import fold
-from forewarned.storage.rows import to_json
+from forewarned.storage.matching import hosts_like
+from forewarned.storage.rows import micros, to_json
 from forewarned.storage.sqlite.declarations import BEGINS_SO
+from forewarned.storage.sqlite.queries import Queries
 
+_OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
+# Only the scopes that the VM is or was in can tell of it, and they are found by an index.
+_NAMES_IT: Final = """
+    scope_id IN (SELECT scope_id FROM resources WHERE folded = :resource
+                 UNION SELECT scope_id FROM former_scopes WHERE folded = :resource)
+    AND EXISTS (SELECT 1 FROM json_each(resources) WHERE fold(value) = :resource)
+"""
 _SUMMARIES: Final = """
     SELECT id, kind, active, last_read_at,
            (SELECT count(*) FROM resources WHERE scope_id = scopes.id) AS vms,
@@ -34,127 +56,243 @@ _LIKE_IT: Final = """
         WHERE host IN (SELECT value FROM json_each(:hosts))
     ORDER BY number
 """
-
-
-def vms_like(connection: sqlite3.Connection, text: str, limit: int) -> list[FoundVm]:
-    found = _like(
-        connection,
-        "SELECT name, scope_id, host FROM resources",
-        text=text,
-        limit=limit,
-    )
-    return [FoundVm(*row) for row in found]
-
-
-def scopes_like(
-    connection: sqlite3.Connection, text: str, kinds: Collection[ScopeKind], limit: int
-) -> list[ScopeId]:
-    found = _like(
-        connection,
-        "SELECT id FROM scopes",
-        text=text,
-        limit=limit,
-        only="AND kind IN (SELECT value FROM json_each(:kinds))",
-        kinds=to_json(sorted(kinds)),
-    )
-    return [ScopeId(row["id"]) for row in found]
-
-
-def scope_listing(
-    connection: sqlite3.Connection,
-    text: str,
-    hosts: Collection[HostName],
-    *,
-    offset: int,
-    limit: int,
-) -> ScopeListing:
-    """`hosts` are those that are named like the text."""
-    if not text:
-        [[found]] = connection.execute("SELECT count(*) FROM scopes")
-        values = {"limit": limit, "offset": offset}
-        listed = connection.execute(
-            f"{_SUMMARIES} ORDER BY number LIMIT :limit OFFSET :offset", values
-        )
-        return ScopeListing(found, tuple(map(_to_summary, listed)))
-    like_it = connection.execute(_LIKE_IT, {"text": fold(text), "hosts": to_json(list(hosts))})
-    numbers = [row["number"] for row in like_it]
-    listed = connection.execute(
-        f"{_SUMMARIES} WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number",
-        (to_json(numbers[offset : offset + limit]),),
-    )
-    return ScopeListing(len(numbers), tuple(map(_to_summary, listed)))
-
-
-def vms_like_in(
-    connection: sqlite3.Connection, scope_ids: Collection[ScopeId], text: str, limit: int
-) -> dict[ScopeId, list[ResourceName]]:
-    found: dict[ScopeId, list[ResourceName]] = {}
-    for scope_id in scope_ids:
-        listed = connection.execute(
-            """SELECT name FROM resources WHERE scope_id = ? AND instr(folded, ?)
-               ORDER BY position LIMIT ?""",
-            (scope_id, fold(text), limit),
-        )
-        if names := [ResourceName(row["name"]) for row in listed]:
-            found[scope_id] = names
-    return found
-
-
 _EVENTS_BY_HOST: Final = """
     FROM events INDEXED BY events_open, json_each(events.resources) AS named
     CROSS JOIN resources ON resources.folded = fold(named.value) WHERE ended_at IS NULL
 """
+# In order of `Attention`. Only open events have these statuses: what is said of `ended_at` is for
+# the partial index.
+_CONDITIONS: Final[Mapping[Attention, str]] = {
+    Attention.SOON: "ended_at IS NULL AND status = 'Scheduled' AND not_before <= :soon",
+    Attention.HELD: "ended_at IS NULL AND status = 'Scheduled' AND approved_at IS NOT NULL",
+    Attention.OVERDUE: (
+        "ended_at IS NULL AND status = 'Started'"
+        " AND started_at + coalesce(duration, :unknown_impact) < :late"
+    ),
+}
+_URGENT: Final = (
+    "ended_at DESC NULLS FIRST, status = 'Started',"
+    " CASE status WHEN 'Started' THEN started_at WHEN 'Scheduled' THEN not_before END, sequence"
+)
+_IS_ON_HOST: Final = """EXISTS (
+    SELECT 1 FROM json_each(events.resources) AS named
+    JOIN resources AS vm ON vm.folded = fold(named.value)
+    WHERE vm.host = :host
+)"""
+_IS_UNREAD: Final = (
+    "NOT active AND EXISTS (SELECT 1 FROM resources WHERE resources.scope_id = scopes.id)"
+)
 
 
-def affected_hosts(connection: sqlite3.Connection) -> list[HostName]:
-    found = connection.execute(f"SELECT DISTINCT host {_EVENTS_BY_HOST} ORDER BY host")
-    return [HostName(row["host"]) for row in found]
-
-
-def host_summaries(
-    connection: sqlite3.Connection, hosts: Collection[HostName]
-) -> list[HostSummary]:
-    events: dict[str, list[Event]] = {}
-    for row in connection.execute(
-        f"""SELECT DISTINCT resources.host AS on_host, events.* {_EVENTS_BY_HOST}
-            AND resources.host IN (SELECT value FROM json_each(?)) ORDER BY sequence""",
-        (to_json(list(hosts)),),
-    ):
-        events.setdefault(row["on_host"], []).append(rows.to_record(row).event)
-    counted = connection.execute(
-        """SELECT host, count(*) AS vms, count(DISTINCT scope_id) AS scopes FROM resources
-           WHERE host IN (SELECT value FROM json_each(?)) GROUP BY host ORDER BY host""",
-        (to_json(list(hosts)),),
-    )
-    return [
-        HostSummary(
-            name=HostName(row["host"]),
-            vms=row["vms"],
-            scopes=row["scopes"],
-            events=tuple(events.get(row["host"], ())),
+class Listings(Queries):
+    def events(self, wanted: EventFilter) -> list[EventRecord]:
+        statuses = wanted.statuses
+        conditions = {
+            # As the partial index says it, so that SQLite uses the index.
+            "ended_at IS NULL": statuses is not None and statuses <= _OPEN,
+            "status IN (SELECT value FROM json_each(:statuses))": statuses is not None,
+            "scope_id = :scope_id": wanted.scope_id is not None,
+            "type = :type": wanted.type is not None,
+            "maintenance = :maintenance": wanted.maintenance is not None,
+            "source = :source": wanted.source is not None,
+            _NAMES_IT: wanted.resource is not None,
+            _IS_ON_HOST: wanted.host is not None,
+        }
+        if wanted.attention is not None:
+            conditions[_CONDITIONS[wanted.attention]] = True
+        is_oldest_first = wanted.order is Order.OLDEST
+        order = "sequence DESC" if is_oldest_first else _URGENT
+        found = self._connection.execute(
+            f"SELECT * FROM events {_where(conditions)} ORDER BY {order} LIMIT :limit",
+            {
+                "statuses": to_json(sorted(statuses or ())),
+                "scope_id": wanted.scope_id,
+                "type": wanted.type,
+                "maintenance": wanted.maintenance,
+                "source": wanted.source,
+                "resource": fold(wanted.resource or ""),
+                "host": wanted.host,
+                "limit": wanted.limit,
+                **_instants(self._now),
+            },
         )
-        for row in counted
-    ]
+        records = [rows.to_record(row) for row in found]
+        return records[::-1] if is_oldest_first else records
 
-
-def _like(
-    connection: sqlite3.Connection,
-    question: str,
-    *,
-    text: str,
-    limit: int,
-    only: str = "",
-    **values: str,
-) -> list[sqlite3.Row]:
-    """Those that begin so, then those that have it elsewhere: the second only if there is room."""
-    found: list[sqlite3.Row] = []
-    given = {"prefix": fold(text), "text": fold(text), **values}
-    for here in (BEGINS_SO, "instr(folded, :text) > 1"):
-        found += connection.execute(
-            f"{question} WHERE {here} {only} ORDER BY folded LIMIT :limit",
-            given | {"limit": limit - len(found)},
+    def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
+        conditions = {
+            "scope_id = :scope_id": wanted.scope_id is not None,
+            "event_id = :event_id": wanted.event_id is not None,
+            "event_type = :type": wanted.type is not None,
+            "action = :action": wanted.action is not None,
+            "actor = :actor": wanted.actor is not None,
+            "id < :before_id": wanted.before_id is not None,
+            "id >= :first_id AND at >= :since": wanted.since is not None,
+            "id < :end_id AND at < :until": wanted.until is not None,
+            _NAMES_IT: wanted.resource is not None,
+        }
+        found = self._connection.execute(
+            f"SELECT * FROM history {_where(conditions)} ORDER BY id DESC LIMIT :limit",
+            {
+                "scope_id": wanted.scope_id,
+                "event_id": wanted.event_id,
+                "type": wanted.type,
+                "action": wanted.action,
+                "actor": wanted.actor,
+                "before_id": wanted.before_id,
+                "since": micros(wanted.since),
+                "first_id": self._first_of_history(wanted.since),
+                "until": micros(wanted.until),
+                "end_id": self._first_of_history(wanted.until),
+                "resource": fold(wanted.resource or ""),
+                "limit": wanted.limit,
+            },
         )
-    return found
+        return [rows.to_history(row) for row in found]
+
+    def _first_of_history(self, instant: datetime | None) -> int | None:
+        """The first row from an instant on, by binary search: rows are in order of time, and an
+        index on it would have to be written with every one of them."""
+        if instant is None:
+            return None
+        # Two queries: SQLite would answer for both ends in one by scanning the whole table.
+        [[low]] = self._all("SELECT coalesce(min(id), 0) FROM history")
+        [[high]] = self._all("SELECT coalesce(max(id), 0) + 1 FROM history")
+        while low < high:
+            middle = (low + high) // 2
+            # Rows may have been deleted: the next one that exists tells the time.
+            row = self._one("SELECT id, at FROM history WHERE id >= ? ORDER BY id LIMIT 1", middle)
+            if row is None or row["at"] >= micros(instant):
+                high = middle
+            else:
+                low = row["id"] + 1
+        return int(low)
+
+    def hosts(self) -> list[HostName]:
+        found = self._all("SELECT DISTINCT host FROM resources ORDER BY host")
+        return [HostName(row["host"]) for row in found]
+
+    def vms_like(self, text: str, *, limit: int) -> list[FoundVm]:
+        found = self._like("SELECT name, scope_id, host FROM resources", text=text, limit=limit)
+        return [FoundVm(*row) for row in found]
+
+    def scopes_like(self, text: str, *, kinds: Collection[ScopeKind], limit: int) -> list[ScopeId]:
+        found = self._like(
+            "SELECT id FROM scopes",
+            text=text,
+            limit=limit,
+            only="AND kind IN (SELECT value FROM json_each(:kinds))",
+            kinds=to_json(sorted(kinds)),
+        )
+        return [ScopeId(row["id"]) for row in found]
+
+    def hosts_like(self, text: str, *, limit: int) -> list[HostName]:
+        return hosts_like(self.hosts(), text)[:limit]
+
+    def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
+        if not text:
+            [[found]] = self._connection.execute("SELECT count(*) FROM scopes")
+            values = {"limit": limit, "offset": offset}
+            listed = self._connection.execute(
+                f"{_SUMMARIES} ORDER BY number LIMIT :limit OFFSET :offset", values
+            )
+            return ScopeListing(found, tuple(map(_to_summary, listed)))
+        hosts = to_json(hosts_like(self.hosts(), text))
+        like_it = self._connection.execute(_LIKE_IT, {"text": fold(text), "hosts": hosts})
+        numbers = [row["number"] for row in like_it]
+        listed = self._connection.execute(
+            f"{_SUMMARIES} WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number",
+            (to_json(numbers[offset : offset + limit]),),
+        )
+        return ScopeListing(len(numbers), tuple(map(_to_summary, listed)))
+
+    def vms_like_in(
+        self, scope_ids: Collection[ScopeId], text: str, *, limit: int
+    ) -> dict[ScopeId, list[ResourceName]]:
+        found: dict[ScopeId, list[ResourceName]] = {}
+        for scope_id in scope_ids:
+            listed = self._all(
+                """SELECT name FROM resources WHERE scope_id = ? AND instr(folded, ?)
+                   ORDER BY position LIMIT ?""",
+                scope_id,
+                fold(text),
+                limit,
+            )
+            if names := [ResourceName(row["name"]) for row in listed]:
+                found[scope_id] = names
+        return found
+
+    def affected_hosts(self) -> list[HostName]:
+        found = self._all(f"SELECT DISTINCT host {_EVENTS_BY_HOST} ORDER BY host")
+        return [HostName(row["host"]) for row in found]
+
+    def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
+        events: dict[str, list[Event]] = {}
+        for row in self._all(
+            f"""SELECT DISTINCT resources.host AS on_host, events.* {_EVENTS_BY_HOST}
+                AND resources.host IN (SELECT value FROM json_each(?)) ORDER BY sequence""",
+            to_json(list(hosts)),
+        ):
+            events.setdefault(row["on_host"], []).append(rows.to_record(row).event)
+        counted = self._all(
+            """SELECT host, count(*) AS vms, count(DISTINCT scope_id) AS scopes FROM resources
+               WHERE host IN (SELECT value FROM json_each(?)) GROUP BY host ORDER BY host""",
+            to_json(list(hosts)),
+        )
+        return [
+            HostSummary(
+                name=HostName(row["host"]),
+                vms=row["vms"],
+                scopes=row["scopes"],
+                events=tuple(events.get(row["host"], ())),
+            )
+            for row in counted
+        ]
+
+    def _like(
+        self,
+        question: str,
+        *,
+        text: str,
+        limit: int,
+        only: str = "",
+        **values: str,
+    ) -> list[sqlite3.Row]:
+        """Names that begin with the text, then, if there is room, those with it elsewhere."""
+        found: list[sqlite3.Row] = []
+        given = {"prefix": fold(text), "text": fold(text), **values}
+        for here in (BEGINS_SO, "instr(folded, :text) > 1"):
+            found += self._connection.execute(
+                f"{question} WHERE {here} {only} ORDER BY folded LIMIT :limit",
+                given | {"limit": limit - len(found)},
+            )
+        return found
+
+    def unread_scope_ids(self) -> list[ScopeId]:
+        return self._ids(f"SELECT id FROM scopes WHERE {_IS_UNREAD} ORDER BY number")
+
+    def summary(self) -> Summary:
+        counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in _CONDITIONS.values())
+        soon, held, overdue = self._connection.execute(
+            f"SELECT {counts} FROM events WHERE ended_at IS NULL", _instants(self._now)
+        ).fetchone()
+        [[unread]] = self._all(f"SELECT count(*) FROM scopes WHERE {_IS_UNREAD}")
+        [[hosts]] = self._all(f"SELECT count(DISTINCT host) {_EVENTS_BY_HOST}")
+        return Summary(soon=soon, held=held, overdue=overdue, unread_scopes=unread, hosts=hosts)
+
+
+def _where(conditions: dict[str, bool]) -> str:
+    wanted = [condition for condition, is_wanted in conditions.items() if is_wanted]
+    return f"WHERE {' AND '.join(wanted)}" if wanted else ""
+
+
+def _instants(now: datetime) -> dict[str, int]:
+    """What the conditions compare with."""
+    return {
+        "soon": micros(now + SOON),
+        "late": micros(now - GRACE),
+        "unknown_impact": micros(UNKNOWN_IMPACT),
+    }
 
 
 def _to_summary(row: sqlite3.Row) -> ScopeSummary:

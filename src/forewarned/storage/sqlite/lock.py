@@ -1,4 +1,4 @@
-"""One server to a database: a lock that the kernel drops when its holder dies, however it dies."""
+"""One server per database: a lock that the kernel releases when its holder dies."""
 
 import contextlib
 from collections.abc import Iterator

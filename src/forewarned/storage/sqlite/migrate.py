@@ -1,7 +1,6 @@
-"""Brings a database to the schema this code knows, one numbered step after another.
+"""Migrates a database to the schema of this version, one numbered step after another.
 
-A step and the number that says it was taken are one transaction: a crash leaves the database
-before a step or after it.
+A step and its number are one transaction: a crash leaves the database before the step or after it.
 """
 
 import sqlite3
@@ -32,7 +31,7 @@ def migrations() -> list[Migration]:
 
 
 def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Look, and touch nothing: the file may be somebody else's, or a later version's."""
+    """Reads only: the file may belong to another program, or to a later version."""
     version = schema_version(connection)
     newest = migrations()[-1].number
     if version > newest:

@@ -1,73 +1,35 @@
-"""Every question the service asks of SQLite."""
+"""A snapshot of the database: every question the service asks of SQLite."""
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
 from forewarned.core.errors import UnknownScopeError
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from forewarned.core.model import EventStatus, EventType, Scope, ScopeKind
-from forewarned.service.listings import (
-    EventFilter,
-    FoundVm,
-    HistoryFilter,
-    HistoryRow,
-    HostSummary,
-    Order,
-    ScopeListing,
-)
-from forewarned.service.records import (
-    Binding,
-    Census,
-    Declaration,
-    EventRecord,
-    GroupPlace,
-    OperationRecord,
-    PageContent,
-    Place,
-    Saved,
-    ScopePlaces,
-    Summary,
-)
-from forewarned.storage import first_vm, rows
-from forewarned.storage.declarations import each_once, hosts_like
+from forewarned.core.model import EventStatus, EventType, Scope
+from forewarned.service.records import Binding, Census, EventRecord, GroupPlace, Saved
+from forewarned.storage import rows
 from forewarned.storage.diff import fold
-from forewarned.storage.rows import Value, micros, to_json
-from forewarned.storage.sqlite import attention, listings, streams
-from forewarned.storage.sqlite import declarations as declared
+from forewarned.storage.matching import each_once
+from forewarned.storage.rows import micros, to_json
+from forewarned.storage.sqlite.declarations import BEGINS_SO, Declarations
+from forewarned.storage.sqlite.listings import Listings
+from forewarned.storage.sqlite.streams import Streams
 
-_OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
-# Only the scopes that the VM is or was in can tell of it, and they are found by an index.
-_NAMES_IT: Final = """
-    scope_id IN (SELECT scope_id FROM resources WHERE folded = :resource
-                 UNION SELECT scope_id FROM former_scopes WHERE folded = :resource)
-    AND EXISTS (SELECT 1 FROM json_each(resources) WHERE fold(value) = :resource)
+# CROSS keeps SQLite from starting with the VMs, and so from scanning all of them.
+_FIRST: Final = """
+    SELECT name, number FROM scopes CROSS JOIN resources ON scope_id = scopes.id
+    WHERE number >= ? AND profile IS NOT NULL ORDER BY number, position LIMIT 1
+"""
+_EARLIEST: Final = """
+    SELECT min(number) FROM scopes WHERE id IN (SELECT value FROM json_each(?))
 """
 
 
-class SqliteSnapshot:
-    def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
-        self._opened = connection
-        self._now = now
-
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        """Whoever asks by this finds what has been written."""
-        return self._opened
-
-    @property
-    def now(self) -> datetime:
-        return self._now
-
+class SqliteSnapshot(Listings, Streams, Declarations):
     def load(self, scope_id: ScopeId) -> Scope:
         return self._saved(scope_id).scope
-
-    def scopes(self) -> Iterator[Saved]:
-        return streams.scopes(self._all)
-
-    def pages(self) -> Iterator[PageContent]:
-        return streams.pages(self._all)
 
     def binding(self, name: str) -> Binding | None:
         row = self._one(
@@ -77,55 +39,13 @@ class SqliteSnapshot:
         )
         return None if row is None else rows.to_binding(row)
 
-    def bindings(self) -> Iterator[Binding]:
-        return streams.bindings(self._all)
-
-    def places(self) -> Iterator[Place]:
-        return streams.places(self._all)
-
-    def scope_places(self) -> Iterator[ScopePlaces]:
-        return streams.scope_places(self._all)
-
     def first_vm(self) -> ResourceName | None:
-        return first_vm.first_vm(self._connection)
+        row = self._one(_FIRST, 0)
+        return None if row is None else ResourceName(row[0])
 
     def event(self, event_id: EventId) -> EventRecord | None:
         row = self._one("SELECT * FROM events WHERE id = ?", event_id)
         return None if row is None else rows.to_record(row)
-
-    def events(self, wanted: EventFilter) -> list[EventRecord]:
-        statuses = wanted.statuses
-        conditions = {
-            # What the partial index is for, said in its own words.
-            "ended_at IS NULL": statuses is not None and statuses <= _OPEN,
-            "status IN (SELECT value FROM json_each(:statuses))": statuses is not None,
-            "scope_id = :scope_id": wanted.scope_id is not None,
-            "type = :type": wanted.type is not None,
-            "maintenance = :maintenance": wanted.maintenance is not None,
-            "source = :source": wanted.source is not None,
-            _NAMES_IT: wanted.resource is not None,
-            attention.IS_ON_HOST: wanted.host is not None,
-        }
-        if wanted.attention is not None:
-            conditions[attention.CONDITIONS[wanted.attention]] = True
-        is_oldest_first = wanted.order is Order.OLDEST
-        order = "sequence DESC" if is_oldest_first else attention.URGENT
-        found = self._connection.execute(
-            f"SELECT * FROM events {_where(conditions)} ORDER BY {order} LIMIT :limit",
-            {
-                "statuses": to_json(sorted(statuses or ())),
-                "scope_id": wanted.scope_id,
-                "type": wanted.type,
-                "maintenance": wanted.maintenance,
-                "source": wanted.source,
-                "resource": fold(wanted.resource or ""),
-                "host": wanted.host,
-                "limit": wanted.limit,
-                **attention.instants(self._now),
-            },
-        )
-        records = [rows.to_record(row) for row in found]
-        return records[::-1] if is_oldest_first else records
 
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
         if not event_ids:
@@ -148,10 +68,6 @@ class SqliteSnapshot:
                WHERE ended_at IS NULL AND maintenance = ? ORDER BY scope_id""",
             work,
         )
-
-    def hosts(self) -> list[HostName]:
-        found = self._all("SELECT DISTINCT host FROM resources ORDER BY host")
-        return [HostName(row["host"]) for row in found]
 
     def scopes_on(self, host: HostName) -> list[ScopeId]:
         return self._ids(
@@ -190,87 +106,6 @@ class SqliteSnapshot:
             },
         )
 
-    def summary(self) -> Summary:
-        return attention.summary(self._connection, self._now)
-
-    def unread_scope_ids(self) -> list[ScopeId]:
-        return self._ids(f"SELECT id FROM scopes WHERE {attention.IS_UNREAD} ORDER BY number")
-
-    def history(self, wanted: HistoryFilter) -> list[HistoryRow]:
-        conditions = {
-            "scope_id = :scope_id": wanted.scope_id is not None,
-            "event_id = :event_id": wanted.event_id is not None,
-            "event_type = :type": wanted.type is not None,
-            "action = :action": wanted.action is not None,
-            "actor = :actor": wanted.actor is not None,
-            "id < :before_id": wanted.before_id is not None,
-            "id >= :first_id AND at >= :since": wanted.since is not None,
-            "id < :end_id AND at < :until": wanted.until is not None,
-            _NAMES_IT: wanted.resource is not None,
-        }
-        found = self._connection.execute(
-            f"SELECT * FROM history {_where(conditions)} ORDER BY id DESC LIMIT :limit",
-            {
-                "scope_id": wanted.scope_id,
-                "event_id": wanted.event_id,
-                "type": wanted.type,
-                "action": wanted.action,
-                "actor": wanted.actor,
-                "before_id": wanted.before_id,
-                "since": micros(wanted.since),
-                "first_id": self._first_of_history(wanted.since),
-                "until": micros(wanted.until),
-                "end_id": self._first_of_history(wanted.until),
-                "resource": fold(wanted.resource or ""),
-                "limit": wanted.limit,
-            },
-        )
-        return [rows.to_history(row) for row in found]
-
-    def _first_of_history(self, instant: datetime | None) -> int | None:
-        """The first row from an instant on, found by halving: time never goes back, so rows lie in
-        its order, and an index on it would have to be written with every one of them."""
-        if instant is None:
-            return None
-        # Asked for by themselves: SQLite finds two ends in one question by going through it all.
-        [[low]] = self._all("SELECT coalesce(min(id), 0) FROM history")
-        [[high]] = self._all("SELECT coalesce(max(id), 0) + 1 FROM history")
-        while low < high:
-            middle = (low + high) // 2
-            # Rows may have been taken out: the next one that is there tells the time.
-            row = self._one("SELECT id, at FROM history WHERE id >= ? ORDER BY id LIMIT 1", middle)
-            if row is None or row["at"] >= micros(instant):
-                high = middle
-            else:
-                low = row["id"] + 1
-        return int(low)
-
-    def vms_like(self, text: str, *, limit: int) -> list[FoundVm]:
-        return listings.vms_like(self._connection, text, limit)
-
-    def scopes_like(self, text: str, *, kinds: Collection[ScopeKind], limit: int) -> list[ScopeId]:
-        return listings.scopes_like(self._connection, text, kinds, limit)
-
-    def hosts_like(self, text: str, *, limit: int) -> list[HostName]:
-        return hosts_like(self.hosts(), text)[:limit]
-
-    def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
-        hosts = hosts_like(self.hosts(), text) if text else []
-        return listings.scope_listing(
-            self._connection, text, hosts=hosts, offset=offset, limit=limit
-        )
-
-    def vms_like_in(
-        self, scope_ids: Collection[ScopeId], text: str, *, limit: int
-    ) -> dict[ScopeId, list[ResourceName]]:
-        return listings.vms_like_in(self._connection, scope_ids, text, limit)
-
-    def affected_hosts(self) -> list[HostName]:
-        return listings.affected_hosts(self._connection)
-
-    def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
-        return listings.host_summaries(self._connection, hosts)
-
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
         found = self._all(
             """SELECT DISTINCT event_id FROM history
@@ -290,7 +125,7 @@ class SqliteSnapshot:
 
     def scope_ids(self, prefix: str) -> list[ScopeId]:
         found = self._connection.execute(
-            f"SELECT id FROM scopes WHERE {declared.BEGINS_SO} ORDER BY number",
+            f"SELECT id FROM scopes WHERE {BEGINS_SO} ORDER BY number",
             {"prefix": fold(prefix)},
         )
         return [ScopeId(row["id"]) for row in found]
@@ -303,15 +138,6 @@ class SqliteSnapshot:
                FROM resources WHERE profile IS NOT NULL"""
         )
         return each_once(map(GroupPlace._make, found))
-
-    def declaration(self, path: str) -> Declaration | None:
-        return declared.declaration(self._connection, path)
-
-    def declarations(self, prefix: str) -> Iterator[Declaration]:
-        return declared.declarations(self._connection, prefix)
-
-    def operation(self, operation_id: str) -> OperationRecord | None:
-        return declared.operation(self._connection, operation_id)
 
     def _saved(self, scope_id: ScopeId) -> Saved:
         row = self._one("SELECT * FROM scopes WHERE id = ?", scope_id)
@@ -330,18 +156,35 @@ class SqliteSnapshot:
             ),
         )
 
-    def _ids(self, sql: str, *values: Value) -> list[ScopeId]:
-        return [ScopeId(row["id"]) for row in self._all(sql, *values)]
 
-    def _one(self, sql: str, *values: Value) -> sqlite3.Row | None:
-        found: sqlite3.Row | None = self._connection.execute(sql, values).fetchone()
-        return found
+class FirstVm:
+    """The fleet's first VM as of the last commit, without looking again at scopes without VMs.
 
-    def _all(self, sql: str, *values: Value) -> list[sqlite3.Row]:
-        """All at once: a work may write while it goes through what it has asked for."""
-        return self._connection.execute(sql, values).fetchall()
+    Scopes stay when their VMs are gone, and there may be very many of them. Invariant: no scope
+    before the one that a search begins at has a VM. A search takes effect when `committed` is
+    called.
+    """
 
+    def __init__(self) -> None:
+        self._begin = 0
+        self._found = 0
 
-def _where(conditions: dict[str, bool]) -> str:
-    wanted = [condition for condition, is_wanted in conditions.items() if is_wanted]
-    return f"WHERE {' AND '.join(wanted)}" if wanted else ""
+    def find(
+        self, connection: sqlite3.Connection, joined: Collection[ScopeId]
+    ) -> ResourceName | None:
+        """`joined` are the scopes in which VMs were bound since the last commit."""
+        begin = self._begin
+        # Numbers begin at 1, so nothing comes before the very first scope.
+        if begin > 1 and joined:
+            [earliest] = connection.execute(_EARLIEST, (to_json(list(joined)),)).fetchone()
+            begin = min(begin, earliest or begin)
+        row = connection.execute(_FIRST, (begin,)).fetchone()
+        self._found = begin if row is None else row[1]
+        return None if row is None else ResourceName(row[0])
+
+    def committed(self) -> None:
+        self._begin = self._found
+
+    def forget(self) -> None:
+        """After a failed commit: search from the beginning."""
+        self._begin = self._found = 0

@@ -1,13 +1,13 @@
-"""Two small files beside a database that tell whether it is the one that was last used there.
+"""Two small files beside a database that tell whether it is the one last used there.
 
-The *mark* holds the number of the last change that was committed: a database that is behind it is
-an older one. The *origin* is never written again once it is there, and the database remembers its
-inode and when that last changed, which no program can set: where the whole directory was copied or
-unpacked, mark and all, the origin is another file.
+The *mark* holds the number of the last committed change: a database that is behind it is an older
+one. The *origin* is never written again, and the database remembers its inode and ctime, which no
+program can set: if the whole directory was copied or unpacked, mark included, the origin is
+another file.
 
 Invariant: no restart is taken for a restore, and after a crash the mark is never ahead of the
-database. It is written after each commit and left to the system to bring to the disk: a process
-that is killed loses nothing of it, and a power loss leaves it behind, which is no harm.
+database. It is written after each commit without waiting for the disk: a killed process loses
+nothing of it, and a power loss leaves it behind the database, which does no harm.
 """
 
 import logging
@@ -25,9 +25,9 @@ _log = logging.getLogger(__name__)
 
 _SIZE: Final = 8
 _DECLARED: Final = 2**63 - 1
-"""In the mark: an operator says that the database was restored."""
+"""In the mark: an operator has said that the database was restored."""
 _SLACK_NS: Final = 1_000_000_000
-"""By which a file's two times may differ that nobody but a server has written."""
+"""How far mtime and ctime may differ in a file that only servers have written."""
 _WORDS: Final = (
     b"This file tells Forewarned that its database was not copied here from a backup.\n"
     b"Leave it where it is.\n"
@@ -36,27 +36,27 @@ _WORDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What lay beside the database when it was opened."""
+    """What was beside the database when it was opened."""
 
     origin: str
     """Tells this file from a copy of it."""
     was_origin: bool
-    """Whether it was there."""
+    """Whether the origin file was there."""
     high: int | None
-    """The number of the last change committed here; None where no mark was there."""
+    """The number of the last change committed here; None if there was no mark."""
     is_touched: bool
-    """Whether something else than a server has written the mark, or set its times."""
+    """Whether another program has written the mark, or set its times."""
 
     def reason(self, *, noted: str | None, last: int) -> str | None:
-        """Why the database is taken for a restored one; None where it is not.
+        """Why the database is taken for a restored one; None if it is not.
 
         `noted` is the origin that the database remembers, and `last` its last change.
         """
         if noted is None and not self.high:
-            # New, or of a version that knew no marks.
+            # New, or from a version without marks.
             return None
         if self.high == _DECLARED:
-            return "an operator says that it was restored"
+            return "an operator said that it was restored"
         if self.high is not None and self.high > last:
             return f"it ends with change {last}, and change {self.high} was committed here before"
         if self.high is None or not self.was_origin:
@@ -74,11 +74,11 @@ class RestoreMarker:
         self.found = found
 
     def raise_to(self, last: int) -> None:
-        """The change of this number is on the disk."""
+        """Say that the change of this number is on the disk."""
         os.pwrite(self._mark, last.to_bytes(_SIZE, "big"), 0)
 
     def follow(self, last: int) -> None:
-        """The same, for a change that stands whether or not the mark can be written."""
+        """The same, for a change that counts even if the mark can't be written."""
         try:
             self.raise_to(last)
         except OSError as error:
@@ -102,7 +102,7 @@ def origin_path(database: Path) -> Path:
 
 @contextmanager
 def opened_marker(database: Path) -> Iterator[RestoreMarker]:
-    """For whoever has the database to itself. Raises UnwritableDirectoryError."""
+    """The caller holds the database's lock. Raises UnwritableDirectoryError."""
     # Two names of one file must come to one marker.
     database = database.resolve()
     try:

@@ -1,7 +1,7 @@
-"""Scopes as the database has them, kept in memory so that they need not be loaded again.
+"""Scopes as the database has them, cached so that they need not be loaded again.
 
-There is one writer to a database, and a lock that sees to it, so what was loaded or written stays
-true. Invariant: what is not committed is known to its own group of works only.
+A lock makes sure that a database has one writer, so what was loaded or written stays true.
+Invariant: uncommitted scopes are visible only to functions of their own group.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ class ScopeCache:
         self._scopes: OrderedDict[ScopeId, Saved] = OrderedDict()
         """The longest unused first."""
         self._drafts: dict[ScopeId, Saved] = {}
-        """Written by works whose group has yet to be committed."""
+        """Written by functions of a group that is not committed yet."""
 
     def find(self, scope_id: ScopeId) -> Saved | None:
         draft = self._drafts.get(scope_id)
@@ -34,11 +34,11 @@ class ScopeCache:
         return saved
 
     def loaded(self, saved: Saved) -> None:
-        """A scope as it was committed: no work of this group has written it."""
+        """A scope as committed: no function of this group has written it."""
         self._put(saved)
 
     def written(self, scopes: Mapping[ScopeId, Saved]) -> None:
-        """By a work that has come to its end. One that fails has written nothing."""
+        """By a function that has succeeded. One that fails has written nothing."""
         self._drafts.update(scopes)
 
     def committed(self) -> None:
@@ -47,7 +47,7 @@ class ScopeCache:
         self._drafts.clear()
 
     def forget(self) -> None:
-        """Where a commit failed it is for the database to say what is in it."""
+        """After a failed commit: only the database knows what is in it."""
         self._scopes.clear()
         self._drafts.clear()
         self._weight = 0

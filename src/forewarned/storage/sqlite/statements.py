@@ -1,8 +1,8 @@
-"""What SQLite is told to write of scopes, VMs, events and history.
+"""The statements that write scopes, VMs, events and history.
 
-What is not changed is not named where a row is changed: SQLite would write every index on it anew,
-and look for rows that refer to it. So what moves often is apart from what hardly ever does. The
-values of each statement are those of the function of `rows` named beside it.
+An UPDATE names only the columns that may have changed: SQLite would rewrite every index on the
+others, and look for rows that refer to them. So columns that change often are apart from those that
+hardly ever do. The values of each statement come from the function of `rows` named beside it.
 """
 
 from typing import Final

@@ -1,7 +1,6 @@
-"""The store in one file: SQLite with a write-ahead log, one writer and one reader beside it.
+"""The store in one file: SQLite with a write-ahead log, one writer and one reader.
 
-Invariant: what `transact` returned has reached the disk, and what it raised has
-changed nothing.
+Invariant: once `transact` returns, its changes are on the disk; if it raises, nothing has changed.
 """
 
 import logging
@@ -18,7 +17,13 @@ from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
 from forewarned.storage.diff import fold
 from forewarned.storage.errors import ForeignDatabaseError, NoWriteAheadLogError, OldSqliteError
-from forewarned.storage.sqlite.connection_thread import ConnectionThread, Turn, Turns, alone, same
+from forewarned.storage.sqlite.connection_thread import (
+    ConnectionThread,
+    QueuedCall,
+    QueuedCalls,
+    run_alone,
+    unchanged,
+)
 from forewarned.storage.sqlite.group_commit import GroupCommitter
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrate, refuse_foreign
@@ -34,11 +39,11 @@ T = TypeVar("T")
 _OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables."""
 _CACHE_KIB: Final = 32_000
-"""The writer's pages. SQLite's own 2 MB are less than the indexes of a large fleet's history."""
+"""The writer's page cache. SQLite's 2 MB are less than the indexes of a large fleet's history."""
 _LOG_PAGES: Final = 4_000
-"""The log is written back when it has as many pages, 16 MB: fewer pauses, each page once."""
+"""The log is checkpointed at this many pages, 16 MB: fewer pauses, and each page once."""
 _ORIGIN: Final = "origin"
-"""The note of the file beside the database by which a copy of both is told."""
+"""The note of the origin file, by which a copy of the database is recognised."""
 
 
 class SqliteStore:
@@ -56,7 +61,7 @@ class SqliteStore:
         self._clock = clock
         self._group = GroupCommitter(clock, next_wake, ScopeCache())
         self._writer = ConnectionThread(
-            "writer", partial(_connect_writer, path), self._group.carry_out
+            "writer", partial(_connect_writer, path), self._group.run_calls
         )
         self._reader = ConnectionThread(
             "reader", partial(_connect_reader, path), self._answer_reader
@@ -69,8 +74,8 @@ class SqliteStore:
             stack.enter_context(sole_use(self._path))
             marker = stack.enter_context(opened_marker(self._path))
             await stack.enter_async_context(self._writer)
-            await self._take_up(marker)
-            await self._writer.run(SqliteTransaction.correct_wakes, same)
+            await self._check_restored(marker)
+            await self._writer.run(SqliteTransaction.correct_wakes, unchanged)
             await stack.enter_async_context(self._reader)
             self._opened = stack.pop_all()
         return self
@@ -78,8 +83,8 @@ class SqliteStore:
     async def __aexit__(self, *_: object) -> None:
         await self._opened.aclose()
 
-    async def _take_up(self, marker: RestoreMarker) -> None:
-        """Find out whether this is the database that was here last, and see to it if it is not."""
+    async def _check_restored(self, marker: RestoreMarker) -> None:
+        """If this is not the database that was last used here, raise all incarnations."""
         found = marker.found
 
         def look(transaction: SqliteTransaction) -> tuple[str | None, int]:
@@ -90,24 +95,24 @@ class SqliteStore:
                 transaction.put_note(_ORIGIN, found.origin)
             return reason, transaction.incarnation_offset()
 
-        reason, offset = await self._writer.run(look, same)
+        reason, offset = await self._writer.run(look, unchanged)
         if reason is not None:
             _log.warning(
-                "the database was restored from a backup, and so all incarnations are raised:"
-                " what was approved or scheduled since the backup was made is lost",
+                "the database was restored from a backup, so all incarnations have been raised:"
+                " approvals and events since the backup are lost",
                 extra={"why": reason, "incarnation_offset": offset},
             )
         self._group.incarnation_offset = offset
-        last = await self._writer.run(SqliteTransaction.last_change, same)
-        # Not before it is settled: a start that is cut short must find what this one found.
+        last = await self._writer.run(SqliteTransaction.last_change, unchanged)
+        # Only now: a start that is cut short must be able to find the same again.
         marker.raise_to(last)
         self._group.committed = marker.follow
 
     async def transact(
-        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
     ) -> tuple[T, Commit]:
         def run(transaction: SqliteTransaction) -> tuple[T, SqliteTransaction]:
-            return work(transaction), transaction
+            return function(transaction), transaction
 
         def then(ended: tuple[T, SqliteTransaction]) -> tuple[T, Commit]:
             result, transaction = ended
@@ -118,13 +123,13 @@ class SqliteStore:
 
         return await self._writer.run(run, then)
 
-    async def read(self, work: Callable[[Snapshot], T]) -> T:
-        return await self._reader.run(work, same)
+    async def read(self, question: Callable[[Snapshot], T]) -> T:
+        return await self._reader.run(question, unchanged)
 
     def _answer_reader(
-        self, connection: sqlite3.Connection, turns: Turns[SqliteSnapshot]
-    ) -> Sequence[Turn[SqliteSnapshot]]:
-        return alone(connection, turns, lambda: SqliteSnapshot(connection, self._clock.now()))
+        self, connection: sqlite3.Connection, calls: QueuedCalls[SqliteSnapshot]
+    ) -> Sequence[QueuedCall[SqliteSnapshot]]:
+        return run_alone(connection, calls, lambda: SqliteSnapshot(connection, self._clock.now()))
 
 
 def refuse_old_sqlite(found: tuple[int, ...]) -> None:
@@ -133,7 +138,7 @@ def refuse_old_sqlite(found: tuple[int, ...]) -> None:
 
 
 def _connect_writer(path: Path) -> sqlite3.Connection:
-    # Nobody else's to read, and SQLite gives its write-ahead log the mode that the database has.
+    # Private, and SQLite gives its write-ahead log the mode of the database.
     with suppress(OSError):
         path.touch(mode=0o600)
     connection = _connect(path)
@@ -169,7 +174,7 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # No isolation level: transactions begin and end where this package says so.
+    # No isolation level: this package begins and ends transactions itself.
     connection = sqlite3.connect(path, isolation_level=None)
     connection.row_factory = sqlite3.Row
     connection.create_function("fold", 1, fold, deterministic=True)

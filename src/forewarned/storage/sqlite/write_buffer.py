@@ -1,4 +1,4 @@
-"""Rows that the functions of a group have decided on, and that are not written yet.
+"""Rows that the functions of a group have saved, and that are not written yet.
 
 Ten thousand events that start together become three statements, each with all of its rows, instead
 of thirty thousand.
@@ -35,34 +35,34 @@ class WriteBuffer:
     def keep(self) -> None:
         if self._is_marked:
             self._own.write(self._connection)
-            self._connection.execute("RELEASE work")
+            self._connection.execute("RELEASE running")
         elif not self._ended.take(self._own):
             self.write()
             self._ended = self._own
 
     def undo(self) -> None:
         if self._is_marked:
-            self._connection.execute("ROLLBACK TO work")
-            self._connection.execute("RELEASE work")
+            self._connection.execute("ROLLBACK TO running")
+            self._connection.execute("RELEASE running")
 
     def add(self, scope_id: ScopeId, rows: list[tuple[str, Row]]) -> None:
-        """Have each row written by its statement: all that one save writes, in any order."""
+        """Buffer all rows of one save, each with its statement. They are written in any order."""
         if scope_id in self._own.scopes:
             self.to_write()
         self._own.add(scope_id, rows)
 
     def to_ask(self) -> sqlite3.Connection:
-        """Queries by this connection find what has been buffered."""
+        """A connection whose queries find what has been buffered."""
         if self._own.scopes:
             return self.to_write()
         self.write()
         return self._connection
 
     def to_write(self) -> sqlite3.Connection:
-        """What is written by this comes after what is buffered, and is undone with the function."""
+        """A connection whose writes follow what is buffered, and are undone with the function."""
         self.write()
         if not self._is_marked:
-            self._connection.execute("SAVEPOINT work")
+            self._connection.execute("SAVEPOINT running")
             self._is_marked = True
         self._own.write(self._connection)
         return self._connection

@@ -71,36 +71,36 @@ class SqliteTransaction(SqliteSnapshot):
         now: datetime,
         *,
         next_wake: NextWake,
-        kept: ScopeCache,
-        pending: WriteBuffer,
+        cache: ScopeCache,
+        buffer: WriteBuffer,
         first_incarnation: int = 0,
     ) -> None:
         """`first_incarnation` is added to those of new scopes."""
         super().__init__(connection, now)
         self._first_incarnation = first_incarnation
-        self._pending = pending
+        self._buffer = buffer
         self._wake_of = next_wake
-        self._kept = kept
-        self._tally = CommitBuilder()
+        self._cache = cache
+        self._builder = CommitBuilder()
         self._next_wake: datetime | None = None
         self._first_vm: ResourceName | None = None
         self.written: dict[ScopeId, Saved] = {}
-        """Scopes as this work leaves them, for others to know once it has come to its end."""
+        """Scopes as this function leaves them, for others to see once it has succeeded."""
         self._records: dict[EventId, EventRecord] = {}
-        """Events as this work leaves them."""
+        """Events as this function leaves them."""
 
     @property
     @override
     def _connection(self) -> sqlite3.Connection:
-        return self._pending.to_ask()
+        return self._buffer.to_ask()
 
     @override
     def event(self, event_id: EventId) -> EventRecord | None:
-        # Most ask for what they have just saved. The database would have to be told of it first.
+        # Mostly what was just saved, which would have to be written to the database first.
         return self._records.get(event_id) or super().event(event_id)
 
     def exists(self, scope_id: ScopeId) -> bool:
-        if scope_id in self.written or self._kept.find(scope_id) is not None:
+        if scope_id in self.written or self._cache.find(scope_id) is not None:
             return True
         return self._one("SELECT 1 FROM scopes WHERE id = ?", scope_id) is not None
 
@@ -109,11 +109,11 @@ class SqliteTransaction(SqliteSnapshot):
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
         if self._first_incarnation:
-            # The scope may have been there before a restore, and its VMs still are.
+            # The scope may have existed before a restore, and its VMs may still compare.
             scope = replace(scope, incarnation=scope.incarnation + self._first_incarnation)
-        saved = self._tally.created(scope)
+        saved = self._builder.created(scope)
         row = rows.new_scope(saved, next_wake=self._wake_of(scope))
-        self._pending.to_write().execute(ADD_SCOPE, row)
+        self._buffer.to_write().execute(ADD_SCOPE, row)
         self.written[scope.id] = saved
 
     def save(self, change: Change, *, by: Actor) -> None:
@@ -124,8 +124,8 @@ class SqliteTransaction(SqliteSnapshot):
         self._refuse_taken(difference)
         if change.scope.resources is not before.scope.resources:
             self._move_resources(difference)
-        saved = self._tally.changed(before, difference)
-        self._pending.add(
+        saved = self._builder.changed(before, difference)
+        self._buffer.add(
             change.scope.id,
             [
                 *_of_resources(before.scope, difference),
@@ -152,42 +152,42 @@ class SqliteTransaction(SqliteSnapshot):
         binding = replace(binding, name=ResourceName(vm["name"]))
         if self.binding(binding.name) == binding:
             return
-        self._pending.to_write().execute(
+        self._buffer.to_write().execute(
             "UPDATE resources SET address = :address, profile = :profile WHERE folded = :folded",
             rows.from_binding(binding),
         )
-        self._tally.bound(binding)
+        self._builder.bound(binding)
 
     def put_note(self, key: str, value: str) -> None:
-        self._pending.to_write().execute(
+        self._buffer.to_write().execute(
             "INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
             (key, value),
         )
 
     def declare(self, declaration: Declaration) -> None:
-        declarations.declare(self._pending.to_write(), declaration)
+        declarations.declare(self._buffer.to_write(), declaration)
 
     def withdraw(self, path: str) -> None:
-        declarations.withdraw(self._pending.to_write(), path)
+        declarations.withdraw(self._buffer.to_write(), path)
 
     def open_operation(self, operation: OperationRecord) -> None:
-        declarations.open_operation(self._pending.to_write(), operation, now=self.now)
+        declarations.open_operation(self._buffer.to_write(), operation, now=self.now)
 
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         row = diff.remark(action, at=self.now, by=by, cause=cause, after=0)
-        self._pending.to_write().execute(ADD_HISTORY, rows.from_history(row))
+        self._buffer.to_write().execute(ADD_HISTORY, rows.from_history(row))
 
     def correct_wakes(self) -> None:
-        """Reckon every scope's wake anew, if the rules differ from those of the last run.
+        """Compute every scope's wake again, if the rules differ from those of the last run.
 
-        A wake left too early would fall due again and again, for nothing is to be done then.
+        A wake that is too early would fall due again and again, with nothing to do.
         """
-        # Rules are in a wake as the silence they allow, and nowhere else: this scope shows it.
+        # A wake depends on the rules only by the silence they allow: this scope shows that.
         rule = str(micros(self._wake_of(_READ_LONG_AGO)))
         if self.note(_RECKONED) == rule:
             return
         for saved in self.scopes():
-            self._pending.to_write().execute(
+            self._buffer.to_write().execute(
                 "UPDATE scopes SET next_wake = :wake WHERE id = :id AND next_wake IS NOT :wake",
                 {"wake": micros(self._wake_of(saved.scope)), "id": saved.scope.id},
             )
@@ -197,49 +197,48 @@ class SqliteTransaction(SqliteSnapshot):
         return int(self.note(restoration.OFFSET) or 0)
 
     def mark_restored(self, reason: str, *, now: datetime) -> None:
-        """Raise all incarnations above any that were ever shown, and say so in the history.
+        """Raise all incarnations above any that were ever shown, and record that in the history.
 
-        For a transaction that is the first after opening: nothing may be kept of scopes yet. `now`
-        is real time.
+        Only for the first transaction after opening, while no scope is cached. `now` is real time.
         """
         before = self.incarnation_offset()
         offset = restoration.next_offset(before, now=now)
-        # Revisions too: whoever still shows a page from before must take the new one for newer.
-        self._pending.to_write().execute(
+        # Revisions too: a Board that still shows an old page must take the new one for newer.
+        self._buffer.to_write().execute(
             "UPDATE scopes SET incarnation = incarnation + :by, revision = revision + :by",
             {"by": offset - before},
         )
-        # The server's clock has yet to catch up with the history, which must not go back in time.
+        # The server's clock may still be behind the history, which must not go back in time.
         newest = [row.at for row in self.history(HistoryFilter(limit=1))]
         at = max([self.now, *newest])
         self.put_note(restoration.OFFSET, str(offset))
         self.put_note(restoration.RESTORED_AT, at.isoformat())
         cause = f"{reason}: incarnations were raised by {offset - before}"
         row = diff.remark("store_restored", at=at, by=_SERVER, cause=cause, after=0)
-        self._pending.to_write().execute(ADD_HISTORY, rows.from_history(row))
+        self._buffer.to_write().execute(ADD_HISTORY, rows.from_history(row))
 
     @property
     def moves_vms(self) -> bool:
-        return self._tally.moves_vms
+        return self._builder.moves_vms
 
     @property
     def joined(self) -> set[ScopeId]:
-        return self._tally.joined
+        return self._builder.joined
 
     def end(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> None:
-        """The works of a group end together, so they share what is due next, and who is first."""
+        """The functions of a group are committed together, so they share these two."""
         self._next_wake = next_wake
         self._first_vm = first_vm
 
     def commit(self) -> Commit:
-        return self._tally.commit(next_wake=self._next_wake, first_vm=self._first_vm)
+        return self._builder.commit(next_wake=self._next_wake, first_vm=self._first_vm)
 
     @override
     def _saved(self, scope_id: ScopeId) -> Saved:
-        saved = self.written.get(scope_id) or self._kept.find(scope_id)
+        saved = self.written.get(scope_id) or self._cache.find(scope_id)
         if saved is None:
             saved = super()._saved(scope_id)
-            self._kept.loaded(saved)
+            self._cache.loaded(saved)
         return saved
 
     def _refuse_taken(self, difference: Delta) -> None:
@@ -257,22 +256,22 @@ class SqliteTransaction(SqliteSnapshot):
                 raise DuplicateEventError(event_id)
 
     def _move_resources(self, difference: Delta) -> None:
-        """Who comes, goes or changes places: at once, for who comes next finds their place taken.
+        """Written at once, not buffered: the next VM's position depends on those before it.
 
-        Looked at first: a statement with nothing to do takes nearly as long as one for one VM.
+        The conditions come first because an empty statement takes nearly as long as one row.
         """
         if difference.removed:
             for statement in (LEAVE_SCOPE, REMOVE_RESOURCE):
-                self._pending.to_write().executemany(
+                self._buffer.to_write().executemany(
                     statement, [(fold(name),) for name in difference.removed]
                 )
         if difference.added:
-            self._pending.to_write().executemany(
+            self._buffer.to_write().executemany(
                 ADD_RESOURCE,
                 [rows.new_resource(vm, difference.scope.id) for vm in difference.added],
             )
         if difference.order:
-            self._pending.to_write().executemany(
+            self._buffer.to_write().executemany(
                 PLACE_RESOURCE,
                 [(place, fold(name)) for place, name in enumerate(difference.order)],
             )
@@ -280,8 +279,8 @@ class SqliteTransaction(SqliteSnapshot):
 
 # --- what one save writes ------------------------------------------------------------------------
 
-# A copy shares with what it was copied from whatever it does not change. So what is not the very
-# same is taken for changed: it may be written in vain, and is never left out.
+# A copy shares unchanged parts with its original. So a part that is not the same object is taken
+# for changed: it may be written needlessly, and is never left out.
 
 
 def _of_scope(before: Scope, saved: Saved, *, next_wake: datetime | None) -> Iterator[Written]:
