@@ -16,28 +16,29 @@ from typing_extensions import override
 from forewarned.clock import SystemClock, VirtualClock
 from forewarned.console.services import ConsoleServices
 from forewarned.console.sessions import Sessions
+from forewarned.control.arm.network.interfaces import equipment_of
 from forewarned.control.fleet.wire import parse
 from forewarned.control.http.access import Access, Identities
 from forewarned.control.v1.metrics import Metrics
 from forewarned.core import lifecycle
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor
-from forewarned.metadata.http.responses import render
 from forewarned.runtime.admission import Admission
-from forewarned.runtime.assembly import Application
-from forewarned.runtime.listeners.control import control_app, make_console
-from forewarned.runtime.settings import SETTINGS, ControlAccess, Mode, Resolved, Settings
-from forewarned.runtime.writer import (
-    engine_parts,
-    make_services,
-    new_event_id,
-    new_operation_id,
+from forewarned.runtime.assembly import (
+    Application,
+    BoardDelivery,
+    basis_of,
     new_session_id,
+    simulated_timings,
 )
+from forewarned.runtime.edges import Edges, control_app
+from forewarned.runtime.listeners.sockets import Addresses
+from forewarned.runtime.settings import SETTINGS, ControlAccess, Mode, Resolved, Settings
 from forewarned.security.identities import Role
 from forewarned.security.tokens import Tokens
 from forewarned.service.engine import Engine
 from forewarned.service.records import Caller
+from forewarned.service.use_cases import UseCases
 from tests.builders import NOON
 from tests.control.gate import Roster
 from tests.control.steering import FLEET, Breakable
@@ -48,13 +49,13 @@ class Looking:
 
     def __init__(
         self,
-        application: Application,
+        use_cases: UseCases,
         store: Breakable,
         services: ConsoleServices,
         http: httpx2.AsyncClient,
         door: "TokenAccess",
     ) -> None:
-        self.application = application
+        self.use_cases = use_cases
         self.store = store
         self.services = services
         self.http = http
@@ -88,10 +89,10 @@ class Looking:
 
     async def switch_on(self, *names: str) -> None:
         for name in names:
-            about = await self.application.reading.about(ResourceName(name))
+            about = await self.use_cases.activation.about(ResourceName(name))
             assert about is not None
             caller = Caller(name=about.binding.name, scope_id=about.binding.scope_id)
-            await self.application.reading.activate(caller, address=about.binding.address)
+            await self.use_cases.activation.activate(caller, address=about.binding.address)
 
     async def events(self) -> list[Any]:
         shown: list[Any] = (await self.ask("/v1/events"))["events"]
@@ -174,34 +175,30 @@ async def looking(
     settings = resolved.settings
     clock = clock or VirtualClock(NOON, speed=0)
     store = Breakable(clock, next_wake=partial(lifecycle.next_wake, rules=settings.rules()))
-    application = Application(store, clock, render=render, **engine_parts(settings))
+    application = Application(
+        store,
+        clock,
+        basis_of(settings),
+        BoardDelivery(),
+        timings=simulated_timings(settings),
+        equip=equipment_of,
+    )
+    use_cases = application.use_cases
     async with application, clock:
         plan = parse(FLEET if fleet is None else fleet)
-        await application.fleet.apply(plan, by=Actor(name="test"))
-        url = "http://127.0.0.1:8169"
+        await use_cases.fleet.apply(plan, by=Actor(name="test"))
         door = TokenAccess()
-        admission = door.admission(application.engine, settings)
-        services = make_console(
-            application,
-            settings,
-            metadata_url=url,
-            sessions=admission.sessions,
-            new_event_id=new_event_id,
-            new_operation_id=new_operation_id,
-        )
-        app = control_app(
-            make_services(
-                application,
-                resolved,
-                metadata_url=url,
-                arm_url=None,
-                plan=None,
-                metrics=Metrics(),
-                take_counts=dict,
-                admission=admission,
+        edges = Edges(
+            application=application,
+            resolved=resolved,
+            addresses=Addresses(
+                metadata_url="http://127.0.0.1:8169", control_url=origin, arm_url=None
             ),
-            services,
+            admission=door.admission(use_cases.engine, settings),
         )
+        services = edges.console()
+        api = edges.api(plan=None, metrics=Metrics(), take_counts=dict)
+        app = control_app(api, services)
         transport = httpx2.ASGITransport(app, client=("127.0.0.1", 40_000))
         async with httpx2.AsyncClient(transport=transport, base_url=origin) as http:
-            yield Looking(application, store, services, http, door)
+            yield Looking(use_cases, store, services, http, door)

@@ -70,7 +70,7 @@ class Gate:
 
     async def vm_token(self, name: str = "web", *, audience: str = ARM) -> str:
         """As the metadata listener would issue it."""
-        about = await self.steered.reading.about(ResourceName(name))
+        about = await self.steered.activation.about(ResourceName(name))
         assert about is not None
         bearer = Bearer(
             subject=about.binding.name,

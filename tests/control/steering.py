@@ -1,11 +1,10 @@
 """The control API over the real use cases, a store in memory and a clock that stands still."""
 
 import ipaddress
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -19,24 +18,18 @@ from forewarned.control.v1.app import create_app
 from forewarned.control.v1.changes import Changes
 from forewarned.control.v1.services import Services
 from forewarned.core import lifecycle
-from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.ids import ResourceName
 from forewarned.core.rules import Rules
-from forewarned.service.clock_control import ClockControl
-from forewarned.service.engine import Engine
+from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.events.approval import Approvals
-from forewarned.service.events.explain import Explainer
-from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
-from forewarned.service.fleet.apply import Fleet
-from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.lifecycle.actuation import Actuation
-from forewarned.service.lifecycle.waker import Waker
-from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
+from forewarned.service.fleet.reset import Reset
+from forewarned.service.ports import Listener, Snapshot, Transaction
 from forewarned.service.records import Caller, Commit
-from forewarned.service.reset import Reset
+from forewarned.service.use_cases import UseCases
 from forewarned.storage.memory import MemoryStore
-from tests.builders import NOON, event_id
+from tests.bases import a_basis
+from tests.builders import NOON
 
 T = TypeVar("T")
 
@@ -81,10 +74,10 @@ class Breakable(MemoryStore):
 class Steering:
     """A control listener, and the parts behind it that tests reach for."""
 
-    def __init__(self, store: Breakable, services: Services, reading: Activation) -> None:
+    def __init__(self, store: Breakable, services: Services) -> None:
         self.store = store
         self.services = services
-        self.reading = reading
+        self.activation = services.use_cases.activation
         self.app: Starlette = create_app(services)
         self.http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(
@@ -113,10 +106,10 @@ class Steering:
     async def switch_on(self, *names: str) -> None:
         """Let these VMs read their documents, so that what befalls them is announced."""
         for name in names:
-            about = await self.reading.about(ResourceName(name))
+            about = await self.activation.about(ResourceName(name))
             assert about is not None
             caller = Caller(name=about.binding.name, scope_id=about.binding.scope_id)
-            await self.reading.activate(caller, address=about.binding.address)
+            await self.activation.activate(caller, address=about.binding.address)
 
     async def refused(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """The status, and what the one shape of an error says."""
@@ -150,50 +143,31 @@ async def steering(
 ) -> AsyncIterator[Steering]:
     clock = clock or VirtualClock(NOON, speed=0)
     store = Breakable(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
-    steered = _wired(store, clock, rules, changes or Changes())
+    basis = a_basis(rules, address_range=ipaddress.ip_network("10.1.0.0/16"))
+    application = Application(store, clock, basis, BoardDelivery(), faults=Faults())
+    steered = Steering(store, _services(application.use_cases, changes or Changes()))
     async with steered.http:
         await steered.put_fleet(FLEET)
         yield steered
 
 
-def _wired(store: Breakable, clock: Clock, rules: Rules, changes: Changes) -> Steering:
-    engine = Engine(store)
-    reading = Activation(engine, clock)
-    waker = Waker(engine, reading, rules, clock)
-    engine.tell(waker.hear)
-    ids = _ids()
-    fleet_range = ipaddress.ip_network("10.1.0.0/16")
-    clock_control = ClockControl(clock, clock if isinstance(clock, VirtualClock) else None)
-    faults = Faults()
-    services = Services(
-        engine=engine,
-        scheduler=Scheduler(engine, rules, lambda: next(ids)),
-        approvals=Approvals(engine, rules),
-        actuation=Actuation(engine),
-        explainer=Explainer(engine),
-        fleet=Fleet(engine, reading, fleet_range),
-        clock_control=clock_control,
-        faults=faults,
+def _services(use_cases: UseCases, changes: Changes) -> Services:
+    return Services(
+        use_cases=use_cases,
         reset=Reset(
-            engine=engine,
-            reading=reading,
-            clock_control=clock_control,
-            faults=faults,
-            address_range=fleet_range,
+            engine=use_cases.engine,
+            activation=use_cases.activation,
+            clock_control=use_cases.clock_control,
+            faults=use_cases.faults,
+            address_range=use_cases.basis.address_range,
             plan=parse(FLEET),
         ),
-        rules=rules,
         mode="emulator",
         metadata_url="http://127.0.0.1:8169",
         settings_listing=[("mode", "emulator", "default"), ("clock", "paused", "--clock")],
         allowed_hosts=frozenset({"forewarned.example"}),
         changes=changes,
     )
-    return Steering(store, services, reading)
-
-
-def _ids() -> Iterator[EventId]:
-    return map(event_id, count(1))
 
 
 def later(**span: int) -> str:

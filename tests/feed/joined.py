@@ -1,12 +1,10 @@
 """A writer and pollers in one event loop, over a real socket: everything but the processes."""
 
 import asyncio
-import ipaddress
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -20,20 +18,20 @@ from forewarned.feed.poller_end import PollerEnd
 from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
 from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
-from forewarned.feed.sync import SyncedClock
-from forewarned.feed.writer_end import WriterEnd
-from forewarned.feed.writer_socket import FeedServer, socket_path
+from forewarned.feed.writer_socket import socket_path
 from forewarned.metadata.counts import Counts
-from forewarned.runtime.assembly import UseCases
+from forewarned.runtime.assembly import Application
+from forewarned.runtime.writer import FeedDelivery
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
 from forewarned.service.events.schedule import Request
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.plan import FleetPlan, VirtualMachine
-from forewarned.service.ports import Snapshot, Store
+from forewarned.service.ports import Store
 from forewarned.service.records import Caller, EventRecord
 from forewarned.storage import MemoryStore, SqliteStore
-from tests.builders import NOON, OPERATOR, event_id
+from tests.bases import a_basis
+from tests.builders import NOON, OPERATOR
 
 WEB: Final = ResourceName("web")
 REPORT: Final = ResourceName("report")
@@ -86,37 +84,17 @@ class Writer:
         self.folder = folder
         self.store = store
         self.clock = clock
-        self._ids = count(1)
+        self._basis = a_basis()
         self._opened = AsyncExitStack()
 
     async def begin(self) -> None:
         self.faults = Faults()
-        self.feed = WriterEnd(self.clock, self.faults)
-        self.use_cases = UseCases(
-            self.store,
-            self.clock,
-            rules=Rules(),
-            new_id=lambda: event_id(next(self._ids)),
-            timings=None,
-            address_range=ipaddress.IPv4Network("10.0.1.0/24"),
-            audience=(self.feed.hear,),
-            movable=SyncedClock(self.clock, self.feed),
-        )
-        await self._opened.enter_async_context(self.use_cases)
-        await self._opened.enter_async_context(
-            FeedServer(
-                self.feed,
-                self.folder,
-                ask=self.ask,
-                approver=self.use_cases.approvals,
-                reader=self.use_cases.reading,
-                readiness=self.use_cases.readiness,
-                faults=self.faults,
-            )
-        )
-
-    async def ask(self, question: Callable[[Snapshot], None]) -> None:
-        await self.use_cases.engine.ask(question)
+        delivery = FeedDelivery(self.clock, self.faults, self.folder)
+        self.feed = delivery.feed
+        application = Application(self.store, self.clock, self._basis, delivery, faults=self.faults)
+        self.use_cases = application.use_cases
+        await self._opened.enter_async_context(application)
+        await self._opened.enter_async_context(delivery.serving(self.use_cases))
 
     async def end(self) -> None:
         await self._opened.aclose()

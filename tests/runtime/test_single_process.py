@@ -36,7 +36,7 @@ async def moved_ahead(folder: Path, by: timedelta) -> None:
     async with single_process.running(with_clock("paused", folder)) as server:
         clock = server.application.clock
         lead = clock.now() - wall_clock()
-        await server.application.clock_control.step(by - lead)
+        await server.application.use_cases.clock_control.step(by - lead)
 
 
 async def test_real_time_does_not_begin_on_a_store_that_is_far_ahead_of_it(tmp_path: Path) -> None:

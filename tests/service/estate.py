@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from typing import Final, TypeVar
 
 from forewarned.actuators.simulated import Timing
@@ -14,11 +13,10 @@ from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
 from forewarned.core.model import Document, EventType, Policy, Priority
 from forewarned.core.rules import Rules
-from forewarned.metadata.http.responses import render
-from forewarned.runtime.assembly import Application
+from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.azure import availability_sets, groups, inventory, scale_sets, vms
 from forewarned.service.azure.availability_sets import WantedAvailabilitySet
-from forewarned.service.azure.context import AzureContext, Ids
+from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import AvailabilitySetView, Machine, ScaleSetView
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
@@ -31,8 +29,10 @@ from forewarned.service.azure.vms import ReadingSets, WantedMachine
 from forewarned.service.fleet.declaration import Model, Orchestration, ScaleSet, VirtualMachine
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Caller, Declaration
+from forewarned.service.use_cases import UseCases
 from forewarned.storage.memory import MemoryStore
-from tests.builders import MINUTE, NOON, OPERATOR, SECOND, event_id
+from tests.bases import a_basis
+from tests.builders import MINUTE, NOON, OPERATOR, SECOND
 
 T = TypeVar("T")
 
@@ -66,21 +66,21 @@ SETS: Final = ReadingSets(domains=five_and_two, is_flexible=flexible_by_its_vms)
 
 
 class Estate:
-    def __init__(self, application: Application, clock: VirtualClock) -> None:
-        self.application = application
+    def __init__(self, use_cases: UseCases, documents: BoardDelivery, clock: VirtualClock) -> None:
+        self.use_cases = use_cases
+        self.documents = documents
         self.clock = clock
-        self._seeds = count(1)
 
     @property
     def context(self) -> AzureContext:
         """Another one each time, as each use case takes its own."""
-        return AzureContext(rules=RULES, ids=Ids(str(next(self._seeds))), address_range=NETWORK)
+        return self.use_cases.new_context()
 
     async def decide(self, work: Callable[[Transaction], T]) -> T:
-        return await self.application.engine.decide(work)
+        return await self.use_cases.engine.decide(work)
 
     async def ask(self, question: Callable[[Snapshot], T]) -> T:
-        return await self.application.engine.ask(question)
+        return await self.use_cases.engine.ask(question)
 
     async def put_set(
         self,
@@ -184,18 +184,18 @@ class Estate:
         found = await self.ask(lambda snapshot: inventory.machine(snapshot, name))
         assert found is not None
         caller = Caller(name=found.name, scope_id=found.scope_id)
-        await self.application.reading.activate(caller, address="127.0.0.1")
+        await self.use_cases.activation.activate(caller, address="127.0.0.1")
 
     async def document(self, name: str) -> Document:
         found = await self.ask(lambda snapshot: inventory.machine(snapshot, name))
         assert found is not None
-        page = self.application.board.page(found.scope_id)
+        page = self.documents.board.page(found.scope_id)
         assert page is not None
         return page.document
 
     async def approve(self, *event_ids: EventId) -> None:
         for each in event_ids:
-            await self.application.approvals.approve_from_outside(each, by=OPERATOR)
+            await self.use_cases.approvals.approve_from_outside(each, by=OPERATOR)
 
     async def step(self, by: timedelta = SECOND) -> None:
         await self.clock.step(by)
@@ -205,19 +205,13 @@ class Estate:
 async def estate() -> AsyncIterator[Estate]:
     """With an empty resource group `shop`."""
     clock = VirtualClock(NOON, speed=0)
-    numbers = count(1)
-    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
-    application = Application(
-        store,
-        clock,
-        rules=RULES,
-        render=render,
-        new_id=lambda: event_id(next(numbers)),
-        timings={type_: Timing(impact=MINUTE, span=TEN) for type_ in EventType},
-        address_range=NETWORK,
-    )
+    basis = a_basis(Rules(short_notice_allowed=True), address_range=NETWORK)
+    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=basis.rules))
+    documents = BoardDelivery()
+    timings = {type_: Timing(impact=MINUTE, span=TEN) for type_ in EventType}
+    application = Application(store, clock, basis, documents, timings=timings)
     async with application, clock:
-        built = Estate(application, clock)
+        built = Estate(application.use_cases, documents, clock)
         await built.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "shop", "{}", by=OPERATOR))
         yield built
 

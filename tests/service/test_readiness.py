@@ -1,10 +1,8 @@
 """What the server keeps of agents' readiness, for how long, and for whom."""
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from itertools import count
 from typing import TypeVar
 
 import pytest
@@ -16,7 +14,7 @@ from forewarned.core.errors import UnknownEventError, UnknownResourceError, Unkn
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
-from forewarned.runtime.assembly import UseCases
+from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request
 from forewarned.service.fleet.plan import AvailabilitySet, FleetPlan, Member, VirtualMachine
@@ -24,7 +22,8 @@ from forewarned.service.ports import Snapshot, Store
 from forewarned.service.readiness import KeptReadiness, ReadinessReport, Standing
 from forewarned.service.records import Caller
 from forewarned.storage.memory import MemoryStore
-from tests.builders import MINUTE, NOON, OPERATOR, A, event_id
+from tests.bases import a_basis
+from tests.builders import MINUTE, NOON, OPERATOR, A
 
 T = TypeVar("T")
 Said = tuple[ReadinessReport, ...]
@@ -62,16 +61,8 @@ class Site:
     def __init__(self) -> None:
         clock = VirtualClock(NOON, speed=0)
         store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
-        numbers = count(100)
-        self.use_cases = UseCases(
-            store,
-            clock,
-            rules=Rules(),
-            new_id=lambda: event_id(next(numbers)),
-            timings=None,
-            address_range=ipaddress.IPv4Network("10.0.1.0/24"),
-            audience=(),
-        )
+        self.application = Application(store, clock, a_basis(), BoardDelivery())
+        self.use_cases = self.application.use_cases
         self.engine = SlowDecider(store)
         self.real_time = NOON
         self.readiness = KeptReadiness(self.engine, now=lambda: self.real_time)
@@ -98,10 +89,10 @@ class Site:
 @pytest.fixture
 async def site(anyio_backend: object) -> AsyncIterator[Site]:
     made = Site()
-    async with made.use_cases:
+    async with made.application:
         await made.use_cases.fleet.apply(a_fleet("vm1", "vm2"), by=OPERATOR)
         for name in ("vm1", "vm3"):
-            await made.use_cases.reading.activate(await made.caller(name), address="")
+            await made.use_cases.activation.activate(await made.caller(name), address="")
         yield made
 
 

@@ -7,7 +7,6 @@ import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,17 +20,17 @@ from forewarned.core import lifecycle
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.core.rules import Rules
-from forewarned.metadata.http.responses import render
-from forewarned.runtime.assembly import Application
+from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
+from forewarned.service.fleet.reset import Reset
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
-from forewarned.service.reset import Reset
 from forewarned.storage import MemoryStore, SqliteStore
-from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, event_id
+from tests.bases import a_basis
+from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR
 from tests.control.steering import FLEET
 
 T = TypeVar("T")
@@ -74,23 +73,16 @@ class RacingStore:
 
 class World:
     def __init__(self, store: Store, clock: VirtualClock) -> None:
-        numbers = count(1)
         self.clock = clock
-        self.application = Application(
-            store,
-            clock,
-            rules=RULES,
-            render=render,
-            new_id=lambda: event_id(next(numbers)),
-            timings={type_: Timing(impact=MINUTE, span=10 * MINUTE) for type_ in EventType},
-            address_range=NETWORK,
-        )
-        engine, reading = self.application.engine, self.application.reading
-        self.fleet = Fleet(engine, reading, NETWORK, large=2)
+        timings = {type_: Timing(impact=MINUTE, span=10 * MINUTE) for type_ in EventType}
+        basis = a_basis(RULES, address_range=NETWORK)
+        self.application = Application(store, clock, basis, BoardDelivery(), timings=timings)
+        use_cases = self.use_cases = self.application.use_cases
+        self.fleet = Fleet(use_cases.engine, use_cases.activation, NETWORK, large=2)
         self.reset = Reset(
-            engine=engine,
-            reading=reading,
-            clock_control=self.application.clock_control,
+            engine=use_cases.engine,
+            activation=use_cases.activation,
+            clock_control=use_cases.clock_control,
             faults=Faults(),
             address_range=NETWORK,
             plan=parse(FLEET),
@@ -102,14 +94,14 @@ class World:
             assert binding is not None
             return binding.scope_id
 
-        return Caller(name=name, scope_id=await self.application.engine.ask(find))
+        return Caller(name=name, scope_id=await self.use_cases.engine.ask(find))
 
     async def event(self, type_: EventType) -> EventRecord:
         """The newest that is open."""
         wanted = EventFilter(
             type=type_, statuses=frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
         )
-        return (await self.application.engine.ask(lambda snapshot: snapshot.events(wanted)))[-1]
+        return (await self.use_cases.engine.ask(lambda snapshot: snapshot.events(wanted)))[-1]
 
     def everything(self, snapshot: Snapshot) -> list[object]:
         """What the store holds."""
@@ -124,20 +116,20 @@ class World:
 
 async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     """One after the other, each with its result."""
-    application = world.application
-    schedule, approvals = application.scheduler, application.approvals
+    use_cases = world.use_cases
+    schedule, approvals = use_cases.scheduler, use_cases.approvals
 
     def request(type_: EventType, *names: str) -> Request:
         resources = tuple(map(ResourceName, names))
         return Request(type=type_, resources=resources, source=EventSource.PLATFORM)
 
-    yield await application.fleet.apply_once(parse(FLEET), by=OPERATOR)
+    yield await use_cases.fleet.apply_once(parse(FLEET), by=OPERATOR)
     yield await world.fleet.apply_once(
         parse({**FLEET, "vms": [{"name": f"more-{n}"} for n in range(4)]}), by=OPERATOR
     )
     for name in (WEB, DB, API):
         caller = await world.caller(name)
-        await application.reading.activate(caller, address="10.0.0.1")
+        await use_cases.activation.activate(caller, address="10.0.0.1")
     yield await schedule.schedule(request(EventType.REBOOT, "web", "db-0", "db-2"), by=OPERATOR)
     yield await schedule.schedule(request(EventType.TERMINATE, "api_0", "api_1"), by=OPERATOR)
     event = (await world.event(EventType.TERMINATE)).event.id
@@ -159,11 +151,11 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     [started] = await schedule.schedule(request(EventType.REDEPLOY, "api_1"), by=OPERATOR)
     await approvals.approve_from_outside(started.event.id, by=OPERATOR)
     impact = Report(Stage.INTERRUPTED, started.scope_id, started.event.id)
-    await application.actuation.report(impact, impact)
-    yield await application.actuation.complete_by_hand(started.event.id, by=OPERATOR)
-    application.reading.seen((await world.caller(WEB)).scope_id, WEB)
-    await application.reading.flush()
-    yield await application.clock_control.step(2 * DAY)
+    await use_cases.actuation.report(impact, impact)
+    yield await use_cases.actuation.complete_by_hand(started.event.id, by=OPERATOR)
+    use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
+    await use_cases.activation.flush()
+    yield await use_cases.clock_control.step(2 * DAY)
     yield await world.reset.reset(by=OPERATOR)
 
 
@@ -191,7 +183,7 @@ async def outcome(
         world = World(over(store), clock)
         async with world.application, clock:
             results = [result async for result in every_kind_of_decision(world)]
-            left: Awaitable[list[object]] = world.application.engine.ask(world.everything)
+            left: Awaitable[list[object]] = world.use_cases.engine.ask(world.everything)
             return results, await left
 
 

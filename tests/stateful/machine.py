@@ -25,9 +25,9 @@ from forewarned.core.errors import (
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
-from forewarned.runtime.assembly import Application
 from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.records import Report, Stage
+from forewarned.service.use_cases import UseCases
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR, SECOND, event_id
 from tests.stateful import expectations
 from tests.stateful.documents import NEWEST, SHAPES
@@ -77,8 +77,8 @@ class ScheduledEvents(RuleBasedStateMachine):
         return self.observer.oracle
 
     @property
-    def app(self) -> Application:
-        return self.observer.stack.application
+    def app(self) -> UseCases:
+        return self.observer.stack.use_cases
 
     @initialize(
         fraction=st.sampled_from([0, 1, 400_000, 999_999]),

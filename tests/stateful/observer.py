@@ -105,7 +105,7 @@ class Observer:
         known = [self.oracle.lives.get(i) for i in ids]
         here = [life for life in known if life is not None and life.scope_id == VMS[name].scope]
         was_settled = all(not life.is_waiting or life.approval is not None for life in here)
-        approvals = self.stack.application.approvals
+        approvals = self.stack.use_cases.approvals
 
         answer, heard = self.attempt(approvals.approve(ids, caller=caller, address="10.0.0.9"))
 
@@ -123,9 +123,9 @@ class Observer:
         """The same, not yet made."""
 
         async def approve() -> None:
-            caller = self.stack.application.directory.by_name(name)
+            caller = self.stack.documents.directory.by_name(name)
             if caller is not None:
-                approvals = self.stack.application.approvals
+                approvals = self.stack.use_cases.approvals
                 await approvals.approve((event_id,), caller=caller, address="10.0.0.9")
 
         return approve
@@ -138,7 +138,7 @@ class Observer:
         self.run(self._mark_read(caller))
         self.oracle.read(scope_id, self.stack.now)
         self.catch_up()
-        page = self.stack.application.board.page(caller.scope_id)
+        page = self.stack.documents.board.page(caller.scope_id)
         assert page is not None, "I24: no document"
         for version in versions:
             shown = _shown(page.rendered(version))
@@ -146,7 +146,7 @@ class Observer:
 
     def caller(self, name: str) -> Caller | None:
         """The VM of this name, if it is there."""
-        caller = self.stack.application.directory.by_name(name)
+        caller = self.stack.documents.directory.by_name(name)
         if caller is None:
             assert name not in self.oracle.vms(), f"I9: {name} is there, and nobody knows it"
             return None
@@ -204,7 +204,7 @@ class Observer:
                 shown = _document(board, saved.scope.id).incarnation
                 reader.i7_incarnation_never_falls(saved.scope.id, NEWEST, shown)
         for scope_id in self.oracle.scopes:
-            latest = _document(self.stack.application.board, scope_id)
+            latest = _document(self.stack.documents.board, scope_id)
             assert _document(board, scope_id) == latest, f"I25: {scope_id}"
 
     def _hear(self, commit: Commit) -> None:
@@ -222,25 +222,25 @@ class Observer:
 
     def _everything_shown(self, commit: Commit) -> Iterable[tuple[tuple[ScopeId, str], Shown]]:
         for saved in commit.scopes:
-            page = self.stack.application.board.page(saved.scope.id)
+            page = self.stack.documents.board.page(saved.scope.id)
             if page is not None:
                 for version in SHAPES:
                     yield (saved.scope.id, version), _shown(page.rendered(version))
 
     async def _mark_read(self, caller: Caller) -> None:
         """What the metadata listener does at each poll."""
-        app = self.stack.application
-        page = app.board.page(caller.scope_id)
+        app = self.stack.use_cases
+        page = self.stack.documents.board.page(caller.scope_id)
         assert page is not None, "I24: no document"
         if page.is_active:
-            app.reading.seen(caller.scope_id, caller.name)
+            app.activation.seen(caller.scope_id, caller.name)
         else:
-            await app.reading.activate(caller, address="10.0.0.9")
+            await app.activation.activate(caller, address="10.0.0.9")
 
     async def _state(self) -> State:
         rows = len(self.oracle.facts) - self._rows_seen + 1
         held = await self.stack.store.read(lambda snapshot: stored(snapshot, rows=rows))
-        board = self.stack.application.board
+        board = self.stack.documents.board
         pages = {scope_id: board.page(scope_id) for scope_id in held.scopes}
         return State(
             now=self.stack.now,

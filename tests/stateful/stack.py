@@ -20,10 +20,10 @@ from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
-from forewarned.metadata.http.responses import render
-from forewarned.runtime.assembly import Application
+from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.ports import Listener, Store, Timer
 from forewarned.storage import MemoryStore, SqliteStore
+from tests.bases import a_basis
 from tests.builders import MINUTE, SECOND
 
 TIMINGS: Final = {
@@ -156,16 +156,13 @@ class Stack(ABC):
 
     async def _begin(self, store: Store) -> None:
         self.store = store
+        basis = a_basis(self.rules, new_event_id=self._new_id, address_range=ADDRESSES)
+        self.documents = BoardDelivery()
         self.application = Application(
-            store,
-            self.dial.clock,
-            rules=self.rules,
-            render=render,
-            new_id=self._new_id,
-            timings=self._timings,
-            address_range=ADDRESSES,
+            store, self.dial.clock, basis, self.documents, timings=self._timings
         )
-        self.application.engine.tell(self._listener)
+        self.use_cases = self.application.use_cases
+        self.use_cases.engine.tell(self._listener)
         await self.application.__aenter__()
 
     @abstractmethod

@@ -21,7 +21,7 @@ def observer(request: pytest.FixtureRequest) -> Iterator[Observer]:
     """A fleet that is read everywhere, and nothing carries events out by itself."""
     stack_type: type[Stack] = request.param
     observer = Observer(stack_type, start=NOON, rules=Rules(), is_simulated=False)
-    observer.expect(observer.stack.application.fleet.apply(plan(), by=OPERATOR))
+    observer.expect(observer.stack.use_cases.fleet.apply(plan(), by=OPERATOR))
     for name in VMS:
         observer.poll(name, NEWEST)
     yield observer
@@ -32,7 +32,7 @@ def test_pruning_does_not_undo_the_start_it_was_the_last_thing_to_wait_for(
     observer: Observer,
 ) -> None:
     """I16, I18, I29. `solo` alone had not approved the maintenance of its host, and then it went."""
-    app = observer.stack.application
+    app = observer.stack.use_cases
     work = WorkRequest(type=EventType.REBOOT)
     observer.expect(app.scheduler.maintain_host(HostName("rack-1"), work, by=OPERATOR))
     parts = list(observer.oracle.waiting())
@@ -53,7 +53,7 @@ def test_the_end_of_a_vm_is_the_end_of_the_work_that_waited_for_it_alone(
     observer: Observer,
 ) -> None:
     """I16, I19: `solo` is deleted while it alone holds the maintenance of its host back."""
-    app = observer.stack.application
+    app = observer.stack.use_cases
     solo = (ResourceName("solo"),)
     work = WorkRequest(type=EventType.REBOOT)
     observer.expect(app.scheduler.maintain_host(HostName("rack-1"), work, by=OPERATOR))
@@ -79,7 +79,7 @@ def test_a_vm_made_anew_reads_nothing_of_what_had_started_for_the_one_before_it(
     observer: Observer,
 ) -> None:
     """I19, F18."""
-    app = observer.stack.application
+    app = observer.stack.use_cases
     observer.expect(app.scheduler.fail_host(HostName("rack-1"), by=OPERATOR))
     [failed] = [life for life in observer.oracle.under_way() if life.scope_id == SOLO]
 

@@ -452,7 +452,7 @@ _PROCESSES: Final = (
     ),
     Mutant(
         name="store-from-the-future",
-        file="runtime/writer.py",
+        file="runtime/startup.py",
         old="_LONGEST_LEAD: Final = timedelta(minutes=5)",
         new="_LONGEST_LEAD: Final = timedelta(days=5)",
         breaks="I20: real time waits for days for a store that is ahead, and nothing starts",

@@ -13,12 +13,17 @@ from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Sketches
 from forewarned.core.errors import RefusalError
 from forewarned.security.identities import Role
+from forewarned.service.use_cases import UseCases
 
 
 class Console(NamedTuple):
     services: ConsoleServices
     pages: Pages
     sketches: Sketches
+
+    @property
+    def use_cases(self) -> UseCases:
+        return self.services.use_cases
 
     async def admit(self, request: Request, needs: Role) -> None:
         """Before anything of a page is done. Raises AccessError."""

@@ -83,7 +83,7 @@ class Pages:
         status: HTTPStatus = HTTPStatus.OK,
         **shown: Any,  # whatever the template names
     ) -> HTMLResponse:
-        reading = self._services.clock_control.show()
+        reading = self._services.use_cases.clock_control.show()
         somebody = visitor(request)
         is_open = self._services.sessions is None
 

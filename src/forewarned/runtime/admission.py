@@ -1,25 +1,27 @@
-"""Who is let in at a server's listeners, and the certificate it shows: one for all of them."""
+"""Who may call a server's listeners, and the certificate it shows: one for all of them."""
 
 import asyncio
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from forewarned.clock import wall_clock
 from forewarned.console.sessions import Sessions
 from forewarned.control.http.access import Access, Identities, audiences_of
-from forewarned.runtime.assembly import UseCases
+from forewarned.runtime.assembly import new_session_id
+from forewarned.runtime.listeners.acceptor import Tls
+from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import ControlAccess, Settings
 from forewarned.security import certificates
 from forewarned.security.principals import PrincipalsFile
 from forewarned.security.server_tls import CertificateFiles, ServerTls
 from forewarned.security.tokens import Tokens
+from forewarned.service.use_cases import UseCases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     access: Access
     sessions: Sessions | None
-    """Who is signed in at the console; None where the control listener asks nobody who they are."""
+    """Who is signed in at the console; None where the control listener is open."""
     tls: ServerTls | None
     """None where no listener needs a certificate."""
     control_is_tls: bool
@@ -27,29 +29,40 @@ class Admission:
 
     @property
     def control_access(self) -> Access | None:
-        """None where whoever reaches the control listener may do everything."""
+        """None where every caller of the control listener may do everything."""
         return None if self.sessions is None else self.access
 
     @property
-    def control_tls(self) -> ServerTls | None:
-        return self.tls if self.control_is_tls else None
+    def control_tls(self) -> Tls:
+        return self.arm_tls if self.control_is_tls else _no_tls
+
+    @property
+    def arm_tls(self) -> Tls:
+        return _no_tls if self.tls is None else self.tls.context
+
+    @property
+    def ca_file(self) -> str | None:
+        """The certificate of the server's own authority; None where it has none."""
+        authority = None if self.tls is None else self.tls.files.authority
+        return None if authority is None else str(authority.absolute())
+
+
+def _no_tls() -> None:
+    return None
 
 
 async def make_admission(
     use_cases: UseCases,
     settings: Settings,
     tokens: Tokens,
-    *,
-    urls: Collection[str],
-    new_session_id: Callable[[], str],
+    addresses: Addresses,
 ) -> Admission:
-    """`urls` are those of the listeners that take tokens, the first one to be told to people first.
-
-    Raises CertificateError, PrincipalsError.
-    """
+    """Raises CertificateError, PrincipalsError."""
     principals = PrincipalsFile(settings.data)
     principals.check()
-    audiences = [each for url in urls for each in audiences_of(url, settings.hosts)]
+    # The first audience is the one that documentation and errors name.
+    urls = (addresses.arm_url, addresses.control_url)
+    audiences = [each for url in urls if url for each in audiences_of(url, settings.hosts)]
     identities = Identities(
         issuer=tokens,
         reader=tokens,

@@ -1,22 +1,24 @@
-"""The use cases, wired together over one store and one clock. Listeners are put on top of it."""
+"""The assembly: store, clock, use cases, timers and actuators, put together in one place.
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+Writer, single process, pytest plugin and tests use this one. They differ in their store, and in
+how documents reach VMs: from a Board in the same process, or over the feed.
+"""
+
+import secrets
+import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Final, Self
-
-from typing_extensions import override
+from typing import Final, Protocol, Self
 
 from forewarned.actuators.simulated import SimulatedActuator, Timing
 from forewarned.clock import SystemClock, VirtualClock
 from forewarned.core.ids import EventId
-from forewarned.core.model import Document, EventType
-from forewarned.core.rules import Rules
-from forewarned.metadata.http.responses import Rendered
+from forewarned.core.model import EventType
+from forewarned.metadata.http.responses import render
 from forewarned.runtime import logs
-from forewarned.runtime.settings import Settings
+from forewarned.runtime.settings import Mode, Settings
 from forewarned.service.board import Board
 from forewarned.service.clock_control import ClockControl, MovableClock
 from forewarned.service.directory import MemoryDirectory
@@ -26,142 +28,171 @@ from forewarned.service.events.approval import Approvals
 from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
-from forewarned.service.fleet.apply import Fleet, Network
+from forewarned.service.fleet.apply import Fleet
 from forewarned.service.lifecycle.activation import Activation, Equip, bare
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.waker import Waker
 from forewarned.service.listings import HistoryFilter
-from forewarned.service.ports import Listener, Observer, Snapshot, Store
+from forewarned.service.ports import Observer, Snapshot, Store
 from forewarned.service.readiness import KeptReadiness
+from forewarned.service.records import Commit
+from forewarned.service.use_cases import Basis, UseCases
 
-_log = logging.getLogger(__name__)
+Clock = SystemClock | VirtualClock
 
 _CLOCK: Final = "clock when it was last moved or stopped"
 
 
-class UseCases:
-    """The use cases. `async with` takes up what the store holds, and puts down what memory has."""
+class Delivery(Protocol):
+    """How documents reach VMs."""
+
+    def hear(self, commit: Commit) -> None: ...
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Take in what the store holds. Called once, before time moves."""
+
+    def movable(self, clock: VirtualClock) -> MovableClock:
+        """The clock as operators move it."""
+
+
+class BoardDelivery:
+    """From a Board in this process."""
+
+    def __init__(self) -> None:
+        self.board = Board(render)
+        self.directory = MemoryDirectory()
+
+    def hear(self, commit: Commit) -> None:
+        self.board.hear(commit)
+        self.directory.hear(commit)
+
+    def load(self, snapshot: Snapshot) -> None:
+        for page in snapshot.pages():
+            self.board.show(page)
+        self.directory.settle(snapshot.scope_places())
+        self.directory.put_first(snapshot.first_vm())
+
+    def movable(self, clock: VirtualClock) -> MovableClock:
+        return clock
+
+
+class Application:
+    """The use cases over one store and one clock, with the timers and actuators that drive them.
+
+    `async with` loads what the store holds, and saves at the end what only memory has.
+    """
 
     def __init__(
         self,
         store: Store,
-        clock: SystemClock | VirtualClock,
+        clock: Clock,
+        basis: Basis,
+        delivery: Delivery,
         *,
-        rules: Rules,
-        new_id: Callable[[], EventId],
-        timings: Mapping[EventType, Timing] | None,
-        address_range: Network,
-        audience: Sequence[Listener],
+        timings: Mapping[EventType, Timing] | None = None,
         observer: Observer | None = None,
-        movable: MovableClock | None = None,
         faults: Faults | None = None,
         equip: Equip = bare,
     ) -> None:
-        """`timings` are those of simulated work; None where people complete events themselves.
+        """`timings` are those of the simulated actuator; None where operators complete events.
 
-        The audience is whoever shows documents to VMs. `movable` is the same clock for people to
-        move, where that is more than moving the clock. Without `faults` there can be none.
-        `equip` says what VMs are told they have, beside an interface each.
+        Without `faults` none can be injected. `equip` says what VMs are told they have, besides a
+        network interface.
         """
         self.clock = clock
-        self.faults = faults or Faults(allowed=False)
-        self.rules = rules
-        self.engine = Engine(store, observer)
-        self.approvals = Approvals(self.engine, rules)
-        self.scheduler = Scheduler(self.engine, rules, new_id)
-        self.actuation = Actuation(self.engine)
+        engine, rules = Engine(store, observer), basis.rules
+        actuation = Actuation(engine)
+        activation = Activation(engine, clock, equip)
+        movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
-        self.explainer = Explainer(self.engine, completed_by=completed_by)
-        self.reading = Activation(self.engine, clock, equip)
-        self.readiness = KeptReadiness(self.engine)
-        self.fleet = Fleet(self.engine, self.reading, address_range)
-        if movable is None and isinstance(clock, VirtualClock):
-            movable = clock
-        self.clock_control = ClockControl(clock, movable, self._record_time)
-        self._waker = Waker(self.engine, self.reading, rules, clock, observer)
-        self._actuator = (
-            None if timings is None else SimulatedActuator(clock, self.actuation, timings)
+        self.use_cases = UseCases(
+            engine=engine,
+            basis=basis,
+            scheduler=Scheduler(engine, rules, basis.new_event_id),
+            approvals=Approvals(engine, rules),
+            actuation=actuation,
+            explainer=Explainer(engine, completed_by=completed_by),
+            activation=activation,
+            readiness=KeptReadiness(engine),
+            fleet=Fleet(engine, activation, basis.address_range),
+            faults=faults or Faults(allowed=False),
+            clock_control=ClockControl(clock, movable, self._record_time),
         )
+        self._delivery = delivery
+        self._waker = Waker(engine, activation, rules, clock, observer)
+        self._actuator = None if timings is None else SimulatedActuator(clock, actuation, timings)
         # VMs hear of a change before the actuators that carry it out do.
-        for listener in (*audience, logs.log_commit, self._waker.hear, self.readiness.hear):
-            self.engine.tell(listener)
+        engine.tell(delivery.hear)
+        engine.tell(logs.log_commit)
+        engine.tell(self._waker.hear)
+        engine.tell(self.use_cases.readiness.hear)
         if observer is not None:
-            self.engine.tell(observer.hear)
+            engine.tell(observer.hear)
         if self._actuator is not None:
-            self.engine.tell(partial(hand_over, actuator=self._actuator))
+            engine.tell(partial(hand_over, actuator=self._actuator))
 
     async def __aenter__(self) -> Self:
-        """Time must not move before this is done: nothing may fall due that nobody knows of."""
-        last_instant = await self.engine.ask(_last_instant)
+        """Time must not move before this is done: nothing may fall due unnoticed."""
+        ask = self.use_cases.engine.ask
+        last_instant = await ask(_last_instant)
         if last_instant is not None:
             self.clock.catch_up(last_instant)
-        self._waker.set(await self.engine.ask(self._take_up))
+        self._waker.set(await ask(self._load))
         if self._actuator is not None:
-            await self.actuation.resume(self._actuator)
-        self.reading.flush_regularly()
+            await self.use_cases.actuation.resume(self._actuator)
+        self.use_cases.activation.flush_regularly()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         # What is lost with an unavailable store is made good by the next poll of each scope.
         with suppress(StoreUnavailableError):
-            await self.reading.flush()
+            await self.use_cases.activation.flush()
             await self._record_time(self.clock.now())
-        await self.engine.finish()
+        await self.use_cases.engine.finish()
 
     async def _record_time(self, instant: datetime) -> None:
-        await self.engine.decide(lambda tx: tx.put_note(_CLOCK, instant.isoformat()))
+        await self.use_cases.engine.decide(lambda tx: tx.put_note(_CLOCK, instant.isoformat()))
 
-    def _take_up(self, snapshot: Snapshot) -> datetime | None:
+    def _load(self, snapshot: Snapshot) -> datetime | None:
+        self._delivery.load(snapshot)
         return snapshot.next_wake()
 
 
-class Application(UseCases):
-    """The use cases and what VMs see of them, in one process."""
-
-    def __init__(
-        self,
-        store: Store,
-        clock: SystemClock | VirtualClock,
-        *,
-        rules: Rules,
-        render: Callable[[Document, str], Rendered],
-        new_id: Callable[[], EventId],
-        timings: Mapping[EventType, Timing] | None,
-        address_range: Network,
-        observer: Observer | None = None,
-        faults: Faults | None = None,
-        equip: Equip = bare,
-    ) -> None:
-        self.board = Board(render)
-        self.directory = MemoryDirectory()
-        super().__init__(
-            store,
-            clock,
-            rules=rules,
-            new_id=new_id,
-            timings=timings,
-            address_range=address_range,
-            audience=(self.board.hear, self.directory.hear),
-            observer=observer,
-            faults=faults,
-            equip=equip,
-        )
-
-    @override
-    def _take_up(self, snapshot: Snapshot) -> datetime | None:
-        for page in snapshot.pages():
-            self.board.show(page)
-        self.directory.settle(snapshot.scope_places())
-        self.directory.put_first(snapshot.first_vm())
-        return super()._take_up(snapshot)
+def make_clock(settings: Settings) -> Clock:
+    speed = settings.clock.speed
+    return SystemClock() if speed is None else VirtualClock(speed=speed)
 
 
-def simulated_timings(settings: Settings) -> dict[EventType, Timing]:
-    """How long what an emulator pretends to do takes."""
+def basis_of(settings: Settings) -> Basis:
+    return Basis(
+        rules=settings.rules(),
+        new_event_id=_new_event_id,
+        new_id=_new_id,
+        address_range=settings.address_range,
+    )
+
+
+def simulated_timings(settings: Settings) -> dict[EventType, Timing] | None:
+    """How long what an emulator simulates takes; None in service mode."""
+    if settings.mode is Mode.SERVICE:
+        return None
     return {
         type_: Timing(impact=settings.impacts().get(type_, span), span=span)
         for type_, span in settings.settles().items()
     }
+
+
+def _new_event_id() -> EventId:
+    return EventId(_new_id().upper())
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def new_session_id() -> str:
+    """Impossible to guess: a browser that sends it is signed in."""
+    return secrets.token_urlsafe(32)
 
 
 def _last_instant(snapshot: Snapshot) -> datetime | None:

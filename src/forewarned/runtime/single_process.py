@@ -2,41 +2,22 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import uvloop
+from starlette.types import ASGIApp
 
-from forewarned.control.v1.metrics import Metrics
-from forewarned.metadata.http.responses import render
+from forewarned.metadata.counts import Counts
 from forewarned.metadata.server import MetadataServer
-from forewarned.runtime.assembly import Application
-from forewarned.runtime.listeners.arm import ArmParts, arm_server
-from forewarned.runtime.listeners.sockets import (
-    Addresses,
-    limits,
-    metadata_options,
-    open_listeners,
-)
-from forewarned.runtime.settings import Resolved
-from forewarned.runtime.writer import (
-    admit_by,
-    configure_logs,
-    console_services,
-    control_server,
-    engine_parts,
-    make_clock,
-    make_faults,
-    make_services,
-    new_event_id,
-    new_operation_id,
-    opened_store,
-    prepare,
-    prepared_tokens,
-    start_errors,
-    tls_of,
-)
+from forewarned.runtime.assembly import Application, BoardDelivery, Clock
+from forewarned.runtime.listeners.sockets import Addresses, metadata_options, open_listeners
+from forewarned.runtime.server import run_server
+from forewarned.runtime.settings import Resolved, Settings
+from forewarned.security.tokens import Tokens
+from forewarned.service.use_cases import UseCases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +26,38 @@ class Running:
 
     application: Application
     addresses: Addresses
+
+
+class LocalDelivery(BoardDelivery):
+    """From a Board in this process, by a metadata listener beside it."""
+
+    def __init__(self, clock: Clock, settings: Settings, listener: socket.socket) -> None:
+        super().__init__()
+        self._clock = clock
+        self._settings = settings
+        self._listener = listener
+        self._counts = Counts()
+
+    def take_counts(self) -> Mapping[str, int]:
+        return self._counts.take()
+
+    def in_step(self, app: ASGIApp) -> ASGIApp:
+        return app
+
+    def serving(self, use_cases: UseCases, tokens: Tokens) -> AbstractAsyncContextManager[object]:
+        return MetadataServer(
+            board=self.board,
+            directory=self.directory,
+            reader=use_cases.activation,
+            approver=use_cases.approvals,
+            clock=self._clock,
+            options=metadata_options(self._settings),
+            listener=self._listener,
+            counts=self._counts,
+            issuer=tokens,
+            readiness=use_cases.readiness,
+            faults=use_cases.faults,
+        )
 
 
 def run(resolved: Resolved, welcome: Callable[[Addresses], None]) -> None:
@@ -66,77 +79,14 @@ async def _serve(resolved: Resolved, welcome: Callable[[Addresses], None]) -> No
 async def running(resolved: Resolved) -> AsyncIterator[Running]:
     """Raises StartError."""
     settings = resolved.settings
-    clock = make_clock(settings)
-    configure_logs(settings, clock)
-    async with AsyncExitStack() as stack:
-        stack.enter_context(start_errors())
-        listeners = await stack.enter_async_context(open_listeners(settings))
-        addresses = listeners.addresses
-        store = await stack.enter_async_context(opened_store(settings, clock))
-        metrics = Metrics()
-        application = Application(
-            store,
-            clock,
-            render=render,
-            observer=metrics,
-            faults=make_faults(settings),
-            **engine_parts(settings),
-        )
-        await stack.enter_async_context(application)
-        plan = await prepare(application, settings)
-        tokens = await prepared_tokens(settings)
-        await stack.enter_async_context(clock)
-        metadata = MetadataServer(
-            board=application.board,
-            directory=application.directory,
-            reader=application.reading,
-            approver=application.approvals,
-            clock=clock,
-            options=metadata_options(settings),
-            listener=listeners.metadata,
-            issuer=tokens,
-            readiness=application.readiness,
-            faults=application.faults,
-        )
-        await stack.enter_async_context(metadata)
-        admission = await admit_by(
-            application,
-            settings,
-            tokens,
-            arm_url=addresses.arm_url,
-            control_url=addresses.control_url,
-        )
-        services = make_services(
-            application,
+    async with (
+        open_listeners(settings) as listeners,
+        run_server(
             resolved,
-            metadata_url=addresses.metadata_url,
-            arm_url=addresses.arm_url,
-            plan=plan,
-            metrics=metrics,
-            take_counts=metadata.counts.take,
-            admission=admission,
-        )
-        console = console_services(
-            application, settings, metadata_url=addresses.metadata_url, admission=admission
-        )
-        serving_control = control_server(
-            services,
-            console,
-            listeners.control,
-            None,
-            tls=tls_of(admission.control_tls),
-            limits=limits(settings),
-        )
-        await stack.enter_async_context(serving_control)
-        if listeners.arm is not None and addresses.arm_url is not None:
-            parts = ArmParts(
-                metadata_url=addresses.metadata_url,
-                arm_url=addresses.arm_url,
-                access=admission.access,
-                tls=tls_of(admission.tls),
-                new_event_id=new_event_id,
-                new_operation_id=new_operation_id,
-                feed=None,
-            )
-            await stack.enter_async_context(arm_server(application, settings, listeners.arm, parts))
-        yield Running(application=application, addresses=addresses)
+            lambda clock, _: LocalDelivery(clock, settings, listeners.metadata),
+            control=listeners.control,
+            arm=listeners.arm,
+            addresses=listeners.addresses,
+        ) as application,
+    ):
+        yield Running(application=application, addresses=listeners.addresses)

@@ -91,17 +91,17 @@ class Event:
 
     def approve(self) -> None:
         """Let it start now, as an operator would."""
-        approvals = self._running.application.approvals
+        approvals = self._running.use_cases.approvals
         self._running.call(approvals.approve_from_outside(EventId(self.id), by=TEST))
 
     def cancel(self, reason: str = "") -> None:
         """Call it off. Raises ValueError once it has started."""
-        scheduler = self._running.application.scheduler
+        scheduler = self._running.use_cases.scheduler
         self._running.call(scheduler.cancel(EventId(self.id), reason=reason, by=TEST))
 
     def complete(self) -> None:
         """Have it over with. Raises ValueError unless it has started."""
-        actuation = self._running.application.actuation
+        actuation = self._running.use_cases.actuation
         self._running.call(actuation.complete_by_hand(EventId(self.id), by=TEST))
 
     @property
@@ -121,6 +121,6 @@ class Event:
         return self._running.ledger.account()
 
     def _wait(self, is_so: Callable[[], bool], timeout: float, missing: str) -> None:
-        now = self._running.application.clock.now()
+        now = self._running.clock.now()
         still = f"{self!r} {missing} (the clock stands at {now:%Y-%m-%d %H:%M:%S})"
         self._running.ledger.wait(is_so, timeout=timeout, otherwise=still)

@@ -28,7 +28,7 @@ class Fault:
         """How often it has happened."""
 
         async def look() -> int:
-            for record in self._running.application.faults.show():
+            for record in self._running.use_cases.faults.show():
                 if record.fault.id == self._fault.id:
                     self._used = record.used
             return self._used
@@ -40,7 +40,7 @@ class Fault:
         count = self.used
 
         async def remove() -> None:
-            faults = self._running.application.faults
+            faults = self._running.use_cases.faults
             if any(record.fault.id == self._fault.id for record in faults.show()):
                 faults.remove(self._fault.id)
 
@@ -94,10 +94,10 @@ class Faults:
         )
 
         async def add() -> FaultRecord:
-            application = self._running.application
-            if vm is not None and application.directory.by_name(vm) is None:
+            running = self._running
+            if vm is not None and running.documents.directory.by_name(vm) is None:
                 raise MistakeError(f"no VM is named {vm!r}")
-            return application.faults.add(wanted)
+            return running.use_cases.faults.add(wanted)
 
         return Fault(self._running, self._running.call(add()))
 
@@ -105,6 +105,6 @@ class Faults:
         """Let none of them happen any more."""
 
         async def clear() -> None:
-            self._running.application.faults.clear()
+            self._running.use_cases.faults.clear()
 
         self._running.call(clear())

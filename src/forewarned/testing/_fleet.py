@@ -9,12 +9,12 @@ from typing import Final
 from forewarned.config.durations import format_duration
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Priority, Resource, Scope, ScopeKind
-from forewarned.runtime.assembly import Application
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, UPDATE_DOMAINS
 from forewarned.service.fleet.plan import PlannedScope, guid
 from forewarned.service.fleet.writes import Step, carry_out
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Binding, Caller, Profile
+from forewarned.service.use_cases import UseCases
 from forewarned.testing._running import TEST
 from forewarned.testing._words import MistakeError
 
@@ -69,14 +69,14 @@ class Wish:
         return f"with {', '.join(listed)}" if listed else "with its name alone"
 
 
-async def make(application: Application, wish: Wish) -> None:
+async def make(use_cases: UseCases, wish: Wish) -> None:
     """Raises MistakeError, RefusalError."""
     scope_id, kind = wish.scope()
     work = partial(_enroll, wish=wish, scope_id=scope_id, kind=kind)
-    await application.engine.decide(work)
+    await use_cases.engine.decide(work)
     if wish.is_active:
         caller = Caller(name=ResourceName(wish.name), scope_id=scope_id)
-        await application.reading.activate(caller, address=_LOOPBACK)
+        await use_cases.activation.activate(caller, address=_LOOPBACK)
 
 
 def _enroll(tx: Transaction, *, wish: Wish, scope_id: ScopeId, kind: ScopeKind) -> None:

@@ -15,14 +15,13 @@ from forewarned.core import lifecycle
 from forewarned.core.errors import RefusalError
 from forewarned.core.ids import EventId
 from forewarned.core.model import Actor
-from forewarned.metadata.http.responses import render
 from forewarned.metadata.options import Options
 from forewarned.metadata.server import MetadataServer
-from forewarned.runtime.assembly import Application, simulated_timings
+from forewarned.runtime.assembly import Application, BoardDelivery, simulated_timings
 from forewarned.runtime.settings import Settings
-from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.plan import guid
+from forewarned.service.use_cases import Basis, UseCases
 from forewarned.storage.memory import MemoryStore
 from forewarned.testing._ledger import Ledger
 from forewarned.testing._words import MistakeError
@@ -40,13 +39,14 @@ TEST: Final = Actor(name="test")
 class Running:
     """Serves between `start` and `stop`. Whatever is asked of it may be asked on any thread."""
 
-    application: Application
+    use_cases: UseCases
+    documents: BoardDelivery
+    clock: VirtualClock
     endpoint: str
 
     def __init__(self, start: datetime | None) -> None:
         self.ledger = Ledger()
         self._start = start
-        self._numbers = count(1)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None
         self._ready: Future[None] = Future()
@@ -55,19 +55,6 @@ class Running:
     def start(self) -> None:
         self._thread.start()
         self._ready.result()
-
-    def new_context(self) -> AzureContext:
-        """What one use case of the control plane takes."""
-        settings = Settings()
-        return AzureContext(
-            rules=settings.rules(),
-            ids=Ids(self._new_id()),
-            address_range=settings.address_range,
-        )
-
-    def _new_id(self) -> str:
-        """The same ids in every run, so that a failure reads the same, too."""
-        return guid(f"test/{next(self._numbers)}")
 
     def stop(self) -> None:
         """Returns once every socket is closed."""
@@ -105,33 +92,33 @@ class Running:
     async def _serve(self) -> None:
         self._stopped = asyncio.Event()
         settings = Settings()
-        clock = VirtualClock(self._start, speed=0)
-        rules = settings.rules()
-        store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
-        self.application = application = Application(
+        self.clock = clock = VirtualClock(self._start, speed=0)
+        basis = _basis(settings)
+        store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=basis.rules))
+        self.documents = documents = BoardDelivery()
+        application = Application(
             store,
             clock,
-            rules=rules,
-            render=render,
-            new_id=lambda: EventId(self._new_id().upper()),
+            basis,
+            documents,
             timings=simulated_timings(settings),
-            address_range=settings.address_range,
             faults=Faults(),
         )
-        application.engine.tell(self.ledger.hear)
+        self.use_cases = use_cases = application.use_cases
+        use_cases.engine.tell(self.ledger.hear)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(store)
             await stack.enter_async_context(application)
             await stack.enter_async_context(clock)
             metadata = MetadataServer(
-                board=application.board,
-                directory=application.directory,
-                reader=application.reading,
-                approver=application.approvals,
+                board=documents.board,
+                directory=documents.directory,
+                reader=use_cases.activation,
+                approver=use_cases.approvals,
                 clock=clock,
                 options=Options(port=0, emulator=True, rate_limit=None, default_vm=DEFAULT_VM),
-                readiness=application.readiness,
-                faults=application.faults,
+                readiness=use_cases.readiness,
+                faults=use_cases.faults,
                 observer=self.ledger.witness,
             )
             await stack.enter_async_context(metadata)
@@ -140,3 +127,18 @@ class Running:
             self._loop = asyncio.get_running_loop()
             self._ready.set_result(None)
             await self._stopped.wait()
+
+
+def _basis(settings: Settings) -> Basis:
+    """With the same ids in every run, so that a failure reads the same, too."""
+    numbers = count(1)
+
+    def new_id() -> str:
+        return guid(f"test/{next(numbers)}")
+
+    return Basis(
+        rules=settings.rules(),
+        new_event_id=lambda: EventId(new_id().upper()),
+        new_id=new_id,
+        address_range=settings.address_range,
+    )

@@ -47,7 +47,7 @@ class ScheduledEventsService:
     @property
     def now(self) -> datetime:
         """Its clock, which stands still unless it is advanced."""
-        return self._running.application.clock.now()
+        return self._running.clock.now()
 
     def vm(
         self,
@@ -84,7 +84,7 @@ class ScheduledEventsService:
         return vm
 
     def _make(self, wish: Wish) -> tuple[Vm, Wish]:
-        self._running.call(_fleet.make(self._running.application, wish))
+        self._running.call(_fleet.make(self._running.use_cases, wish))
         made = self._vms[wish.name.casefold()] = Vm(self._running, wish.name), wish
         return made
 
@@ -96,7 +96,7 @@ class ScheduledEventsService:
         Whatever falls due on the way has happened, in order, when this returns: events have
         started and completed, and whoever waits for a change of the document is being answered.
         """
-        clock_control = self._running.application.clock_control
+        clock_control = self._running.use_cases.clock_control
         return self._running.call(clock_control.step(span(by))).now
 
 

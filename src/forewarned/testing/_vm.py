@@ -86,13 +86,13 @@ class Vm:
             duration=span_or_none(duration),
             description=description,
         )
-        scheduler = self._running.application.scheduler
+        scheduler = self._running.use_cases.scheduler
         [record] = self._running.call(scheduler.schedule(wanted, by=TEST))
         return Event(self._running, record.event.id)
 
     async def _delete_untold(self) -> EventId | None:
         """Delete it as the service does where its model asks for no notice; None where it does."""
-        context = self._running.new_context()
+        context = self._running.use_cases.new_context()
 
         def work(tx: Transaction) -> EventId | None:
             found = inventory.machine(tx, self.name)
@@ -104,17 +104,17 @@ class Vm:
             [event_id] = operate(tx, [found], Action.DELETE, context=context, by=TEST)
             return event_id
 
-        return await self._running.application.engine.decide(work)
+        return await self._running.use_cases.engine.decide(work)
 
     def fail_host(self) -> Event:
         """Break the host it is on: an event that has started already, with no notice at all."""
 
         async def fail() -> list[EventRecord]:
-            application = self._running.application
-            about = await application.reading.about(ResourceName(self.name))
+            use_cases = self._running.use_cases
+            about = await use_cases.activation.about(ResourceName(self.name))
             if about is None:
                 raise MistakeError(f"VM {self.name!r} is gone")
-            return await application.scheduler.fail_host(about.resource.host, by=TEST)
+            return await use_cases.scheduler.fail_host(about.resource.host, by=TEST)
 
         [record] = self._running.call(fail())
         return Event(self._running, record.event.id)
@@ -129,9 +129,9 @@ class Vm:
             raise ValueError(f"{api_version!r} is not an api-version: expected one of {known}")
 
         async def look() -> bytes:
-            application = self._running.application
-            caller = application.directory.by_name(self.name)
-            page = None if caller is None else application.board.page(caller.scope_id)
+            documents = self._running.documents
+            caller = documents.directory.by_name(self.name)
+            page = None if caller is None else documents.board.page(caller.scope_id)
             if page is None:
                 raise MistakeError(f"VM {self.name!r} is gone")
             return wire.encode(page.document, EVENT_VERSIONS[api_version])

@@ -63,7 +63,7 @@ def test_what_can_not_be_is_refused(served: Served, words: str, code: int, said:
 
     assert result.exit_code == code
     assert said in result.stderr
-    assert served.steered.services.faults.show() == ()
+    assert served.steered.services.use_cases.faults.show() == ()
 
 
 def test_vms_and_faults_are_completed_from_the_server(served: Served) -> None:

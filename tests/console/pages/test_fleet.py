@@ -41,7 +41,7 @@ async def test_the_fleet_and_a_vm_tell_who_read_last_before_the_store_knows(
     console: Looking,
 ) -> None:
     await console.switch_on("db-0")
-    console.application.reading.seen(ScopeId("avset/db"), ResourceName("db-1"))
+    console.use_cases.activation.seen(ScopeId("avset/db"), ResourceName("db-1"))
 
     fleet = text_of(await console.see("/fleet"))
     reader = text_of(await console.see("/vms/db-1"))

@@ -56,7 +56,7 @@ async def addresses(console: Looking) -> list[tuple[str, str, Role]]:
 
 
 async def history(console: Looking) -> list[HistoryRow]:
-    return await console.application.engine.ask(
+    return await console.use_cases.engine.ask(
         lambda snapshot: snapshot.history(HistoryFilter(limit=1000))
     )
 

@@ -6,7 +6,7 @@ Whoever asks is let in as `ada`, unless a test says otherwise.
 import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx2
@@ -20,6 +20,7 @@ from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.azure.context import AzureContext, Ids
+from tests.bases import a_basis
 from tests.control.steering import Steering, steering
 
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
@@ -50,16 +51,12 @@ class Asking:
     """An ARM listener, and the parts behind it that tests reach for."""
 
     def __init__(self, steered: Steering, table: tuple[Operation, ...]) -> None:
-        request_ids = count(1)
+        basis = a_basis(steered.services.use_cases.rules, address_range=ADDRESSES)
         self.steered = steered
         self.door = Doorkeeper()
         self.services = ArmServices(
-            engine=steered.services.engine,
-            approvals=steered.services.approvals,
+            use_cases=replace(steered.services.use_cases, basis=basis),
             access=self.door,
-            rules=steered.services.rules,
-            new_request_id=lambda: f"00000000-0000-0000-0000-{next(request_ids):012}",
-            address_range=ADDRESSES,
             subscription_id=SUBSCRIPTION,
             metadata_url="http://127.0.0.1:8169",
             arm_url=ROOT,

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,15 +19,14 @@ from forewarned.control.arm.app import OPERATIONS
 from forewarned.control.arm.network.interfaces import equipment_of
 from forewarned.control.arm.services import ArmServices
 from forewarned.core import lifecycle
-from forewarned.core.ids import EventId
 from forewarned.core.model import Event, EventType
 from forewarned.core.rules import Rules
-from forewarned.metadata.http.responses import render
-from forewarned.runtime.assembly import Application
+from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.ports import Store
 from forewarned.service.records import Binding, Caller
 from forewarned.storage import MemoryStore, SqliteStore
-from tests.builders import NOON, event_id
+from tests.bases import a_basis
+from tests.builders import NOON
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION, Doorkeeper, client, refusal
 from tests.stateful.stack import TIMINGS
 
@@ -42,7 +40,7 @@ class Emulator:
         """`file` is the database; None keeps all of it in memory."""
         self._rules = rules
         self._file = file
-        self._event_ids, self._other_ids = count(1), count(1)
+        self._basis = a_basis(rules, address_range=ADDRESSES)
         self._opened = AsyncExitStack()
         self.clock = VirtualClock(NOON, speed=0)
         self.door = Doorkeeper()
@@ -51,25 +49,15 @@ class Emulator:
 
     async def start(self) -> None:
         store = await self._open_store()
-        self.application = await self._opened.enter_async_context(
-            Application(
-                store,
-                self.clock,
-                rules=self._rules,
-                render=render,
-                new_id=self._new_event_id,
-                timings=TIMINGS,
-                address_range=ADDRESSES,
-                equip=equipment_of,
-            )
+        self.documents = BoardDelivery()
+        application = Application(
+            store, self.clock, self._basis, self.documents, timings=TIMINGS, equip=equipment_of
         )
+        await self._opened.enter_async_context(application)
+        self.use_cases = application.use_cases
         self.services = ArmServices(
-            engine=self.application.engine,
-            approvals=self.application.approvals,
+            use_cases=self.use_cases,
             access=self.door,
-            rules=self._rules,
-            new_request_id=lambda: f"00000000-0000-0000-0000-{next(self._other_ids):012}",
-            address_range=ADDRESSES,
             subscription_id=SUBSCRIPTION,
             metadata_url="http://127.0.0.1:8169",
             arm_url=ROOT,
@@ -92,9 +80,6 @@ class Emulator:
             return MemoryStore(self.clock, next_wake=next_wake)
         store = SqliteStore(self._file, self.clock, next_wake=next_wake)
         return await self._opened.enter_async_context(store)
-
-    def _new_event_id(self) -> EventId:
-        return event_id(next(self._event_ids))
 
     # --- what clients do -------------------------------------------------------------------------
 
@@ -141,19 +126,19 @@ class Emulator:
     async def read(self, name: str) -> tuple[Event, ...]:
         """A VM reads its document, which switches its scope on."""
         caller = await self._caller(name)
-        await self.application.reading.activate(caller, address="10.0.0.4")
-        page = self.application.board.page(caller.scope_id)
+        await self.use_cases.activation.activate(caller, address="10.0.0.4")
+        page = self.documents.board.page(caller.scope_id)
         assert page is not None
         return page.document.events
 
     async def approve(self, name: str, *events: Event) -> None:
         ids = [event.id for event in events]
         caller = await self._caller(name)
-        await self.application.approvals.approve(ids, caller=caller, address="10.0.0.4")
+        await self.use_cases.approvals.approve(ids, caller=caller, address="10.0.0.4")
         await self.step(timedelta(0))
 
     async def binding(self, name: str) -> Binding | None:
-        return await self.application.engine.ask(lambda snapshot: snapshot.binding(name))
+        return await self.use_cases.engine.ask(lambda snapshot: snapshot.binding(name))
 
     async def _caller(self, name: str) -> Caller:
         binding = await self.binding(name)

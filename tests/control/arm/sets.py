@@ -64,4 +64,4 @@ async def everything(arm: Emulator) -> object:
             list(snapshot.declarations("/")),
         )
 
-    return await arm.application.engine.ask(question)
+    return await arm.use_cases.engine.ask(question)

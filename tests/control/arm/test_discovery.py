@@ -56,7 +56,7 @@ async def test_subscriptions_are_the_servers_own_and_those_with_vms(arm: Emulato
     )
     before = await arm.refused("GET", f"/subscriptions/{ELSEWHERE}")
 
-    await arm.application.fleet.apply(fleet, by=OPERATOR)
+    await arm.use_cases.fleet.apply(fleet, by=OPERATOR)
 
     listed = (await arm.good("GET", "/subscriptions"))["value"]
     assert before[:2] == (404, "SubscriptionNotFound")
@@ -114,7 +114,7 @@ async def test_locations_are_the_servers_own_and_wherever_groups_and_vms_are(
 ) -> None:
     """Sizes, and with them zones, are to be had in all of them: `az vm create --zone` looks."""
     fleet = FleetPlan(location="north", vms=(VirtualMachine(name="remote"),))
-    await arm.application.fleet.apply(fleet, by=OPERATOR)
+    await arm.use_cases.fleet.apply(fleet, by=OPERATOR)
     await arm.good("PUT", f"{HERE}/resourceGroups/far", {"location": "East US"})
 
     listed = (await arm.good("GET", f"{HERE}/locations"))["value"]

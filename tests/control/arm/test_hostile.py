@@ -365,4 +365,4 @@ async def _everything(arm: Emulator) -> object:
             snapshot.history(HistoryFilter(limit=100_000)),
         )
 
-    return await arm.application.engine.ask(question)
+    return await arm.use_cases.engine.ask(question)

@@ -83,7 +83,7 @@ async def test_usages_count_what_is_at_a_location(wired: Emulator) -> None:
     await wired.good("PUT", f"{COMPUTE}/availabilitySets/a1", {"location": "local"})
     # Instances of a cloud service are no VMs of Microsoft.Compute.
     shop = CloudService(name="shop", roles=(Role(name="Web", instances=3),))
-    await wired.application.fleet.apply(FleetPlan(cloud_services=(shop,)), by=OPERATOR)
+    await wired.use_cases.fleet.apply(FleetPlan(cloud_services=(shop,)), by=OPERATOR)
 
     here = await listed(wired, f"{HERE}/Local/usages")
     elsewhere = await listed(wired, f"{HERE}/mars/usages")

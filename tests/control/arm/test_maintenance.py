@@ -67,7 +67,7 @@ async def details(cloud: Emulator, resource: str, *ids: str) -> list[tuple[str, 
 
 
 async def status(cloud: Emulator, event: Event) -> EventStatus:
-    record = await cloud.application.engine.ask(lambda snapshot: snapshot.event(event.id))
+    record = await cloud.use_cases.engine.ask(lambda snapshot: snapshot.event(event.id))
     assert record is not None
     return record.event.status
 

@@ -81,7 +81,7 @@ async def test_a_canceled_operation_says_why(cloud: Emulator) -> None:
     url = await cloud.begin("POST", f"{WEB}/restart")
     [event] = await cloud.read("web")
 
-    await cloud.application.scheduler.cancel(event.id, reason="not today", by=OPERATOR)
+    await cloud.use_cases.scheduler.cancel(event.id, reason="not today", by=OPERATOR)
 
     shown = await cloud.good("GET", url)
     assert shown["status"] == "Canceled"
@@ -100,7 +100,7 @@ async def test_a_failed_operation_shows_its_error(cloud: Emulator) -> None:
         tx.open_operation(failed)
         return failed.id
 
-    name = await cloud.application.engine.decide(fail)
+    name = await cloud.use_cases.engine.decide(fail)
 
     shown = await cloud.good("GET", f"{DEPLOYMENT}/operationStatuses/{name}")
     assert shown["status"] == "Failed"
@@ -113,7 +113,7 @@ async def test_an_operation_of_a_deployment_is_shown_there(cloud: Emulator) -> N
             tx, DEPLOYMENT, "deploy", (), context=cloud.services.context("one")
         ).id
 
-    name = await cloud.application.engine.decide(deploy)
+    name = await cloud.use_cases.engine.decide(deploy)
 
     shown = await cloud.good("GET", f"{DEPLOYMENT}/operationStatuses/{name}")
     assert shown["status"] == "Succeeded"

@@ -110,7 +110,7 @@ class ArmCalls(RuleBasedStateMachine):
         return self.loop.run(work)
 
     def look(self) -> Looked:
-        ask = self.arm.application.engine.ask
+        ask = self.arm.use_cases.engine.ask
         return self.run(ask(lambda snapshot: Looked(snapshot, self.operations)))
 
     def call(self, method: str, path: str, body: object = None) -> httpx2.Response:
@@ -260,7 +260,7 @@ class ArmCalls(RuleBasedStateMachine):
 
     @invariant()
     def all_agree(self) -> None:
-        if not hasattr(self.arm, "application"):
+        if not hasattr(self.arm, "use_cases"):
             return
         self.run(self.arm.step(timedelta(0)))
         looked = self.look()
@@ -271,7 +271,7 @@ class ArmCalls(RuleBasedStateMachine):
     def _scopes_and_events_agree(self, looked: Looked) -> None:
         for scope_id, saved in looked.scopes.items():
             scope = saved.scope
-            page = self.arm.application.board.page(scope_id)
+            page = self.arm.documents.board.page(scope_id)
             assert page is not None
             assert page.document == document(scope)
             shown: Document = page.document

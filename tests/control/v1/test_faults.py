@@ -19,7 +19,7 @@ BROKEN = {
 
 async def test_a_fault_is_added_listed_and_removed(control: Steering) -> None:
     added = await control.post("/v1/faults", {"status": 500, "times": 2})
-    await control.services.faults.take(ResourceName("web"), FaultMethod.GET)
+    await control.services.use_cases.faults.take(ResourceName("web"), FaultMethod.GET)
     listed = await control.get("/v1/faults")
     removed = await control.http.delete("/v1/faults/1")
 
@@ -40,7 +40,7 @@ async def test_all_faults_are_removed_at_once(control: Steering) -> None:
     removed = (await control.http.delete("/v1/faults")).json()["faults"]
 
     assert [fault["kind"] for fault in removed] == ["reset", "empty"]
-    assert control.services.faults.active == ()
+    assert control.services.use_cases.faults.active == ()
 
 
 async def test_all_that_is_said_of_a_fault_counts(control: Steering) -> None:
@@ -73,7 +73,7 @@ async def test_what_makes_no_sense_is_refused_with_its_field(
     _, error = await control.refused("POST", "/v1/faults", body)
 
     assert (error["field"], error["code"]) == (field, code)
-    assert control.services.faults.show() == ()
+    assert control.services.use_cases.faults.show() == ()
 
 
 async def test_a_fault_that_is_not_there_is_404(control: Steering) -> None:
@@ -83,7 +83,7 @@ async def test_a_fault_that_is_not_there_is_404(control: Steering) -> None:
 
 
 async def test_a_server_for_real_vms_refuses(control: Steering) -> None:
-    control.services.faults.allowed = False
+    control.services.use_cases.faults.allowed = False
 
     status, error = await control.refused("POST", "/v1/faults", {"kind": "reset"})
 

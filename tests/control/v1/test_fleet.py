@@ -62,8 +62,8 @@ async def test_a_scope_that_is_read_tells_when_silence_switches_it_off(control: 
 
 async def test_a_read_that_is_in_memory_only_counts(control: Steering) -> None:
     await control.switch_on("web")
-    await control.services.clock_control.step(HOUR)
-    control.reading.seen((await control.get("/v1/vms/web"))["scope"], ResourceName("web"))
+    await control.services.use_cases.clock_control.step(HOUR)
+    control.activation.seen((await control.get("/v1/vms/web"))["scope"], ResourceName("web"))
 
     scope = await control.get("/v1/scopes/vm/web")
 

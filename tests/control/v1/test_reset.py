@@ -150,7 +150,7 @@ async def test_a_server_of_real_events_refuses(control: Steering) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
     reset = replace(control.services.reset, plan=None)
-    real = Steering(control.store, replace(control.services, reset=reset), control.reading)
+    real = Steering(control.store, replace(control.services, reset=reset))
 
     status, error = await real.refused("POST", "/v1/reset")
 

@@ -37,7 +37,7 @@ async def test_a_transaction_function_that_is_run_again_makes_the_same_ids() -> 
             )
             return outcome.event_ids
 
-        rehearsal = here.application.engine.rehearsal()
+        rehearsal = here.use_cases.engine.rehearsal()
         first = await rehearsal.decide(delete)
 
         assert len(first) == 2

@@ -104,7 +104,7 @@ async def test_numbers_of_a_fleet_files_set_are_not_used_twice_either(here: Esta
         location="here",
         scale_sets=(ScaleSet(name="web", capacity=3),),
     )
-    await here.application.fleet.apply(fleet, by=OPERATOR)
+    await here.use_cases.fleet.apply(fleet, by=OPERATOR)
     await delete(here, "2")
     await here.step()
 
@@ -184,7 +184,7 @@ async def test_capacity_counts_those_who_stay_and_a_canceled_delete_counts_again
     [event] = await delete(here, "1")
     assert len((await here.view()).staying) == 1
 
-    await here.application.scheduler.cancel(event, reason="changed my mind", by=OPERATOR)
+    await here.use_cases.scheduler.cancel(event, reason="changed my mind", by=OPERATOR)
 
     assert len((await here.view()).staying) == 2
 
@@ -330,7 +330,7 @@ async def test_a_set_is_gone_when_its_last_vm_is_and_its_name_is_free_then(here:
 async def test_no_two_sets_have_the_same_name(here: Estate) -> None:
     await here.put_set(capacity=0)
     fleet = FleetPlan(resource_group="other", subscription_id=SUBSCRIPTION, location="here")
-    await here.application.fleet.apply(
+    await here.use_cases.fleet.apply(
         replace(fleet, scale_sets=(ScaleSet(name="api", capacity=1),)), by=OPERATOR
     )
 
@@ -351,7 +351,7 @@ async def test_sets_are_listed_whoever_declared_them(here: Estate) -> None:
         subscription_id=SUBSCRIPTION,
         scale_sets=(ScaleSet(name="api", capacity=1),),
     )
-    await here.application.fleet.apply(fleet, by=OPERATOR)
+    await here.use_cases.fleet.apply(fleet, by=OPERATOR)
 
     views = await here.ask(lambda s: list(inventory.scale_sets(s, SUBSCRIPTION)))
 

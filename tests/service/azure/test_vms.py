@@ -110,7 +110,7 @@ async def test_a_restart_does_not_join_what_the_platform_does(here: Estate) -> N
     await here.switch_on("vm1")
     request = WorkRequest(type=EventType.REBOOT)
     host = HostName(machine.resource.host)
-    await here.application.scheduler.maintain_host(host, request, by=OPERATOR)
+    await here.use_cases.scheduler.maintain_host(host, request, by=OPERATOR)
 
     await operate(here, Action.RESTART)
 
@@ -173,7 +173,7 @@ async def test_performing_maintenance_approves_what_the_platform_waits_with(here
         await operate(here, Action.MAINTAIN)
     host = HostName(machine.resource.host)
     request = WorkRequest(type=EventType.FREEZE)
-    await here.application.scheduler.maintain_host(host, request, by=OPERATOR)
+    await here.use_cases.scheduler.maintain_host(host, request, by=OPERATOR)
 
     [waiting] = await operate(here, Action.MAINTAIN)
 
@@ -238,7 +238,7 @@ async def test_an_operation_is_canceled_with_its_event_and_says_why(here: Estate
     operation_id, seen = await progress(here, Action.RESTART)
 
     [event_id] = seen.record.event_ids
-    await here.application.scheduler.cancel(event_id, reason="not today", by=OPERATOR)
+    await here.use_cases.scheduler.cancel(event_id, reason="not today", by=OPERATOR)
 
     seen = await look(here, operation_id)
     assert (seen.status, seen.reason) == (OperationStatus.CANCELED, "not today")

@@ -16,7 +16,7 @@ async def test_a_vm_that_was_removed_on_the_way_approves_nothing(anyio_backend: 
         await control.put_fleet({**FLEET, "availability_sets": without}, prune="true")
 
         with pytest.raises(UnknownResourceError):
-            await control.services.approvals.approve(
+            await control.services.use_cases.approvals.approve(
                 [EventId(event["event_id"])], caller=caller, address="10.1.0.1"
             )
 

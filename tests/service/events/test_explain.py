@@ -35,7 +35,7 @@ def test_a_started_event_waits_for_an_operator_where_nothing_is_simulated(
 ) -> None:
     observer = Observer(MemoryStack, start=NOON, rules=Rules(), is_simulated=is_simulated)
     try:
-        app = observer.stack.application
+        app = observer.stack.use_cases
         observer.expect(app.fleet.apply(plan(), by=OPERATOR))
         observer.poll("solo")
         observer.expect(app.scheduler.schedule(REBOOT, by=OPERATOR))

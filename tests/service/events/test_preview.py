@@ -30,7 +30,9 @@ async def test_a_rehearsal_tells_what_would_happen_and_leaves_no_trace() -> None
         heard: list[object] = []
         engine.tell(heard.append)
         before = await engine.ask(lambda s: (s.load(_scope("web", s)), s.history(HistoryFilter())))
-        rehearsed = Scheduler(engine.rehearsal(), steered.services.rules, lambda: event_id(77))
+        rehearsed = Scheduler(
+            engine.rehearsal(), steered.services.use_cases.rules, lambda: event_id(77)
+        )
 
         [record] = await rehearsed.schedule(
             Request(

@@ -16,11 +16,11 @@ async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up
 ) -> None:
     """I22, I23: after a restart the actuator takes up what has started from its beginning."""
     async with steering() as control:
-        actuation = control.services.actuation
+        actuation = control.services.use_cases.actuation
         event = await control.schedule("Reboot", "web")
         what = (ScopeId("vm/web"), EventId(event["event_id"]))
         await actuation.report(Report(Stage.INTERRUPTED, *what))
-        await control.services.clock_control.step(MINUTE)
+        await control.services.use_cases.clock_control.step(MINUTE)
         await actuation.report(Report(Stage.RESTORED, *what))
 
         await actuation.report(Report(Stage.INTERRUPTED, *what), Report(Stage.RESTORED, *what))
@@ -38,6 +38,6 @@ async def test_a_vm_moves_to_a_host_that_no_other_vm_is_on(anyio_backend: object
         event = await control.schedule("Redeploy", "c-1")
 
         completed = Report(Stage.COMPLETED, ScopeId("avset/cache"), EventId(event["event_id"]))
-        await control.services.actuation.report(completed)
+        await control.services.use_cases.actuation.report(completed)
 
         assert (await control.get("/v1/vms/c-1"))["host"] == "spare-02"

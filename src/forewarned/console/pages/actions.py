@@ -96,7 +96,7 @@ async def send_action(console: Console, request: Request) -> Response:
 
 async def _preview_of(console: Console, action: ActionForm, form: Form, by: Actor) -> Preview:
     caused = await action.perform(console.services.rehearsed, form, by)
-    now = console.services.clock_control.show().now
+    now = console.use_cases.clock_control.show().now
     return preview_of(caused, now=now, given=_given(action, form))
 
 
@@ -176,7 +176,7 @@ async def _choices_of_vms(console: Console) -> Choices:
 
     found = await console.services.engine.ask(count)
     is_small = 0 < found <= TICKED
-    scopes = tuple(await console.services.fleet.show()) if is_small else ()
+    scopes = tuple(await console.use_cases.fleet.show()) if is_small else ()
     return Choices(scopes=scopes, lacks="" if found else "VMs")
 
 

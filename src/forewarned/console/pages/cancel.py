@@ -79,7 +79,7 @@ async def _preview_of(
 ) -> Preview:
     records = await console.services.rehearsed.cancel(event_id, reason=reason, by=actor(request))
     canceled = [each for each in records if each.event.status is EventStatus.CANCELED]
-    return preview_of(canceled, now=console.services.clock_control.show().now)
+    return preview_of(canceled, now=console.use_cases.clock_control.show().now)
 
 
 def _turns(scope: Scope, record: EventRecord) -> tuple[int, ...]:

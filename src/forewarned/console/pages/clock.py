@@ -34,7 +34,7 @@ async def move_clock(console: Console, request: Request) -> Response:
 
 
 async def _move(console: Console, how: str, form: Form) -> None:
-    time = console.services.clock_control
+    time = console.use_cases.clock_control
     match how:
         case "pause":
             await time.pause()
@@ -56,7 +56,7 @@ async def _move(console: Console, how: str, form: Form) -> None:
 async def _step_to(console: Console, instant: datetime | None) -> None:
     if instant is None:
         raise FieldError("no event waits for its NotBefore, so there is none to go to")
-    await console.services.clock_control.step(instant - console.services.clock_control.show().now)
+    await console.use_cases.clock_control.step(instant - console.use_cases.clock_control.show().now)
 
 
 async def _step_to_change(console: Console) -> None:
@@ -66,9 +66,9 @@ async def _step_to_change(console: Console) -> None:
         instant = console.services.next_timer()
         if instant is None:
             break
-        left = instant - console.services.clock_control.show().now
+        left = instant - console.use_cases.clock_control.show().now
         # Time stands on whole seconds, and what is due in this one may not have been called yet.
-        await console.services.clock_control.step(max(left, timedelta(seconds=1)))
+        await console.use_cases.clock_control.step(max(left, timedelta(seconds=1)))
         if await console.services.engine.ask(_last_row) != before:
             return
     raise FieldError("nothing is due: no change comes by time alone")

@@ -40,7 +40,7 @@ async def approve(console: Console, request: Request) -> Response:
     try:
         outcome = await batch_actions.approve_all(
             batch_actions.chosen(form.texts("event")),
-            approvals=console.services.approvals,
+            approvals=console.use_cases.approvals,
             engine=console.services.engine,
             by=actor(request),
         )

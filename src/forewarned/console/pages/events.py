@@ -21,7 +21,7 @@ async def show_event(console: Console, request: Request) -> Response:
 async def approve(console: Console, request: Request) -> Response:
     event_id = read_event_id(request)
     try:
-        await console.services.approvals.approve_from_outside(event_id, by=actor(request))
+        await console.use_cases.approvals.approve_from_outside(event_id, by=actor(request))
     except REFUSED as refusal:
         return await _show(console, request, mistakes(refusal, frozenset()))
     return see(f"/events/{event_id}")
@@ -30,7 +30,7 @@ async def approve(console: Console, request: Request) -> Response:
 async def complete(console: Console, request: Request) -> Response:
     event_id = read_event_id(request)
     try:
-        await console.services.actuation.complete_by_hand(event_id, by=actor(request))
+        await console.use_cases.actuation.complete_by_hand(event_id, by=actor(request))
     except REFUSED as refusal:
         return await _show(console, request, mistakes(refusal, frozenset()))
     return see(f"/events/{event_id}")
@@ -40,7 +40,7 @@ async def _show(
     console: Console, request: Request, errors: dict[str, str] | None = None
 ) -> Response:
     event_id = read_event_id(request)
-    explained = await console.services.explainer.explain(event_id)
+    explained = await console.use_cases.explainer.explain(event_id)
     around = await console.services.engine.ask(lambda s: related_events_of(s, explained.record))
     scope = around.scope
     return console.page(
@@ -73,7 +73,7 @@ def _approvers(console: Console, explained: Explanation, scope: Scope) -> tuple[
     event = explained.record.event
     if event.status is not EventStatus.SCHEDULED:
         return ()
-    if event.type is EventType.TERMINATE and console.services.rules.own_terminate_only:
+    if event.type is EventType.TERMINATE and console.use_cases.rules.own_terminate_only:
         return tuple(event.resources)
     return tuple(scope.resources)
 

@@ -76,7 +76,7 @@ async def show_fleet(console: Console, request: Request) -> Response:
         request,
         "fleet.html",
         fleet=found,
-        rows=[row.with_last_read(console.services.reading) for row in found.rows],
+        rows=[row.with_last_read(console.use_cases.activation) for row in found.rows],
         find=wanted,
         page_number=page,
     )
@@ -84,7 +84,7 @@ async def show_fleet(console: Console, request: Request) -> Response:
 
 async def show_scope(console: Console, request: Request) -> Response:
     scope_id = ScopeId(request.path_params["scope"])
-    view = await console.services.fleet.show_scope(scope_id)
+    view = await console.use_cases.fleet.show_scope(scope_id)
 
     def question(snapshot: Snapshot) -> tuple[dict[str, int], list[HistoryRow]]:
         switched_on = HistoryFilter(scope_id=scope_id, action="activated", limit=1)
@@ -109,7 +109,7 @@ async def show_vm(console: Console, request: Request) -> Response:
         version = services.event_versions[-1]
 
     def question(snapshot: Snapshot) -> tuple[About, Scope, list[EventRecord], list[EventRecord]]:
-        about = services.reading.about_in(snapshot, name)
+        about = services.use_cases.activation.about_in(snapshot, name)
         if about is None:
             raise UnknownResourceError(ResourceName(name))
         here = about.binding.name
@@ -121,7 +121,7 @@ async def show_vm(console: Console, request: Request) -> Response:
         )
 
     about, scope, events, past = await services.engine.ask(question)
-    view = await services.fleet.show_scope(scope.id)
+    view = await services.use_cases.fleet.show_scope(scope.id)
     profile = about.binding.profile
     latest = await services.engine.ask(lambda snapshot: _models(snapshot, [view]))
     return console.page(
@@ -146,12 +146,12 @@ async def show_vm(console: Console, request: Request) -> Response:
 async def read_as_vm(console: Console, request: Request) -> Response:
     """Switch a VM's scope on, as its first read would. An emulator's VMs may have nobody inside."""
     name = ResourceName(request.path_params["name"])
-    about = await console.services.reading.about(name)
+    about = await console.use_cases.activation.about(name)
     if about is None or not console.services.is_emulator:
         raise UnknownResourceError(name)
     binding = about.binding
     caller = Caller(name=binding.name, scope_id=binding.scope_id)
-    await console.services.reading.activate(caller, address=actor(request).address)
+    await console.use_cases.activation.activate(caller, address=actor(request).address)
     return see(f"/vms/{quote(binding.name, safe='')}")
 
 
@@ -180,11 +180,11 @@ class _ShownScope:
 
 def _scope(console: Console, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
     seen = view.scope
-    last = console.services.reading.last_read(seen)
+    last = console.use_cases.activation.last_read(seen)
     is_on = seen.active and last is not None
     return _ShownScope(
         view=replace(view, scope=replace(seen, last_read_at=last)),
-        switches_off_at=last + console.services.rules.silence if is_on and last else None,
+        switches_off_at=last + console.use_cases.rules.silence if is_on and last else None,
         profiles={binding.name: binding.profile for binding in view.bindings},
         latest=latest,
         coming=_coming(seen),

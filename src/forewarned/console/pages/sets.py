@@ -198,7 +198,7 @@ def _is_edited(form: Form, name: str) -> bool:
 
 
 def _preview(console: Console, action: SetAction) -> Preview:
-    return preview_of(action, now=console.services.clock_control.show().now)
+    return preview_of(action, now=console.use_cases.clock_control.show().now)
 
 
 def _is_notified(form: Form) -> bool:

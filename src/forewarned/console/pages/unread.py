@@ -31,7 +31,7 @@ async def list_unread(console: Console, request: Request) -> Response:
         request,
         "unread.html",
         scopes=[
-            _Unread(scope, console.services.reading.last_read(scope)) for scope in found.scopes
+            _Unread(scope, console.use_cases.activation.last_read(scope)) for scope in found.scopes
         ],
         page_number=page,
         pages=-(-found.total // _PER_PAGE),

@@ -59,7 +59,11 @@ async def _acknowledged(
     wanted = [event_id for event_id in given.values() if event_id is not None]
 
     def work(tx: Transaction) -> dict[EventId, RefusalError | None]:
-        return dict(acknowledgement.acknowledge(tx, id_, wanted, rules=services.rules, by=asked.by))
+        return dict(
+            acknowledgement.acknowledge(
+                tx, id_, wanted, rules=services.use_cases.rules, by=asked.by
+            )
+        )
 
     results = await services.engine.decide(work)
     return {

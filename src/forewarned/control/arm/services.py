@@ -1,24 +1,22 @@
-"""What the ARM listener calls. The composition puts it together; nothing here knows an adapter."""
+"""What ARM calls: the use cases, and what is this listener's own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from forewarned.control.http.access import Role
 from forewarned.core.model import Actor
-from forewarned.core.rules import Rules
 from forewarned.security.identities import IssuedToken
-from forewarned.service.azure.context import AzureContext, Ids
+from forewarned.service.azure.context import AzureContext
 from forewarned.service.engine import Engine
-from forewarned.service.events.approval import Approvals
-from forewarned.service.fleet.plan import Network
+from forewarned.service.use_cases import UseCases
 
 
 class Access(Protocol):
     async def admit(self, *, authorization: str | None, address: str, needs: Role) -> Actor:
         """Who this is, if they may. `authorization` is the header's value; None for none.
 
-        Raises a RequestError for whoever is not known, or may not.
+        Raises a RequestError for a caller that is not known, or may not.
         """
 
 
@@ -36,15 +34,10 @@ class SigningIn(Protocol):
 class ArmServices:
     """Instants come from the transaction: `tx.now`."""
 
-    engine: Engine
-    approvals: Approvals
+    use_cases: UseCases
     access: Access
     signing_in: SigningIn | None = None
-    """None where nobody signs in here."""
-    rules: Rules
-    new_request_id: Callable[[], str]
-    address_range: Network
-    """Addresses for VMs that are declared without one."""
+    """None where clients don't sign in here."""
     subscription_id: str
     location: str = "local"
     metadata_url: str
@@ -53,6 +46,13 @@ class ArmServices:
     allowed_hosts: frozenset[str] = frozenset()
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
 
+    @property
+    def engine(self) -> Engine:
+        return self.use_cases.engine
+
+    def new_request_id(self) -> str:
+        return self.use_cases.basis.new_id()
+
     def context(self, request_id: str) -> AzureContext:
         """For one request. Everything that it makes gets its id from the id of the request."""
-        return AzureContext(rules=self.rules, ids=Ids(request_id), address_range=self.address_range)
+        return self.use_cases.new_context(request_id)

@@ -36,7 +36,7 @@ _GREETED_WITH: Final = 10_000
 
 async def schedule_events(services: Services, asked: Asked[Schedule, Nothing]) -> wire.Events:
     """Schedule one event for each scope the VMs are in; a Terminate for each VM."""
-    records = await services.scheduler.schedule(asked.body.request(), by=asked.by)
+    records = await services.use_cases.scheduler.schedule(asked.body.request(), by=asked.by)
     return views.events(records)
 
 
@@ -62,19 +62,19 @@ async def show_event(services: Services, request: Request, admitted: Admitted) -
 
 async def explain_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Explained:
     """Why an event is where it is, what it waits for, what comes next."""
-    return views.explained(await services.explainer.explain(_event_id(asked)))
+    return views.explained(await services.use_cases.explainer.explain(_event_id(asked)))
 
 
 async def approve_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
     """Let an event start ahead of its NotBefore; again, or once started, changes nothing."""
     event_id = _event_id(asked)
-    await services.approvals.approve_from_outside(event_id, by=asked.by)
+    await services.use_cases.approvals.approve_from_outside(event_id, by=asked.by)
     return views.event(await _record(services, event_id))
 
 
 async def cancel_event(services: Services, asked: Asked[Cancel, Nothing]) -> wire.Events:
     """Call an event off, with all the maintenance it is a part of."""
-    records = await services.scheduler.cancel(
+    records = await services.use_cases.scheduler.cancel(
         _event_id(asked), reason=asked.body.reason, by=asked.by
     )
     return views.events(records)
@@ -82,32 +82,38 @@ async def cancel_event(services: Services, asked: Asked[Cancel, Nothing]) -> wir
 
 async def complete_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
     """Say that the work of a Started event is done, so that the event completes."""
-    return views.event(await services.actuation.complete_by_hand(_event_id(asked), by=asked.by))
+    return views.event(
+        await services.use_cases.actuation.complete_by_hand(_event_id(asked), by=asked.by)
+    )
 
 
 async def fail_host(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Events:
     """Break a host: events that have started already."""
     host = HostName(asked.path["host"])
-    return views.events(await services.scheduler.fail_host(host, by=asked.by))
+    return views.events(await services.use_cases.scheduler.fail_host(host, by=asked.by))
 
 
 async def predict_failure(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Events:
     """Predict a host's failure, days ahead: a Redeploy for each VM."""
     host = HostName(asked.path["host"])
-    return views.events(await services.scheduler.predict_failure(host, by=asked.by))
+    return views.events(await services.use_cases.scheduler.predict_failure(host, by=asked.by))
 
 
 async def maintain_host(services: Services, asked: Asked[Maintain, Nothing]) -> wire.Events:
     """Maintain a host: one event for each scope, which start together."""
     host = HostName(asked.path["host"])
-    records = await services.scheduler.maintain_host(host, asked.body.request(), by=asked.by)
+    records = await services.use_cases.scheduler.maintain_host(
+        host, asked.body.request(), by=asked.by
+    )
     return views.events(records)
 
 
 async def maintain_scope(services: Services, asked: Asked[Maintain, Nothing]) -> wire.Events:
     """Maintain a set, one update domain at a time; answers with the first one's event."""
     scope_id = ScopeId(asked.path["scope"])
-    records = await services.scheduler.maintain_set(scope_id, asked.body.request(), by=asked.by)
+    records = await services.use_cases.scheduler.maintain_set(
+        scope_id, asked.body.request(), by=asked.by
+    )
     return views.events(records)
 
 

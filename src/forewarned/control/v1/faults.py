@@ -12,22 +12,22 @@ async def add_fault(services: Services, asked: Asked[AddFault, Nothing]) -> wire
     """Make something go wrong between VMs and the emulator."""
     fault = asked.body.fault()
     await _refuse_unknown_vm(services, fault)
-    return views.fault(services.faults.add(fault))
+    return views.fault(services.use_cases.faults.add(fault))
 
 
 async def list_faults(services: Services, _: Asked[Nothing, Nothing]) -> wire.Faults:
     """Faults, oldest first."""
-    return views.faults(services.faults.show())
+    return views.faults(services.use_cases.faults.show())
 
 
 async def clear_faults(services: Services, _: Asked[Nothing, Nothing]) -> wire.Faults:
     """Remove every fault."""
-    return views.faults(services.faults.clear())
+    return views.faults(services.use_cases.faults.clear())
 
 
 async def remove_fault(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Fault:
     """Remove a fault."""
-    return views.fault(services.faults.remove(asked.path["fault_id"]))
+    return views.fault(services.use_cases.faults.remove(asked.path["fault_id"]))
 
 
 async def _refuse_unknown_vm(services: Services, fault: Fault) -> None:

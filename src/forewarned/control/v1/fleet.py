@@ -29,8 +29,10 @@ LARGEST_FLEET: Final = 256 * MIB
 
 async def show_fleet(services: Services, _: Asked[Nothing, Nothing]) -> wire.Scopes:
     """All scopes with their VMs."""
-    views_of_all = await services.fleet.show()
-    return wire.Scopes(scopes=tuple(views.scope(view, services.rules) for view in views_of_all))
+    views_of_all = await services.use_cases.fleet.show()
+    return wire.Scopes(
+        scopes=tuple(views.scope(view, services.use_cases.rules) for view in views_of_all)
+    )
 
 
 async def list_scopes(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scopes:
@@ -49,7 +51,7 @@ async def apply_fleet(services: Services, request: Request, admitted: Admitted) 
         raise refusal.at(_first_place(refusal)) from None
 
     async def apply(*, progress: Progress) -> wire.FleetApplied:
-        applied = await services.fleet.apply(
+        applied = await services.use_cases.fleet.apply(
             plan, by=admitted.by, prune=query.prune, progress=progress
         )
         return views.fleet_applied(applied)
@@ -61,8 +63,8 @@ async def apply_fleet(services: Services, request: Request, admitted: Admitted) 
 
 async def show_scope(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Scope:
     """One scope."""
-    view = await services.fleet.show_scope(ScopeId(asked.path["scope"]))
-    return views.scope(view, services.rules)
+    view = await services.use_cases.fleet.show_scope(ScopeId(asked.path["scope"]))
+    return views.scope(view, services.use_cases.rules)
 
 
 async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm:

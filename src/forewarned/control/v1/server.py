@@ -38,7 +38,7 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
     bodies.query(request, Nothing)
     census = await services.engine.ask(lambda snapshot: snapshot.census())
     services.metrics.add(services.take_counts())
-    now = services.clock_control.show().now
+    now = services.use_cases.clock_control.show().now
     text = services.metrics.render(events=census.events, scopes=census.scopes, now=now)
     return Response(text, media_type=CONTENT_TYPE)
 
@@ -68,34 +68,34 @@ async def reset_emulator(services: Services, asked: Asked[Nothing, Nothing]) -> 
 
 async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
     """The server's clock."""
-    return views.clock(services.clock_control.show())
+    return views.clock(services.use_cases.clock_control.show())
 
 
 async def pause_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
     """Let time stand still."""
-    return views.clock(await services.clock_control.pause())
+    return views.clock(await services.use_cases.clock_control.pause())
 
 
 async def resume_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
     """Go on as fast as before the pause."""
-    return views.clock(await services.clock_control.resume())
+    return views.clock(await services.use_cases.clock_control.resume())
 
 
 async def set_clock_speed(services: Services, asked: Asked[Speed, Nothing]) -> wire.Clock:
     """Run at a speed against real time."""
-    return views.clock(await services.clock_control.run(asked.body.speed))
+    return views.clock(await services.use_cases.clock_control.run(asked.body.speed))
 
 
 async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Clock:
     """Move forward; what falls due on the way happens, in order, before the answer."""
     by, to = asked.body.by, asked.body.to
     if by is not None and to is None:
-        return views.clock(await services.clock_control.step(by.length))
+        return views.clock(await services.use_cases.clock_control.step(by.length))
     if to is None or by is not None:
         raise BadRequestError("give either by or to", field="by")
-    length = to - services.clock_control.show().now
+    length = to - services.use_cases.clock_control.show().now
     try:
-        return views.clock(await services.clock_control.step(length))
+        return views.clock(await services.use_cases.clock_control.step(length))
     except BadStepError as refusal:
         raise refusal.at("to") from None
 
@@ -106,5 +106,5 @@ def _health(services: Services, word: wire.Wellbeing) -> wire.Health:
         mode=services.mode,
         version=__version__,
         metadata=services.metadata_url,
-        clock=views.clock(services.clock_control.show()),
+        clock=views.clock(services.use_cases.clock_control.show()),
     )

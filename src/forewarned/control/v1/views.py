@@ -32,7 +32,7 @@ from forewarned.service.events import explain
 from forewarned.service.events.explain import Explanation
 from forewarned.service.faults import FaultRecord
 from forewarned.service.fleet.apply import Applied, ScopeView
-from forewarned.service.reset import ResetDone
+from forewarned.service.fleet.reset import ResetDone
 
 
 def event(record: records.EventRecord) -> Event:

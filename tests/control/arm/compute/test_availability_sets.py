@@ -116,7 +116,7 @@ async def test_a_set_with_vms_is_not_deleted(cloud: Emulator) -> None:
 
 
 async def test_sets_of_the_fleet_file_are_shown_and_taken(cloud: Emulator) -> None:
-    await cloud.application.fleet.apply_once(demo_fleet(), by=OPERATOR)
+    await cloud.use_cases.fleet.apply_once(demo_fleet(), by=OPERATOR)
 
     listed = await cloud.good("GET", f"{DEMO}/availabilitySets")
 

@@ -67,7 +67,7 @@ async def maintain(arm: Emulator, name: str) -> None:
     request = Request(
         type=EventType.FREEZE, resources=(ResourceName(name),), source=EventSource.PLATFORM
     )
-    await arm.application.scheduler.schedule(request, by=OPERATOR)
+    await arm.use_cases.scheduler.schedule(request, by=OPERATOR)
 
 
 async def test_an_instance_view_tells_of_the_platforms_maintenance(web: Emulator) -> None:

@@ -278,7 +278,7 @@ async def test_an_instance_that_is_scaled_in_takes_the_event_that_had_started_fo
 
     assert kinds(await active.read("web_0")) == [(EventType.REBOOT, ("web_3",))]
     [ended] = [event.id for event in restarts if event.resources == ("web_4",)]
-    record = await active.application.engine.ask(lambda s: s.event(ended))
+    record = await active.use_cases.engine.ask(lambda s: s.event(ended))
     assert record is not None
     assert (record.event.status, record.end_reason) == (
         EventStatus.COMPLETED,

@@ -32,7 +32,7 @@ async def shop(arm: Emulator) -> Emulator:
         policy=Policy(approves_user_reboot=True),
     )
     plan = FleetPlan(resource_group="demo", scale_sets=(declared,))
-    await arm.application.fleet.apply(plan, by=OPERATOR)
+    await arm.use_cases.fleet.apply(plan, by=OPERATOR)
     return arm
 
 
@@ -95,7 +95,7 @@ async def test_a_number_is_not_used_twice_even_where_the_fleets_owner_deleted_it
     request = Request(
         type=EventType.TERMINATE, resources=(ResourceName("shop_2"),), source=EventSource.USER
     )
-    await shop.application.scheduler.schedule(request, by=OPERATOR)
+    await shop.use_cases.scheduler.schedule(request, by=OPERATOR)
     await shop.step(MINUTE)
     assert await ids(shop, FLEET) == ["0", "1"]
 

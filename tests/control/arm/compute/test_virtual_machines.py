@@ -38,7 +38,7 @@ async def cloud(
 
 @pytest.fixture
 async def demo(cloud: Emulator) -> Emulator:
-    await cloud.application.fleet.apply_once(demo_fleet(), by=OPERATOR)
+    await cloud.use_cases.fleet.apply_once(demo_fleet(), by=OPERATOR)
     return cloud
 
 

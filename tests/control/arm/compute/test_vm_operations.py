@@ -150,7 +150,7 @@ async def test_maintenance_of_the_platform_is_shown_and_begins_when_its_owner_sa
     work = Request(
         type=EventType.REDEPLOY, source=EventSource.PLATFORM, resources=(ResourceName("web"),)
     )
-    await cloud.application.scheduler.schedule(work, by=OPERATOR)
+    await cloud.use_cases.scheduler.schedule(work, by=OPERATOR)
     view = await cloud.good("GET", f"{WEB}/instanceView")
     assert view["maintenanceRedeployStatus"]["isCustomerInitiatedMaintenanceAllowed"] is True
 
@@ -203,7 +203,7 @@ async def test_who_did_it_is_in_the_history(cloud: Emulator) -> None:
     await cloud.read("web")
     await cloud.begin("POST", f"{WEB}/restart")
 
-    rows = await cloud.application.engine.ask(lambda s: s.history(HistoryFilter()))
+    rows = await cloud.use_cases.engine.ask(lambda s: s.history(HistoryFilter()))
 
     assert ("scheduled", "ada") in [(row.action, row.actor) for row in rows]
 
@@ -278,7 +278,7 @@ async def test_what_had_started_for_a_vm_that_is_deleted_ends_with_it(cloud: Emu
     await cloud.good("PUT", WEB, PLAIN)
 
     assert await cloud.read("web") == ()
-    record = await cloud.application.engine.ask(lambda s: s.event(event.id))
+    record = await cloud.use_cases.engine.ask(lambda s: s.event(event.id))
     assert record is not None
     assert record.event.status is EventStatus.COMPLETED
     assert (record.ended_at, record.end_reason) == (NOON, "VM web is gone")

@@ -122,7 +122,7 @@ async def test_so_can_the_fleets_that_come_with_the_product(plan: FleetPlan, az:
 
 async def _goes_round(plan: FleetPlan, az: Reader) -> None:
     async with emulator() as arm:
-        await arm.application.fleet.apply(plan, by=Actor(name="file"))
+        await arm.use_cases.fleet.apply(plan, by=Actor(name="file"))
 
         for reader in (az, azure_sdk, plain):
             before = await _state(arm)
@@ -184,4 +184,4 @@ async def _state(arm: Emulator) -> object:
         for kind, path, _ in await _all(arm)
         if kind is Kind.SCALE_SET
     ]
-    return await arm.application.engine.ask(question), instances
+    return await arm.use_cases.engine.ask(question), instances

@@ -26,13 +26,13 @@ PUBLIC: Final = f"{NETWORK}/publicIPAddresses/onePublicIP"
 @pytest.fixture
 async def demo(anyio_backend: object) -> AsyncIterator[Emulator]:
     async with emulator() as running:
-        await running.application.fleet.apply(demo_fleet(), by=OPERATOR)
+        await running.use_cases.fleet.apply(demo_fleet(), by=OPERATOR)
         yield running
 
 
 async def told(arm: Emulator, name: str) -> Any:
     """The VM's instance document."""
-    about = await arm.application.reading.about(ResourceName(name))
+    about = await arm.use_cases.activation.about(ResourceName(name))
     assert about is not None
     # Through JSON: a VM has no types of ours.
     return json.loads(json.dumps(instance.document(about, METADATA_VERSIONS[-1])))

@@ -146,7 +146,7 @@ async def _apply_fleet(arm: Emulator) -> None:
         vms=(VirtualMachine(name="web"),),
         scale_sets=(ScaleSet(name="api", capacity=2),),
     )
-    await arm.application.fleet.apply(fleet, by=OPERATOR)
+    await arm.use_cases.fleet.apply(fleet, by=OPERATOR)
 
 
 async def test_resources_of_every_type_are_listed(arm: Emulator) -> None:
@@ -244,7 +244,7 @@ async def test_a_group_of_a_name_that_was_deleted_begins_empty(arm: Emulator) ->
 async def test_making_and_deleting_a_group_is_in_the_history(arm: Emulator) -> None:
     await arm.begin("DELETE", GROUP)
 
-    rows = await arm.application.engine.ask(lambda snapshot: snapshot.history(HistoryFilter()))
+    rows = await arm.use_cases.engine.ask(lambda snapshot: snapshot.history(HistoryFilter()))
     assert [(row.action, row.actor, row.cause) for row in rows] == [
         ("withdrawn", "ada", GROUP),
         ("declared", "ada", GROUP),

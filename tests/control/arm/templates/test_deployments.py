@@ -121,7 +121,7 @@ async def test_nobody_is_shown_a_secure_parameter(arm: Emulator) -> None:
 
     texts = [response.text]
     texts += [(await arm.ask("GET", path)).text for path in (ONE, DEPLOYMENTS, SET)]
-    texts += await arm.application.engine.ask(
+    texts += await arm.use_cases.engine.ask(
         lambda snapshot: [each.document for each in snapshot.declarations("/")]
     )
     assert len(texts) > 6
@@ -352,4 +352,4 @@ async def test_a_deployment_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def _history(arm: Emulator) -> list[HistoryRow]:
-    return await arm.application.engine.ask(lambda snapshot: snapshot.history(HistoryFilter()))
+    return await arm.use_cases.engine.ask(lambda snapshot: snapshot.history(HistoryFilter()))

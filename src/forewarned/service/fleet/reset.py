@@ -46,7 +46,7 @@ class ResetDone:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
     engine: Engine
-    reading: Activation
+    activation: Activation
     clock_control: ClockControl
     faults: Faults
     address_range: Network
@@ -64,7 +64,7 @@ class Reset:
         # On a thread: others are answered meanwhile.
         planned = await asyncio.to_thread(_planned, self.plan, self.address_range)
         cleared = await self.engine.decide(partial(_clear, planned=planned, by=by))
-        self.reading.forget()
+        self.activation.forget()
         return ResetDone(
             cleared=cleared,
             faults=len(self.faults.clear()),

@@ -1,0 +1,148 @@
+"""`/v1`, ARM and the console over one application: what each takes besides the use cases."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from forewarned.clock import VirtualClock
+from forewarned.config.values import show
+from forewarned.console.actions import Actions
+from forewarned.console.app import create_console
+from forewarned.console.services import ConsoleServices
+from forewarned.control.arm.models.set_changes import ArmWishes
+from forewarned.control.arm.services import ArmServices
+from forewarned.control.http.access import OpenOnLoopback
+from forewarned.control.http.guards import SameSite
+from forewarned.control.v1.app import create_app
+from forewarned.control.v1.metrics import Metrics
+from forewarned.control.v1.services import Services
+from forewarned.core.model import Document
+from forewarned.metadata import instance, wire
+from forewarned.metadata.versions import EVENT_VERSIONS, METADATA_VERSIONS
+from forewarned.runtime.admission import Admission
+from forewarned.runtime.assembly import Application
+from forewarned.runtime.listeners.sockets import Addresses
+from forewarned.runtime.settings import SETTINGS, Mode, Resolved
+from forewarned.service.engine import Engine
+from forewarned.service.events.schedule import Scheduler
+from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, FleetPlan
+from forewarned.service.fleet.reset import Reset
+from forewarned.service.records import About
+
+_API: Final = ("/v1/", "/metrics/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """Makes each edge of a server."""
+
+    application: Application
+    resolved: Resolved
+    addresses: Addresses
+    admission: Admission
+
+    def api(
+        self,
+        *,
+        plan: FleetPlan | None,
+        metrics: Metrics,
+        take_counts: Callable[[], Mapping[str, int]],
+    ) -> Services:
+        """`plan` is the fleet as declared at the start; None where there is none."""
+        settings, admission = self.resolved.settings, self.admission
+        use_cases, sessions = self.application.use_cases, admission.sessions
+        return Services(
+            use_cases=use_cases,
+            access=admission.control_access,
+            session_holder=(lambda _: None) if sessions is None else sessions.holder,
+            metrics=metrics,
+            take_counts=take_counts,
+            reset=Reset(
+                engine=use_cases.engine,
+                activation=use_cases.activation,
+                clock_control=use_cases.clock_control,
+                faults=use_cases.faults,
+                address_range=settings.address_range,
+                plan=plan if settings.mode is Mode.EMULATOR else None,
+            ),
+            mode=settings.mode,
+            metadata_url=self.addresses.metadata_url,
+            arm_url=self.addresses.arm_url,
+            ca_file=admission.ca_file,
+            data_folder=str(settings.data.absolute()),
+            settings_listing=[
+                (each.name, show(getattr(settings, each.name)), self.resolved.origin[each.name])
+                for each in SETTINGS
+            ],
+            # With TLS, clients use the name in the certificate.
+            allowed_hosts=_names(*settings.hosts, settings.control.host),
+        )
+
+    def console(self) -> ConsoleServices:
+        settings, use_cases = self.resolved.settings, self.application.use_cases
+        return ConsoleServices(
+            use_cases=use_cases,
+            actions=self._actions(use_cases.engine),
+            rehearsed=self._actions(use_cases.engine.rehearsal()),
+            is_emulator=settings.mode is Mode.EMULATOR,
+            metadata_url=self.addresses.metadata_url,
+            subscription_id=NO_SUBSCRIPTION,
+            event_versions=tuple(EVENT_VERSIONS),
+            instance_version=METADATA_VERSIONS[-1],
+            show_document=show_document,
+            show_instance=show_instance,
+            sessions=self.admission.sessions,
+            next_timer=self._next_timer,
+        )
+
+    def arm(self) -> ArmServices:
+        settings, access = self.resolved.settings, self.admission.access
+        door = OpenOnLoopback(access) if settings.mode is Mode.EMULATOR else access
+        own = () if settings.arm is None else (settings.arm.host,)
+        return ArmServices(
+            use_cases=self.application.use_cases,
+            access=door,
+            signing_in=door,
+            subscription_id=NO_SUBSCRIPTION,
+            metadata_url=self.addresses.metadata_url,
+            arm_url=self.addresses.arm_url or "",
+            allowed_hosts=_names(*settings.hosts, *own),
+        )
+
+    def _actions(self, engine: Engine) -> Actions:
+        use_cases = self.application.use_cases
+        scheduler = Scheduler(engine, use_cases.rules, use_cases.basis.new_event_id)
+        return Actions(engine, scheduler, use_cases.new_context, ArmWishes())
+
+    def _next_timer(self) -> datetime | None:
+        clock = self.application.clock
+        return clock.next_at() if isinstance(clock, VirtualClock) else None
+
+
+def control_app(services: Services, console: ConsoleServices) -> ASGIApp:
+    """The control API, and the console at every address that is not the API's."""
+    api = create_app(services)
+    pages = SameSite(create_console(console), allowed_hosts=services.allowed_hosts)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        is_api = scope["type"] != "http" or f"{scope['path']}/".startswith(_API)
+        await (api if is_api else pages)(scope, receive, send)
+
+    return answer
+
+
+def show_document(document: Document, version: str) -> bytes:
+    return wire.encode(document, EVENT_VERSIONS[version])
+
+
+def show_instance(about: About, version: str) -> bytes:
+    return msgspec.json.encode(instance.document(about, version))
+
+
+def _names(*names: str) -> frozenset[str]:
+    """What a listener is called besides localhost and its IP addresses."""
+    return frozenset(name.lower() for name in names)

@@ -1,0 +1,116 @@
+"""A whole server: the assembly over the store on disk, with the listeners that call it.
+
+Writer and single process run this same function. They differ in their `ServerDelivery` alone.
+"""
+
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Protocol
+
+from starlette.types import ASGIApp
+
+from forewarned.config.values import LogFormat
+from forewarned.control.arm.app import create_arm_app
+from forewarned.control.arm.network.interfaces import equipment_of
+from forewarned.control.v1.metrics import Metrics
+from forewarned.runtime import logs
+from forewarned.runtime.admission import make_admission
+from forewarned.runtime.assembly import (
+    Application,
+    Clock,
+    Delivery,
+    basis_of,
+    make_clock,
+    simulated_timings,
+)
+from forewarned.runtime.edges import Edges, control_app
+from forewarned.runtime.listeners.asgi import serving
+from forewarned.runtime.listeners.sockets import Addresses, limits
+from forewarned.runtime.settings import Mode, Resolved
+from forewarned.runtime.startup import declare_fleet, opened_store, start_errors
+from forewarned.security.tokens import Tokens
+from forewarned.service.faults import Faults
+from forewarned.service.use_cases import UseCases
+
+
+class ServerDelivery(Delivery, Protocol):
+    """How the documents of a server reach VMs, and what VMs ask reaches the use cases."""
+
+    def serving(self, use_cases: UseCases, tokens: Tokens) -> AbstractAsyncContextManager[object]:
+        """Serve VMs, or the pollers that do, while the block runs."""
+
+    def take_counts(self) -> Mapping[str, int]:
+        """What has been counted at the metadata listener since this was last called."""
+
+    def in_step(self, app: ASGIApp) -> ASGIApp:
+        """The same app, whose callers find at the metadata listener what they have just changed."""
+
+
+@asynccontextmanager
+async def run_server(
+    resolved: Resolved,
+    make_delivery: Callable[[Clock, Faults], ServerDelivery],
+    *,
+    control: socket.socket,
+    arm: socket.socket | None,
+    addresses: Addresses,
+) -> AsyncIterator[Application]:
+    """Serve while the block runs. Raises StartError."""
+    settings = resolved.settings
+    clock = make_clock(settings)
+    logs.configure(
+        level=settings.log_level,
+        as_json=settings.log_format is LogFormat.JSON,
+        clock=clock.now,
+    )
+    faults = Faults(allowed=settings.mode is Mode.EMULATOR)
+    delivery = make_delivery(clock, faults)
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(start_errors())
+        store = await stack.enter_async_context(opened_store(settings, clock))
+        application = await stack.enter_async_context(
+            Application(
+                store,
+                clock,
+                basis_of(settings),
+                delivery,
+                timings=simulated_timings(settings),
+                observer=metrics,
+                faults=faults,
+                equip=equipment_of,
+            )
+        )
+        plan = await declare_fleet(application, settings)
+        tokens = Tokens(settings.data)
+        # Makes the key that VMs' tokens are signed with, which pollers then find.
+        await tokens.prepare()
+        await stack.enter_async_context(clock)
+        await stack.enter_async_context(delivery.serving(application.use_cases, tokens))
+        admission = await make_admission(application.use_cases, settings, tokens, addresses)
+        edges = Edges(
+            application=application, resolved=resolved, addresses=addresses, admission=admission
+        )
+        services = edges.api(plan=plan, metrics=metrics, take_counts=delivery.take_counts)
+        await stack.enter_async_context(
+            serving(
+                delivery.in_step(control_app(services, edges.console())),
+                control,
+                name="control",
+                limits=limits(settings),
+                tls=admission.control_tls,
+                parting=services.close,
+            )
+        )
+        if arm is not None:
+            await stack.enter_async_context(
+                serving(
+                    delivery.in_step(create_arm_app(edges.arm())),
+                    arm,
+                    name="arm",
+                    limits=limits(settings),
+                    tls=admission.arm_tls,
+                )
+            )
+        yield application

@@ -1,0 +1,92 @@
+"""What has to be true before a server serves: its store is open, and its fleet is declared."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from forewarned.clock import SystemClock, wall_clock
+from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet
+from forewarned.core import lifecycle
+from forewarned.core.errors import RefusalError
+from forewarned.core.model import Actor
+from forewarned.runtime.assembly import Application, Clock
+from forewarned.runtime.listeners.sockets import StartError, patiently
+from forewarned.runtime.settings import Mode, Settings
+from forewarned.runtime.takeover import take_over
+from forewarned.security import state_directory
+from forewarned.security.certificates import CertificateError
+from forewarned.security.identities import TokensUnavailableError
+from forewarned.security.principals import PrincipalsError
+from forewarned.security.state_directory import StateDirectoryError
+from forewarned.service.fleet.declaration import FleetPlan
+from forewarned.storage.errors import CannotOpenError, StoreInUseError
+from forewarned.storage.sqlite.store import SqliteStore
+
+_OPERATORS_CAN_FIX: Final = (
+    CannotOpenError,
+    CertificateError,
+    StateDirectoryError,
+    FleetFileError,
+    PrincipalsError,
+    RefusalError,
+    TokensUnavailableError,
+)
+_LONGEST_LEAD: Final = timedelta(minutes=5)
+
+
+@contextmanager
+def start_errors() -> Iterator[None]:
+    """What an operator can fix becomes a StartError; anything else is a bug, with its traceback."""
+    try:
+        yield
+    except _OPERATORS_CAN_FIX as error:
+        raise StartError(str(error)) from error
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStore]:
+    async def attempt() -> SqliteStore:
+        store = SqliteStore(
+            settings.data / state_directory.DATABASE,
+            clock,
+            next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
+        )
+        return await store.__aenter__()
+
+    take_over(settings.data, default=Settings().data)
+    if settings.mode is Mode.SERVICE:
+        state_directory.prepare_private(settings.data)
+    else:
+        # An emulator started with sudo is used without it, and its users need its certificate.
+        state_directory.prepare(settings.data)
+    # The lock goes with the process that held it, and that may take a moment to die.
+    store = await patiently(attempt, passes=lambda error: isinstance(error, StoreInUseError))
+    try:
+        yield store
+    finally:
+        await store.__aexit__()
+
+
+async def declare_fleet(application: Application, settings: Settings) -> FleetPlan | None:
+    """Apply the fleet file, or the demo fleet. Returns what is declared; None for nothing."""
+    _refuse_time_ahead(application.clock, settings)
+    fleet = application.use_cases.fleet
+    if settings.fleet is not None:
+        plan = load_fleet(settings.fleet, is_known=await fleet.applied_once())
+    elif settings.mode is Mode.EMULATOR:
+        plan = demo_fleet()
+    else:
+        return None
+    await fleet.apply_once(plan, by=Actor(name="fleet file"))
+    return plan
+
+
+def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
+    """Real time that has to wait for a store from the future would start nothing for that long."""
+    if isinstance(clock, SystemClock) and clock.now() - wall_clock() > _LONGEST_LEAD:
+        raise StartError(
+            f"{settings.data} was last used at {clock.now():%Y-%m-%d %H:%M:%S} UTC, which is in the"
+            " future: its clock had been moved. Use another --data directory, or --clock 1x"
+        )
