@@ -225,9 +225,9 @@ def test_what_is_neither_an_event_nor_an_id_is_not_approved(client: MakeDriver, 
 
 @pytest.mark.parametrize("span", [0.0, -1.0, math.nan])
 def test_no_time_at_all_is_a_mistake(client: MakeDriver, span: float) -> None:
-    with pytest.raises(ValueError, match="longer than nothing"), client("x", timeout=span):
+    with pytest.raises(ValueError, match="above zero"), client("x", timeout=span):
         pass
-    with client("x") as events, pytest.raises(ValueError, match="longer than nothing"):
+    with client("x") as events, pytest.raises(ValueError, match="above zero"):
         next(events.watch(poll=span))
 
 

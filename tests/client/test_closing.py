@@ -185,7 +185,7 @@ async def test_closing_lets_a_call_of_another_task_try_no_more() -> None:
 def test_a_closed_client_asks_nothing_more(client: MakeDriver) -> None:
     with answering(GOOD) as service, client(service.address) as events:
         events.close()
-        with pytest.raises(ClosedError, match="have been closed"):
+        with pytest.raises(ClosedError, match="object is closed"):
             events.approve(ID)
 
         assert service.requests.empty()

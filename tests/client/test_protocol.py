@@ -59,7 +59,7 @@ def test_an_approval_is_one_request_for_all_and_needs_no_body_in_answer() -> Non
 def test_an_approval_of_nothing_is_a_mistake_and_sends_nothing(events: tuple[str, ...]) -> None:
     stage = Stage([])
 
-    with pytest.raises(ValueError, match="which events"):
+    with pytest.raises(ValueError, match="at least one event"):
         stage.run(a_protocol().approve(*events))
 
     assert stage.requests == []

@@ -197,4 +197,4 @@ def test_a_certificate_of_the_operators_is_shown_and_a_wrong_key_keeps_it_from_s
 
     assert (told["ca"], made) == (None, [])
     assert status == 1
-    assert "is not that of the first certificate" in (tmp_path / "log").read_text()
+    assert "does not match the first certificate" in (tmp_path / "log").read_text()

@@ -110,11 +110,11 @@ def test_a_pair_that_is_sound_is_taken_whatever_kind_of_key_it_has(place: Place)
 @pytest.mark.parametrize(
     ("certificate", "key", "message"),
     [
-        (None, as_pem(a_key()), r"tls-key.pem is not that of the first certificate in .*tls.pem"),
-        (b"hello", None, r"tls.pem holds no certificate as PEM"),
-        (None, b"hello", r"tls-key.pem holds no private key as PEM"),
+        (None, as_pem(a_key()), r"tls-key.pem does not match the first certificate in .*tls.pem"),
+        (b"hello", None, r"tls.pem holds no PEM certificate"),
+        (None, b"hello", r"tls-key.pem holds no PEM private key"),
         (None, as_pem(a_key(), b"secret"), r"tls-key.pem has a password"),
-        (None, a_key_on_an_unknown_curve(), r"tls-key.pem is of a kind of key that can't be used"),
+        (None, a_key_on_an_unknown_curve(), r"tls-key.pem has an unsupported kind of key"),
     ],
 )
 def test_a_pair_that_would_not_do_is_refused_with_what_to_do(
@@ -164,7 +164,7 @@ def test_a_bad_new_pair_is_refused_once_and_the_old_one_kept(
         assert tls.context() is before
 
     [line] = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert "refused" in line.getMessage()
+    assert "unusable" in line.getMessage()
 
     place.renew("two")
     place.seconds += 2

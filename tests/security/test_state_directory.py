@@ -75,7 +75,7 @@ def test_a_directory_that_all_share_is_refused_and_left_alone(tmp_path: Path) ->
     (tmp_path / "tmp").mkdir()
     (tmp_path / "tmp").chmod(0o1777)
 
-    with pytest.raises(StateDirectoryError, match=r"shared by everybody .* --data"):
+    with pytest.raises(StateDirectoryError, match=r"shared by all users .* --data"):
         state_directory.prepare_private(tmp_path / "tmp")
 
     assert mode(tmp_path / "tmp") == 0o1777
@@ -114,5 +114,5 @@ def test_root_is_warned_of_a_directory_of_somebody_elses(
 def test_a_directory_that_can_not_be_made_is_told_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(StateDirectoryError, match=r"can't make the directory .* --data"):
+    with pytest.raises(StateDirectoryError, match=r"can't create the directory .* --data"):
         state_directory.prepare(tmp_path / "file" / "state")

@@ -255,7 +255,7 @@ async def test_the_key_is_for_nobody_else_to_read(tokens: Tokens, tmp_path: Path
 async def test_a_broken_key_is_told_with_what_to_do(tmp_path: Path, content: bytes) -> None:
     (tmp_path / KEY_FILE).write_bytes(content)
 
-    with pytest.raises(TokensUnavailableError, match="remove it, and a new one is made"):
+    with pytest.raises(TokensUnavailableError, match="remove it, and the server creates a new one"):
         await Tokens(tmp_path).prepare()
 
 

@@ -17,7 +17,7 @@ MISTAKES = {
     "5 is not a name": lambda s: s.vm(5),
     "'cheap' is not a priority: expected Regular or Spot": lambda s: s.vm("a", priority="cheap"),
     "'soon' is not a duration: write it like": lambda s: s.vm("a", terminate_notice="soon"),
-    "VM 'b' was made before with priority='Spot'": lambda s: (s.vm("b", priority="Spot"), s.vm("b", scale_set="w")),
+    "VM 'b' was created with priority='Spot'": lambda s: (s.vm("b", priority="Spot"), s.vm("b", scale_set="w")),
     "'Explode' is not a type of event: expected Freeze, Reboot, Redeploy, Preempt or Terminate":
         lambda s: s.vm("a").schedule("Explode"),
     "None is not a type of event": lambda s: s.vm("a").schedule(None),
@@ -105,7 +105,7 @@ def test_a_failure_says_in_plain_words_what_is_wrong(printed: str) -> None:
     raised = [line.removeprefix("E ").strip() for line in printed.splitlines() if line[:2] == "E "]
     namespace: dict[str, dict[str, object]] = {}
     exec(PROJECT, namespace)  # noqa: S102  # the project above, for the words it expects
-    expected = [*namespace["MISTAKES"], "are over", "needs a time zone"]
+    expected = [*namespace["MISTAKES"], "is closed", "needs a time zone"]
 
     missing = [words for words in expected if not any(words.strip() in each for each in raised)]
 

@@ -21,7 +21,7 @@ class EndpointNotFoundError(ScheduledEventsError):
 
     def __init__(self, tried: tuple[str, ...]) -> None:
         looked = "; ".join(tried)
-        super().__init__(f"no endpoint of scheduled events found: {looked}")
+        super().__init__(f"found no endpoint for scheduled events: {looked}")
         self.tried = tried
 
 
@@ -59,4 +59,4 @@ class ClosedError(ScheduledEventsError):
     """The object has been closed: nothing more is asked. A watch just ends then."""
 
     def __init__(self) -> None:
-        super().__init__("these scheduled events have been closed")
+        super().__init__("this ScheduledEvents object is closed")

@@ -42,7 +42,7 @@ _PASSING: Final = {408, 425, 429}
 _GONE: Final = 410
 _NOT_MODIFIED: Final = 304
 _BAD_REQUEST: Final = 400
-_NAME_IT: Final = "If it can't say which VM this is, give this VM's name as resource="
+_NAME_IT: Final = "If the service can't say which VM this is, pass this VM's name as resource="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class EventsProtocol:
             raise ValueError(f"{api_version!r} is not an api-version: write it like 2020-07-01")
         # Not the other way around: nothing compares with a NaN.
         if not (timeout > 0 and first_timeout > 0):
-            raise ValueError("a timeout must be longer than nothing")
+            raise ValueError("a timeout must be above zero")
         self.api_version = api_version
         self.resource = resource
         self.jitter = jitter
@@ -101,14 +101,14 @@ class EventsProtocol:
         document = reading.document or self._last
         if document is None:
             # Azure has been seen to answer so where there is nothing to tell. It is no proof.
-            raise ProtocolError("the answer is empty, which says nothing about events")
+            raise ProtocolError("the response is empty, which says nothing about events")
         self._last = document
         return document
 
     def approve(self, *events: Event | str) -> Flow[None]:
         ids = [_id_of(event) for event in events]
         if not ids or not all(ids):
-            raise ValueError("say which events to approve")
+            raise ValueError("name at least one event to approve")
         # Before it is sent: if the answer gets lost, the event may start all the same.
         self.approved.update(event_id.lower() for event_id in ids)
         request = Request(
@@ -231,13 +231,15 @@ def _id_of(event: object) -> str:
         return event.event_id
     if isinstance(event, str):
         return event
-    raise TypeError(f"{event!r} is neither an event nor an id; give several one by one: *events")
+    raise TypeError(f"{event!r} is neither an event nor an id; to pass several, use *events")
 
 
 def _read_approval(answer: Answer) -> None:
     # A portal says 200 to everything, and an approval that went there has approved nothing.
     if answer.body.lstrip()[:1] == b"<":
-        raise ProtocolError("a page answered to the approval, not a metadata service")
+        raise ProtocolError(
+            "the response to the approval is a web page, not from a metadata service"
+        )
 
 
 def _read_instance(answer: Answer) -> Instance:
@@ -257,7 +259,7 @@ def trouble_of(outcome: Passed) -> Trouble | None:
             return None
         case Answer(status=status) as answer if status < 400:
             where = answer.headers.get("location", "nowhere")[:100]
-            error = ProtocolError(f"redirected to {where!r}, which is never followed")
+            error = ProtocolError(f"redirected to {where!r}; redirects are never followed")
             return Trouble(error=error, severity=Severity.PASSING)
         case Answer() as answer:
             return _refusal(answer)
@@ -277,7 +279,7 @@ def _refusal(answer: Answer) -> Trouble:
     if status >= 500 or status in _PASSING or status == _GONE:
         severity = Severity.UPDATING if status == _GONE else Severity.PASSING
         said = f": {message}" if message else ""
-        gone = UnavailableError(f"the service answered {status}{said}")
+        gone = UnavailableError(f"the service responded with {status}{said}")
         return Trouble(error=gone, severity=severity, wish=wish)
     error: ScheduledEventsError = RefusedError(status, message, url=answer.url)
     if newest:

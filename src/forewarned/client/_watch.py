@@ -36,7 +36,7 @@ class WatchOptions:
 
     def __post_init__(self) -> None:
         if not self.poll > 0:
-            raise ValueError("the time between polls must be longer than nothing")
+            raise ValueError("the time between polls must be above zero")
 
 
 def watch(protocol: EventsProtocol, options: WatchOptions) -> Flow[None]:

@@ -81,7 +81,7 @@ def read_document(body: bytes, *, at: datetime) -> Document:
     incarnation = reader.number("DocumentIncarnation")
     events = fields.get("Events")
     if incarnation is None or not isinstance(events, list):
-        raise ProtocolError(f"the answer is no document of events: {_excerpt(body)}")
+        raise ProtocolError(f"the response is not a document of events: {_excerpt(body)}")
     found: dict[str, Event] = {}
     for item in events:
         event = _event(item)
@@ -127,7 +127,7 @@ def read_instance(body: bytes) -> Instance:
     """Raises ProtocolError."""
     compute = _object(body, "an instance").get("compute")
     if not isinstance(compute, dict) or not isinstance(compute.get("name"), str):
-        raise ProtocolError(f"the answer does not say what the VM is called: {_excerpt(body)}")
+        raise ProtocolError(f"the response does not contain the VM's name: {_excerpt(body)}")
     fields = _Fields(compute)
     texts = {field: fields.text(name) or "" for field, name in _COMPUTE.items()}
     profile = compute.get("osProfile")
@@ -181,9 +181,9 @@ def _object(body: bytes, what: str) -> dict[str, object]:
         value = json.loads(body)
     # Not only bad JSON: also text that is no UTF-8, numbers of thousands of digits, deep nesting.
     except (ValueError, RecursionError):
-        raise ProtocolError(f"the answer is not JSON: {_excerpt(body)}") from None
+        raise ProtocolError(f"the response is not JSON: {_excerpt(body)}") from None
     if not isinstance(value, dict):
-        raise ProtocolError(f"the answer is not {what}: {_excerpt(body)}")
+        raise ProtocolError(f"the response is not {what}: {_excerpt(body)}")
     return value
 
 

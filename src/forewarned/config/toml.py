@@ -34,7 +34,7 @@ class TomlFile:
         except OSError as wrong:
             raise error([f"{source}: {wrong.strerror}"]) from wrong
         except UnicodeDecodeError as wrong:
-            raise error([f"{source}: not in UTF-8, as TOML must be"]) from wrong
+            raise error([f"{source}: not UTF-8, as TOML must be"]) from wrong
         return cls.parse(text, source=source, error=error)
 
     @classmethod

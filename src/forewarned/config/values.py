@@ -182,7 +182,7 @@ def names(value: object) -> tuple[str, ...]:
     """A list, or text with commas in it."""
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
-        raise ExpectedError("names, with commas between them")
+        raise ExpectedError("names, separated by commas")
     return tuple(stripped for name in listed if (stripped := name.strip()))
 
 

@@ -98,7 +98,7 @@ class PollerEnd:
         finally:
             line.close()
         if line.was_in_step:
-            _log.warning("the writer is gone: documents are served as last heard")
+            _log.warning("the writer is gone: serving the last known documents")
 
     def _in_step(self, hello: Hello) -> None:
         self._on_snapshot()
@@ -148,7 +148,7 @@ class _Line(asyncio.Protocol):
         self._outgoing = SendBuffer(
             self._transport,
             most=_MOST_UNSENT,
-            overflow=lambda: self._drop("it does not read what it is sent"),
+            overflow=lambda: self._drop("it does not read what it receives"),
         )
 
     @override
@@ -190,5 +190,5 @@ class _Line(asyncio.Protocol):
                     self._in_step(self._hello)
 
     def _drop(self, why: str) -> None:
-        _log.warning("the feed is broken, and begun anew", extra={"why": why})
+        _log.warning("the feed broke and is being restarted", extra={"why": why})
         self.close()

@@ -79,7 +79,7 @@ class PollerLink(asyncio.Protocol):
         self._held.append(framed)
         self._held_bytes += len(framed)
         if self._held_bytes > MOST_UNREAD:
-            self.drop("it takes its snapshot too slowly")
+            self.drop("it reads its snapshot too slowly")
 
     def send(self, message: FromWriter) -> None:
         self.write(frame(encode(message)))
@@ -111,7 +111,7 @@ class PollerLink(asyncio.Protocol):
 
     def drop(self, why: str) -> None:
         if self._transport is not None:
-            _log.warning("a poller is dropped, and starts anew", extra={"why": why})
+            _log.warning("a poller is dropped and has to reconnect", extra={"why": why})
             self._transport.abort()
             self.connection_lost(None)
 
@@ -162,7 +162,7 @@ class PollerLink(asyncio.Protocol):
         self._outgoing = SendBuffer(
             self._transport,
             most=MOST_UNREAD,
-            overflow=lambda: self.drop("it does not read what it is sent"),
+            overflow=lambda: self.drop("it does not read what it receives"),
         )
         self._opened(self)
 

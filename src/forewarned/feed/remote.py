@@ -161,7 +161,7 @@ def _expect(answer: Answer, kind: type[T]) -> T:
         case Unavailable():
             raise StoreUnavailableError("the writer's store is unavailable")
         case Failed():
-            raise WriterFailedError("the writer failed; its log says how")
+            raise WriterFailedError("the writer failed; see its log")
         case _:
             if not isinstance(answer, kind):
                 raise WriterFailedError(f"the writer answered with {type(answer).__name__}")

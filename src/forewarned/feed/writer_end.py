@@ -102,7 +102,7 @@ class WriterEnd:
             framed = frame(encode(message))
         except FeedBrokenError:
             # What is committed must not fail for want of telling: a snapshot says it all again.
-            _log.exception("a commit can't be told to the pollers")
+            _log.exception("a commit can't be sent to the pollers")
             for link in tuple(self._links):
                 link.drop("it missed a commit")
             return

@@ -76,7 +76,7 @@ class FeedServer:
                 await asyncio.gather(*(link.close() for link in self._links))
                 await self._empty.wait()
         for link in tuple(self._links):
-            link.drop("the writer stops")
+            link.drop("the writer is stopping")
         if self._snapshots:
             await asyncio.wait(self._snapshots)
         await self._server.wait_closed()
@@ -118,7 +118,7 @@ class FeedServer:
             link.drop("it does not read its snapshot")
             return
         except StoreUnavailableError as error:
-            link.drop(f"there is no snapshot to be had: {error}")
+            link.drop(f"no snapshot is available: {error}")
             return
         link.end_snapshot()
 

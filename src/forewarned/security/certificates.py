@@ -82,8 +82,8 @@ def provide(folder: Path, *, names: Collection[str], now: datetime) -> ServerCer
 # --- what is there -------------------------------------------------------------------------------
 
 _REMEDY: Final = (
-    "bring both back from a backup; or remove both, and they are made anew at the next start:"
-    " clients then have to be told of the new one, which `forewarned ca` prints"
+    "restore both from a backup; or remove both, and the server creates new ones at its next "
+    "start, which clients then have to trust: `forewarned ca` prints the certificate"
 )
 
 
@@ -95,7 +95,7 @@ def _authority(folder: Path, now: datetime) -> _Pair:
         _write_pair(made, certificate)
         return made
     if not key.exists():
-        raise CertificateError(f"{certificate} is there, but {key.name} is not: {_REMEDY}")
+        raise CertificateError(f"{certificate} exists, but {key.name} does not: {_REMEDY}")
     found = _read(certificate, key)
     if found is None:
         raise CertificateError(
@@ -103,8 +103,8 @@ def _authority(folder: Path, now: datetime) -> _Pair:
         )
     if found.certificate.not_valid_after_utc <= now:
         raise CertificateError(
-            f"the certificate authority in {certificate} ended on"
-            f" {found.certificate.not_valid_after_utc:%Y-%m-%d}: {_REMEDY}"
+            f"the certificate authority in {certificate} expired on "
+            f"{found.certificate.not_valid_after_utc:%Y-%m-%d}: {_REMEDY}"
         )
     return found
 
@@ -247,8 +247,8 @@ def _host_name(name: str) -> Name:
         return x509.DNSName(name.lower().rstrip(".").encode("idna").decode("ascii"))
     except (ValueError, UnicodeError) as error:
         raise CertificateError(
-            f"{name!r} is no host name that a certificate can be made for:"
-            " look at the settings `hosts`, `arm` and `control`"
+            f"{name!r} is not a host name that a certificate can cover: check the settings "
+            "`hosts`, `arm` and `control`"
         ) from error
 
 
@@ -275,7 +275,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise CertificateError(
-            f"can't keep the certificates in {folder}"
-            f" ({error.filename or folder}: {error.strerror or error}):"
-            " let this user read and write there, or turn the ARM listener off with --arm off"
+            f"can't store the certificates in {folder} ({error.filename or folder}: "
+            f"{error.strerror or error}): let this user read and write there, or turn off the arm "
+            "listener with --arm off"
         ) from error

@@ -100,8 +100,8 @@ class MissingTokenError(AccessError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the request has no bearer token: sign in with a VM's identity, a service principal,"
-            " or a token of `forewarned token create`"
+            "the request has no bearer token: sign in with a VM's identity, a service principal, "
+            "or a token from `forewarned token create`"
         )
 
 

@@ -35,8 +35,8 @@ _LARGEST: Final = 4 << 20
 
 _TABLE: Final = "principals"
 _HEADER: Final = """\
-# Who may operate this server. `forewarned token` writes this file; a running server notices.
-# Secrets are kept as SHA-256 digests.
+# Who may operate this server. `forewarned token` writes this file, and a running server reloads it.
+# Secrets are stored as SHA-256 digests.
 """
 
 
@@ -56,7 +56,8 @@ _Digest = Annotated[str, matching(_SHA256, "64 hexadecimal digits in lower case"
 
 class _PrincipalTable(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[
-        str, matching(NAME, "up to 64 letters, digits and . _ @ -, with a letter or digit first")
+        str,
+        matching(NAME, "up to 64 letters, digits and . _ @ -, beginning with a letter or digit"),
     ]
     role: Role
     token_sha256: _Digest = ""
@@ -93,7 +94,7 @@ class PrincipalsFile:
                 # The change may have been made to revoke one of those read before.
                 self._principals = ()
                 _log.error(
-                    "the principals file can't be read, so no one in it is admitted",
+                    "the principals file can't be read, so all its tokens are refused",
                     extra={"why": str(error)},
                 )
             self._seen = seen

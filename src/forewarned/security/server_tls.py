@@ -79,12 +79,12 @@ class ServerTls:
                 return
             self._seen = found
             _log.error(
-                "the new certificate is refused, and the one from before still shown",
+                "the new certificate is unusable; still using the previous one",
                 extra={"why": str(error)},
             )
         else:
             self._seen = found
-            _log.info("a new certificate is shown", extra={"file": str(self.files.certificate)})
+            _log.info("using a new certificate", extra={"file": str(self.files.certificate)})
         self._refused = None
 
     def _load(self) -> ssl.SSLContext:
@@ -106,14 +106,14 @@ def check(files: CertificateFiles, *, now: datetime) -> None:
         is_pair = certificate.public_key() == _public_key(files.key)
     except UnsupportedAlgorithm as error:
         raise CertificateError(
-            f"{files.certificate} or {files.key} is of a kind of key that can't be used ({error}):"
-            " take RSA, or ECDSA on P-256"
+            f"{files.certificate} or {files.key} has an unsupported kind of key ({error}): use "
+            "RSA, or ECDSA on P-256"
         ) from error
     if not is_pair:
         raise CertificateError(
-            f"the key in {files.key} is not that of the first certificate in {files.certificate}:"
-            " name the key it was made with, and put the server's own certificate before those of"
-            " its issuers"
+            f"the key in {files.key} does not match the first certificate in {files.certificate}: "
+            "use the key it was created with, and put the server's own certificate before its "
+            "issuers'"
         )
     ends_at, begins_at = certificate.not_valid_after_utc, certificate.not_valid_before_utc
     if ends_at <= now:
@@ -123,8 +123,8 @@ def check(files: CertificateFiles, *, now: datetime) -> None:
         )
     if begins_at > now:
         raise CertificateError(
-            f"the certificate in {files.certificate} is not valid before"
-            f" {begins_at:%Y-%m-%d %H:%M} UTC: see that this machine's clock is right"
+            f"the certificate in {files.certificate} is not valid before "
+            f"{begins_at:%Y-%m-%d %H:%M} UTC: check this machine's clock"
         )
     if ends_at - now < _SOON:
         _log.warning(
@@ -137,7 +137,7 @@ def _certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificates(_content(path))[0]
     except ValueError as error:
-        raise CertificateError(f"{path} holds no certificate as PEM ({error})") from error
+        raise CertificateError(f"{path} holds no PEM certificate ({error})") from error
 
 
 def _public_key(path: Path) -> object:
@@ -145,11 +145,11 @@ def _public_key(path: Path) -> object:
         return serialization.load_pem_private_key(_content(path), password=None).public_key()
     except TypeError as error:
         raise CertificateError(
-            f"the private key in {path} has a password: take that off, and let only the server's"
-            " user read the file"
+            f"the private key in {path} has a password: remove it, and let only the server's user "
+            "read the file"
         ) from error
     except ValueError as error:
-        raise CertificateError(f"{path} holds no private key as PEM") from error
+        raise CertificateError(f"{path} holds no PEM private key") from error
 
 
 def _content(path: Path) -> bytes:

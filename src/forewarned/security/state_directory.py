@@ -46,7 +46,7 @@ def prepare_private(folder: Path) -> None:
     if found.st_mode & _OTHERS:
         folder.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
         _log.warning(
-            "others could look into the data directory, and no longer can",
+            "other users could read the data directory; closed it",
             extra={"folder": str(folder), "mode_before": f"{stat.S_IMODE(found.st_mode):04o}"},
         )
     _close_files(folder)
@@ -57,16 +57,16 @@ def _make(folder: Path, *, mode: int) -> None:
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
         raise StateDirectoryError(
-            f"can't make the directory {folder} ({error.strerror or error}):"
-            " name another one with --data"
+            f"can't create the directory {folder} ({error.strerror or error}): choose another one "
+            "with --data"
         ) from error
 
 
 def _refuse_shared(folder: Path, found: os.stat_result) -> None:
     if found.st_mode & stat.S_ISVTX:
         raise StateDirectoryError(
-            f"{folder} is shared by everybody on this machine:"
-            " name a directory of the server's own with --data"
+            f"{folder} is shared by all users of this machine: choose a directory for the server "
+            "alone with --data"
         )
     user = os.geteuid()
     if found.st_uid == user:
@@ -74,9 +74,9 @@ def _refuse_shared(folder: Path, found: os.stat_result) -> None:
     owner = _name(found.st_uid)
     if user:
         raise StateDirectoryError(
-            f"{folder} belongs to {owner}, who could read and change all that this server, which"
-            f" runs as {_name(user)}, keeps there: run it as {owner}, or give the directory to"
-            f" {_name(user)} with `chown -R`, or name another one with --data"
+            f"{folder} belongs to {owner}, who could read and change everything this server, "
+            f"which runs as {_name(user)}, stores there: run it as {owner}, give the directory to "
+            f"{_name(user)} with `chown -R`, or choose another one with --data"
         )
     # Root in a container often gets a directory of somebody's on the host.
     _log.warning(
@@ -89,7 +89,7 @@ def _close_files(folder: Path) -> None:
     closed = [path.name for path in _files(folder) if _close(path)]
     if closed:
         _log.warning(
-            "others could read files of this server, and no longer can",
+            "other users could read files of this server; closed them",
             extra={"folder": str(folder), "files": " ".join(sorted(closed))},
         )
 

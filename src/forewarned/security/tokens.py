@@ -96,7 +96,7 @@ class Tokens:
         import jwt  # noqa: PLC0415  # see above
 
         if len(text) > _LONGEST:
-            raise BadTokenError("the token is too long to be one of this server's")
+            raise BadTokenError("the token is too long to be from this server")
         try:
             # The times are checked below, by the clock they were made with.
             claims: dict[str, Any] = jwt.decode(
@@ -140,7 +140,7 @@ class Tokens:
 def _claims(claims: Mapping[str, Any]) -> Claims:
     fields = [claims[name] for name in ("sub", "oid", "aud")] + [claims.get("xms_mirid", "")]
     if not all(isinstance(value, str) for value in fields):
-        raise BadTokenError("the token's claims are not those of this server's")
+        raise BadTokenError("the token's claims are not from this server")
     subject, object_id, audience, path = fields
     bearer = Bearer(subject=subject, object_id=object_id, resource_path=path)
     return Claims(bearer=bearer, audience=audience)
@@ -156,7 +156,7 @@ def _instant(seconds: object) -> datetime:
             return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         pass  # a time that no clock shows
-    raise BadTokenError("the token's times are not those of this server's")
+    raise BadTokenError("the token's times are not from this server")
 
 
 # --- the key -------------------------------------------------------------------------------------
@@ -214,6 +214,6 @@ def _thumbprint(public: Mapping[str, object]) -> str:
 
 def _broken(path: Path) -> TokensUnavailableError:
     return TokensUnavailableError(
-        f"{path} holds no P-256 private key: remove it, and a new one is made at the next start;"
-        " tokens issued before are then refused"
+        f"{path} holds no P-256 private key: remove it, and the server creates a new one at its "
+        "next start; tokens issued before are then refused"
     )

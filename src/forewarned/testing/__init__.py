@@ -50,8 +50,8 @@ def __getattr__(name: str) -> Any:  # whatever is exported
     except ModuleNotFoundError as error:
         # The base install has this package, too, but not what serves.
         raise ModuleNotFoundError(
-            f"{error}; forewarned.testing needs its extra: in a clone of the repository,"
-            " pip install '.[testing]'",
+            f"{error}; forewarned.testing needs its extra: pip install 'forewarned[testing]', or "
+            "until it is published, pip install '.[testing]' in a clone",
             name=error.name,
         ) from error
     return getattr(module, name)

@@ -74,14 +74,14 @@ class Event:
             "has not been approved",
         )
         if self.approved_by is None:
-            untold = "" if self.is_announced else f", because no VM was told of it: {self._untold}"
+            untold = "" if self.is_announced else f", because it was not announced: {self._untold}"
             raise WaitTimeoutError(f"{self!r} was never approved{untold}; {self._account}")
 
     def wait_started(self, timeout: float = 5) -> None:
         """Until it has started. Raises WaitTimeoutError, at once if it has been called off."""
         self._wait(lambda: self.status != EventStatus.SCHEDULED, timeout, "has not started")
         if self.status == EventStatus.CANCELED:
-            raise WaitTimeoutError(f"{self!r} has been called off; {self._account}")
+            raise WaitTimeoutError(f"{self!r} was canceled; {self._account}")
 
     def wait_gone(self, timeout: float = 5) -> None:
         """Until it is over. A started one is, some minutes later: `advance` the clock."""
@@ -113,7 +113,7 @@ class Event:
         """Why no VM was told of it, where none was."""
         name = self.resources[0]
         if self.type == EventType.TERMINATE:
-            return f"vm({name!r}, terminate_notice='5m') makes a VM that is told of its deletion"
+            return f"vm({name!r}, terminate_notice='5m') creates a VM that gets that notice"
         return f"VM {name} had never read its document when it was scheduled"
 
     @property

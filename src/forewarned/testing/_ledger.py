@@ -104,16 +104,16 @@ class Ledger:
             raise WaitTimeoutError(f"{otherwise} within {timeout:g} s; {self.account()}")
 
     def account(self) -> str:
-        """What has been asked so far, for people who wonder why nothing happens."""
+        """The requests so far, for users who wonder why nothing happens."""
         requests = self.requests()
         if not requests:
-            return "nothing has been asked so far: does the handler use vm.endpoint?"
+            return "there have been no requests so far: does the handler use vm.endpoint?"
         counted: dict[str, int] = {}
         for each in requests:
             name = f"{each.vm or 'no VM'}: {each.what} {_answer(each)}"
             counted[name] = counted.get(name, 0) + 1
         listed = ", ".join(f"{number} × {name}" for name, number in counted.items())
-        return f"asked so far: {listed}"
+        return f"requests so far: {listed}"
 
 
 def _open(commit: Commit) -> set[EventId]:
@@ -123,4 +123,4 @@ def _open(commit: Commit) -> set[EventId]:
 def _answer(request: Request) -> str:
     if request.refusal:
         return f"with {request.status} ({request.refusal})"
-    return "without an answer yet" if request.status is None else f"with {request.status}"
+    return "no response yet" if request.status is None else f"with {request.status}"

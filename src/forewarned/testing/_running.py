@@ -72,7 +72,7 @@ class Running:
         """
         if self._loop is None:
             work.close()
-            raise RuntimeError("the scheduled events of this test are over")
+            raise RuntimeError("the scheduled_events fixture of this test is closed")
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except (RefusalError, MistakeError) as error:

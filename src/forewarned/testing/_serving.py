@@ -78,8 +78,8 @@ class ScheduledEventsService:
         wish = replace(wish, name=made.name)
         if wish not in (made, Wish(name=made.name)):
             raise ValueError(
-                f"VM {made.name!r} was made before {made.shown()}, and can't be made anew"
-                f" {wish.shown()}"
+                f"VM {made.name!r} was created {made.shown()}, and can't be created again "
+                f"{wish.shown()}"
             )
         return vm
 

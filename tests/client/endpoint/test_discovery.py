@@ -144,7 +144,7 @@ def test_an_endpoint_that_is_nowhere_is_told_with_all_that_was_tried(
         "FOREWARNED_ENDPOINT is not set",
         "no metadata service answers at 192.0.2.1",
         "no DHCP lease has option 245",
-        "SCHEDULEDEVENTSIP is 'localhost', which is no address",
+        "SCHEDULEDEVENTSIP is 'localhost', which is not an address",
     )
 
 

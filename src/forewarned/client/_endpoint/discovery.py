@@ -130,7 +130,7 @@ class Discovery:
         try:
             yield IPv4Address(stored.strip())
         except AddressValueError:
-            said = f"is {stored!r}, which is no address" if stored else "is not set"
+            said = f"is {stored!r}, which is not an address" if stored else "is not set"
             tried.append(f"{STORED_VARIABLE} {said}")
 
     def _newest_first(self) -> list[Path]:
