@@ -131,7 +131,7 @@ def test_a_server_that_takes_too_long_may_have_done_what_was_asked() -> None:
     with pytest.raises(ServerFailedError) as caught:
         failing(httpx2.ReadTimeout("slow")).post("/v1/hosts/h/fail")
 
-    assert "may have happened" in caught.value.advice[0]
+    assert "may have taken effect" in caught.value.advice[0]
 
 
 def test_a_broken_connection_is_the_servers_failure() -> None:

@@ -61,7 +61,7 @@ def test_events_nobody_was_told_of_come_with_the_way_to_be_told() -> None:
 
     assert printed(pages.notice_page(unseen, EMULATOR)) == [
         "",
-        "Nobody reads the document of vm/web, vm/db: carried out without notice.",
+        "No VM reads the document of vm/web, vm/db: carried out without notice.",
         "The first read of a document switches notice on:",
         "  curl -H Metadata:true 'http://127.0.0.1:8169/vm/web/metadata/scheduledevents?api-version=2020-07-01'",
         "  curl -H Metadata:true 'http://127.0.0.1:8169/vm/db/metadata/scheduledevents?api-version=2020-07-01'",
@@ -72,7 +72,7 @@ def test_in_service_mode_only_the_vm_itself_can_read_its_document() -> None:
     lines = printed(pages.notice_page([an_event(announced=False)], SERVICE))
 
     assert lines[1:] == [
-        "Nobody reads the document of vm/web: started without notice.",
+        "No VM reads the document of vm/web: started without notice.",
         "The first read of a document, by its own VM, switches notice on:",
         "  curl -H Metadata:true 'http://169.254.169.254:80/metadata/scheduledevents?api-version=2020-07-01'",
     ]
@@ -99,8 +99,8 @@ def test_a_waiting_event_comes_with_the_next_step() -> None:
 
     assert printed(pages.next_steps([started, an_event(B)])) == [
         "",
-        "To approve it ahead of its NotBefore:  forewarned approve 0000000B",
-        "To see what it waits for:              forewarned explain 0000000B",
+        "To approve it before its NotBefore:  forewarned approve 0000000B",
+        "To see what it is waiting for:       forewarned explain 0000000B",
     ]
     assert printed(pages.next_steps([started])) == []
 
@@ -108,8 +108,8 @@ def test_a_waiting_event_comes_with_the_next_step() -> None:
 def test_of_several_waiting_events_the_next_step_is_shown_for_the_first() -> None:
     assert printed(pages.next_steps([an_event(A), an_event(B)])) == [
         "",
-        "To approve the first ahead of its NotBefore:  forewarned approve 0000000A",
-        "To see what the first waits for:              forewarned explain 0000000A",
+        "To approve the first before its NotBefore:  forewarned approve 0000000A",
+        "To see what the first is waiting for:       forewarned explain 0000000A",
     ]
 
 
@@ -120,7 +120,7 @@ def test_events_of_one_maintenance_are_said_to_start_together() -> None:
     assert printed(pages.next_steps(parts))[1] == (
         "They start together, once each of them is approved, or at their NotBefore."
     )
-    assert printed(pages.next_steps(parts[:1]))[1].startswith("To approve it ahead")
+    assert printed(pages.next_steps(parts[:1]))[1].startswith("To approve it before")
 
 
 def test_a_canceled_event_has_no_time_left() -> None:
@@ -217,7 +217,7 @@ def test_where_an_operator_completes_events_a_started_one_says_how() -> None:
 
     assert printed(pages.completion_page([started, an_event(B)], SERVICE)) == [
         "",
-        "This server only tells VMs. Once you have done the work:",
+        "This server only notifies VMs. Once you have done the work:",
         "  forewarned complete 0000000A",
     ]
     assert printed(pages.completion_page([started], EMULATOR)) == []
@@ -245,7 +245,7 @@ def test_the_fleet_is_grouped_by_scope() -> None:
         "VM  Address   Host    UD FD Zone State   Priority",
         "web 127.8.0.1 host-01 0  0       running Regular",
         "",
-        "avset/db  virtual machine, inactive: nobody reads its document, incarnation 4, 1",
+        "avset/db  virtual machine, inactive: no VM reads its document, incarnation 4, 1",
         "open event, under Freeze maintenance, update domain 1, 2 to come",
         "VM   Address   Host    UD FD Zone State   Priority",
         "db-0 127.8.0.1 host-01 0  0       running Regular",

@@ -70,7 +70,7 @@ def test_the_authority_of_another_server_is_told_from_none(
     result = run(closed.url, "--ca", str(other))
 
     assert result.exit_code == 3
-    assert f"{other} is not what this server's certificate goes by" in result.stderr
+    assert f"{other} did not sign this server's certificate" in result.stderr
     assert closed.shown == []
 
 
@@ -87,7 +87,7 @@ def test_a_certificate_for_other_names_is_said_to_be_so(
 
 
 @pytest.mark.parametrize(
-    ("age", "advice"), [(2 * YEAR, "Start the server again"), (-YEAR, "clocks of this machine")]
+    ("age", "advice"), [(2 * YEAR, "Restart the server"), (-YEAR, "clocks of this machine")]
 )
 def test_a_certificate_out_of_its_time_is_said_to_be_so(
     tmp_path: Path, age: timedelta, advice: str
@@ -113,7 +113,7 @@ def test_a_file_without_a_certificate_is_wrong_usage(
     result = run(closed.url, "--ca", str(ca))
 
     assert result.exit_code == 2
-    assert f"the file {ca}" in result.stderr
+    assert f"the certificate file {ca}" in result.stderr
     assert "'forewarned ca' on the server's machine" in result.stderr
     assert closed.shown == []
 
@@ -126,7 +126,7 @@ def test_https_to_a_server_without_it_and_the_other_way_round_say_so(
     unsecured = run(closed.url.replace("https", "http"))
 
     assert secured.exit_code == 3
-    assert "does not answer by HTTPS" in secured.stderr
+    assert "does not speak HTTPS" in secured.stderr
     assert "write http://" in secured.stderr
     assert unsecured.exit_code == 4
     assert f"If it serves HTTPS, write {closed.url}." in unsecured.stderr

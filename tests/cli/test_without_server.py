@@ -119,7 +119,7 @@ def test_serving_without_its_packages_says_how_to_install_them() -> None:
     result = python(WITHOUT_SERVER, "serve")
 
     assert result.returncode == 1
-    assert "pip install '.[server]'" in result.stderr
+    assert "pip install 'forewarned[server]'" in result.stderr
 
 
 def test_serving_with_some_of_its_packages_names_those_it_lacks() -> None:

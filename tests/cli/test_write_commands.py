@@ -54,7 +54,7 @@ def test_several_vms_get_an_event_in_each_scope_and_all_are_shown(served: Served
 def test_where_nobody_reads_the_command_says_so_and_how_to_change_it(served: Served) -> None:
     result = served.run("schedule", "reboot", "--vm", "web")
 
-    assert "Nobody reads the document of vm/web: carried out without notice." in result.stdout
+    assert "No VM reads the document of vm/web: carried out without notice." in result.stdout
     assert "curl -H Metadata:true 'http://127.0.0.1:8169/vm/web/metadata/" in result.stdout
 
 
@@ -98,7 +98,7 @@ def test_approving_what_is_over_says_that_nothing_has_changed(served: Served) ->
     result = served.run("approve", event)
 
     assert result.exit_code == 0
-    assert result.stdout.endswith("It was over before: nothing has changed.\n")
+    assert result.stdout.endswith("It was already over: nothing has changed.\n")
 
 
 def test_canceling_shows_every_event_that_is_called_off(served: Served) -> None:

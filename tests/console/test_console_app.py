@@ -125,7 +125,7 @@ async def test_files_outside_the_folder_are_not_served(console: Looking) -> None
 async def test_a_get_changes_nothing_where_a_form_would(console: Looking) -> None:
     page = await console.see("/clock/step", 405)
 
-    assert "only for sending the form" in text_of(page)
+    assert "only accepts the form" in text_of(page)
 
 
 async def test_no_page_names_another_host(console: Looking) -> None:
@@ -162,5 +162,5 @@ async def test_the_page_of_a_failure_has_its_headers_too(console: Looking) -> No
 
     assert answer.status_code == 500
     assert_guarded(answer)
-    assert "the server failed at this request" in text_of(answer.text).lower()
+    assert "the server failed to handle this request" in text_of(answer.text).lower()
     assert "a fault of ours" not in answer.text

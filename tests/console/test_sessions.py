@@ -24,7 +24,7 @@ class Tokens:
         for each in self.people:
             if each.name == token:
                 return each
-        raise InvalidTokenError("nobody has this token")
+        raise InvalidTokenError("this token is unknown")
 
     def holder(self, token_sha256: str) -> Principal | None:
         return next((each for each in self.people if each.token_sha256 == token_sha256), None)

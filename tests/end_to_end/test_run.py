@@ -152,7 +152,10 @@ def test_a_namespace_that_can_not_be_is_refused_or_done_without() -> None:
     without = run("--private", *command, before=FORBIDDEN)
 
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "can't have a network namespace here (making a network namespace:" in refused.stderr
+    assert (
+        "can't create a network namespace for the command here (making a network namespace:"
+        in refused.stderr
+    )
     assert "--isolation none" in refused.stderr
     assert (without.returncode, without.stdout.endswith("/vm/web\n")) == (3, True)
     assert "it has to read FOREWARNED_ENDPOINT" in without.stderr

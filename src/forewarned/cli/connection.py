@@ -53,14 +53,14 @@ class Answer:
         except msgspec.MsgspecError as error:
             if is_unknown_value(error):
                 raise newer_server(error) from error
-            raise _foreign(self.address, f"its answer can't be read: {error}") from error
+            raise _foreign(self.address, f"its response can't be read: {error}") from error
 
     def as_json(self) -> str:
         """What the API returned, with no space between."""
         try:
             return msgspec.json.format(self.body, indent=-1).decode()
         except msgspec.MsgspecError as error:
-            raise _foreign(self.address, f"its answer can't be read: {error}") from error
+            raise _foreign(self.address, f"its response can't be read: {error}") from error
 
 
 class Control:
@@ -178,7 +178,9 @@ class Control:
             raise ServerFailedError(
                 f"the server at {self.address} did not answer in time",
                 code="timeout",
-                advice=["What you asked may have happened all the same: see 'forewarned history'."],
+                advice=[
+                    "The request may have taken effect all the same: see 'forewarned history'."
+                ],
             ) from error
         except httpx2.HTTPError as error:
             raise _broken(self.address, error) from error
@@ -233,12 +235,12 @@ def _authorization(address: str, token: str) -> Mapping[str, str]:
     url = httpx2.URL(address)
     if url.scheme != "https" and not Address(url.host, 0).is_loopback:
         raise UsageError(
-            f"no token is sent to {address}: everybody on the way could read it",
+            f"not sending a token to {address}: it could be read on the way",
             code="token_in_clear",
             field="control",
             advice=[
                 "Give --control or FOREWARNED_CONTROL as https://HOST:PORT.",
-                "If the server wants no token, omit --token-file and unset FOREWARNED_TOKEN.",
+                "If the server requires no token, omit --token-file and unset FOREWARNED_TOKEN.",
             ],
         )
     return {"Authorization": f"Bearer {token}"}
@@ -246,7 +248,7 @@ def _authorization(address: str, token: str) -> Mapping[str, str]:
 
 def _not_an_address(text: str) -> UsageError:
     return UsageError(
-        f"{text!r} is not where a control listener can be",
+        f"{text!r} is not an address of a control listener",
         code="bad_address",
         field="control",
         advice=["Give --control or FOREWARNED_CONTROL as HOST:PORT or as http://HOST:PORT."],
@@ -259,7 +261,7 @@ def _unreachable(address: str, reason: str) -> CommandError:
         code="unreachable",
         advice=[
             "Start it with 'make run' or 'forewarned serve'.",
-            "If it runs elsewhere, say where with --control or FOREWARNED_CONTROL.",
+            "If it runs elsewhere, give its address with --control or FOREWARNED_CONTROL.",
         ],
     )
 
@@ -279,21 +281,21 @@ def is_unknown_value(error: msgspec.MsgspecError) -> bool:
 
 def newer_server(error: msgspec.MsgspecError) -> CommandError:
     return ServerFailedError(
-        f"the server is newer than this CLI, which can't read its answer: {error}",
+        f"the server is newer than this CLI, which can't read its response: {error}",
         code="newer_server",
         advice=[
             "Update this CLI to the version of the server.",
-            "With --json it prints the answer as it is.",
+            "With --json it prints the response as it is.",
         ],
     )
 
 
 def _foreign(address: str, what: str) -> CommandError:
     return ServerFailedError(
-        f"what runs at {address} does not answer as Forewarned's control listener: {what}",
+        f"the program at {address} is not a Forewarned control listener: {what}",
         code="not_understood",
         advice=[
-            "VMs have a listener of their own; the CLI wants the control listener.",
-            "Say where that is with --control or FOREWARNED_CONTROL.",
+            "The CLI needs the control listener, not the one for VMs.",
+            "Give its address with --control or FOREWARNED_CONTROL.",
         ],
     )

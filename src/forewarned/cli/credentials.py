@@ -61,7 +61,7 @@ def _token_file_option() -> Callable[[F], F]:
         metavar="PATH",
         expose_value=False,
         callback=_noting(_FILE),
-        help=f"File with the token to show the server [default: {VARIABLE} is the token].",
+        help=f"File with the token to send to the server [default: the token in {VARIABLE}].",
     )
 
 
@@ -72,7 +72,7 @@ def _ca_option(**more: Any) -> Callable[[F], F]:  # whatever click's options tak
         metavar="PATH",
         expose_value=False,
         callback=_noting(_CA),
-        help="Certificate to trust an HTTPS server by, as PEM"
+        help="Certificate to trust for an HTTPS server, as PEM"
         f" [env: {CA_VARIABLE}; default: what the system trusts].",
         **more,
     )
@@ -113,7 +113,7 @@ def _read(file: Path) -> str:
             return opened.read(_LONGEST + 1).decode("ascii", errors="replace")
     except OSError as error:
         raise UsageError(
-            f"the file {file}, which is to hold a token, can't be read ({error.strerror})",
+            f"can't read the token file {file} ({error.strerror})",
             code="bad_token",
             field="token_file",
             advice=[GET_ADMITTED],

@@ -19,9 +19,9 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done",
-    ExitCode.REFUSED: "refused: the server, or the file given, says why",
+    ExitCode.REFUSED: "refused: the message says why",
     ExitCode.USAGE: "wrong usage, or wrong settings",
-    ExitCode.UNREACHABLE: "no server answers there, or none that can be trusted",
+    ExitCode.UNREACHABLE: "no server answers, or it can't be trusted",
     ExitCode.SERVER_FAILED: "the server failed",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
@@ -36,20 +36,20 @@ GET_ADMITTED = (
 
 # What to do next after a refusal of the API, where its own words don't say it in the CLI's terms.
 ADVICE = {
-    "already_started": "'forewarned explain EVENT' says what it waits for now.",
-    "bad_step": "Time only goes forward: 'forewarned clock' tells where it stands.",
+    "already_started": "'forewarned explain EVENT' says what it is waiting for.",
+    "bad_step": "Time only goes forward: 'forewarned clock' shows where it is.",
     "closed_event": "'forewarned events' lists the open events.",
     "not_spot": "'forewarned fleet show' shows the priority of each VM.",
     "notice_too_short": "On an emulator, --short-notice allows it.",
-    "role_too_low": "Do that on the server's machine, and put the token into FOREWARNED_TOKEN"
-    " or into the file of --token-file.",
+    "role_too_low": "Run that on the server's machine, and put the token into FOREWARNED_TOKEN or"
+    " into a file for --token-file.",
     "store_unavailable": "Nothing has changed. The server's log says more.",
     "token_expired": GET_ADMITTED,
     "token_invalid": GET_ADMITTED,
     "token_missing": GET_ADMITTED,
     "too_many_user_events": "'forewarned events' lists them: approve one, or cancel one.",
     "too_many_faults": "'forewarned faults clear' removes them.",
-    "unknown_fault": "'forewarned faults list' lists the faults there are.",
+    "unknown_fault": "'forewarned faults list' lists the faults.",
     "unknown_event": "'forewarned events' lists the open events, 'forewarned events --all' all.",
 }
 

@@ -61,7 +61,7 @@ def _follow(lines: Iterable[Answer], bar: Progress, *, address: str) -> Answer:
             return answer
         bar.update(task, completed=line.done, total=line.total or None)
     raise ServerFailedError(
-        f"the server at {address} went away before all was done",
+        f"the server at {address} went away before the fleet was complete",
         code="broken_off",
-        advice=["Apply the same file again: what is done already stays as it is."],
+        advice=["Apply the same file again to continue."],
     )

@@ -52,7 +52,7 @@ def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableT
     yield ""
     is_emulator = health.mode == "emulator"
     done = "carried out" if is_emulator else "started"
-    yield Text(f"Nobody reads the document of {listing(unseen)}: {done} without notice.", "yellow")
+    yield Text(f"No VM reads the document of {listing(unseen)}: {done} without notice.", "yellow")
     if is_emulator:
         yield "The first read of a document switches notice on:"
     else:
@@ -83,7 +83,7 @@ def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
     if len(waiting) > 1 and len(works) == 1 and None not in works:
         yield "They start together, once each of them is approved, or at their NotBefore."
     it = "it" if len(waiting) == 1 else "the first"
-    approve, explain = f"To approve {it} ahead of its NotBefore:", f"To see what {it} waits for:"
+    approve, explain = f"To approve {it} before its NotBefore:", f"To see what {it} is waiting for:"
     yield f"{approve}  forewarned approve {first}"
     yield f"{explain:<{len(approve)}}  forewarned explain {first}"
 
@@ -94,7 +94,7 @@ def completion_page(events: Iterable[Event], health: Health) -> Iterator[Rendera
     if not started or health.mode == "emulator":
         return
     yield ""
-    yield "This server only tells VMs. Once you have done the work:"
+    yield "This server only notifies VMs. Once you have done the work:"
     short = short_ids(started)
     yield from _some([f"  forewarned complete {short[event_id]}" for event_id in started], "  ")
 
@@ -183,7 +183,7 @@ def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
     if event.maintenance is not None:
         yield "maintenance", plain(event.maintenance)
     if not event.announced:
-        yield "announced", "no: nobody reads this scope's document"
+        yield "announced", "no: no VM reads this scope's document"
 
 
 def fleet_page(fleet: Scopes, *, now: datetime) -> Iterator[RenderableType]:
@@ -206,7 +206,7 @@ def _scope_heading(scope: Scope, now: datetime) -> Text:
         by = "" if scope.last_read_by is None else f" by {plain(scope.last_read_by)}"
         notice = (f"active{seen}{by}", "green")
     else:
-        notice = ("inactive: nobody reads its document", "dim")
+        notice = ("inactive: no VM reads its document", "dim")
     parts = [f"incarnation {scope.incarnation}"]
     if scope.open_events:
         parts.append(count(scope.open_events, "open event"))

@@ -223,17 +223,17 @@ def plan_options(function: F) -> F:
             "--notice",
             type=Span(),
             metavar="SPAN",
-            help="From now to NotBefore, like 15m [default: the least its type allows].",
+            help="Time from now to NotBefore, like 15m [default: the minimum of its type].",
         ),
         click.option(
             "--short-notice",
             is_flag=True,
-            help="Allow a notice below the least its type allows; emulators only.",
+            help="Allow a notice below the minimum of its type; emulators only.",
         ),
         click.option(
             "--duration", type=Span(), metavar="SPAN", help="How long the impact will take."
         ),
-        click.option("--description", metavar="TEXT", help="What the VMs are told of it."),
+        click.option("--description", metavar="TEXT", help="Description to show to the VMs."),
     )
     for option in reversed(options):
         function = option(function)

@@ -57,7 +57,7 @@ def _control_option(**more: Any) -> Callable[[F], F]:  # whatever click's option
         metavar="HOST:PORT|URL",
         expose_value=False,
         callback=_note_control,
-        help=f"Where the server's control listener is [env: {CONTROL_VARIABLE};"
+        help=f"Address of the server's control listener [env: {CONTROL_VARIABLE};"
         f" default: {DEFAULT_CONTROL}].",
         **more,
     )

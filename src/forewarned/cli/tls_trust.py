@@ -11,15 +11,15 @@ from typing import Final
 from forewarned.cli.failures import CommandError, UnreachableError, UsageError
 
 _GET_IT: Final = "'forewarned ca' on the server's machine prints the certificate to trust."
-_NAME_IT: Final = "Keep that in a file, and name the file with --ca or FOREWARNED_CA."
+_NAME_IT: Final = "Save it in a file, and name the file with --ca or FOREWARNED_CA."
 _OTHER_NAMES: Final = (
-    "Use a name or an address that it is for; or add this one to the server's setting 'hosts', and"
-    " start it again."
+    "Use a name or an address that it covers; or add this one to the server's setting 'hosts',"
+    " and restart it."
 )
 # By OpenSSL's numbers: its words change from version to version.
 _ADVICE: Final = {
-    9: "It is not valid yet: see that the clocks of this machine and of the server's are right.",
-    10: "Start the server again, which renews it, and see that this machine's clock is right.",
+    9: "It is not valid yet: check the clocks of this machine and of the server's.",
+    10: "Restart the server, which renews it, and check this machine's clock.",
     62: _OTHER_NAMES,
     64: _OTHER_NAMES,
 }
@@ -35,7 +35,7 @@ def trust(address: str, ca: Path | None) -> ssl.SSLContext | bool:
     try:
         return ssl.create_default_context(cafile=ca)
     except ssl.SSLError as error:
-        raise _unusable(ca, "holds no certificate as PEM") from error
+        raise _unusable(ca, "holds no PEM certificate") from error
     except OSError as error:
         raise _unusable(ca, f"can't be read ({error.strerror})") from error
 
@@ -47,7 +47,7 @@ def tls_failure(error: BaseException, address: str, ca: Path | None) -> CommandE
             return _untrusted(cause, address, ca)
         if isinstance(cause, ssl.SSLError):
             return UnreachableError(
-                f"what runs at {address} does not answer by HTTPS ({cause.reason or cause})",
+                f"the program at {address} does not speak HTTPS ({cause.reason or cause})",
                 code="no_tls",
                 advice=[
                     "If it serves plain HTTP, write http:// in --control or FOREWARNED_CONTROL."
@@ -62,7 +62,7 @@ def _untrusted(error: ssl.SSLCertVerificationError, address: str, ca: Path | Non
     elif ca is None:
         advice = [_GET_IT, _NAME_IT]
     else:
-        advice = [f"{ca} is not what this server's certificate goes by.", _GET_IT, _NAME_IT]
+        advice = [f"{ca} did not sign this server's certificate.", _GET_IT, _NAME_IT]
     return UnreachableError(
         f"the certificate of {address} can't be trusted: {error.verify_message}",
         code="untrusted_certificate",
@@ -73,7 +73,7 @@ def _untrusted(error: ssl.SSLCertVerificationError, address: str, ca: Path | Non
 
 def _unusable(ca: Path, why: str) -> CommandError:
     return UsageError(
-        f"the file {ca}, which is to hold the certificate to trust, {why}",
+        f"the certificate file {ca} {why}",
         code="bad_ca",
         field="ca",
         advice=[_GET_IT, _NAME_IT],

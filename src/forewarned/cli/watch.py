@@ -74,7 +74,7 @@ class Watched:
     wanted: Wanted
     events: dict[str, wire.Event] = field(default_factory=dict)
     recent: deque[wire.Change] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    farewell: str = "it has ended the stream of changes"
+    farewell: str = "it ended the stream of changes"
 
     def take(self, message: Message) -> bool:
         """Whether it is of interest here. Raises RefusedError once the token is no longer valid."""
@@ -148,7 +148,7 @@ def watch_changes(session: Session, wanted: Wanted) -> None:
     except KeyboardInterrupt:
         return
     raise UnreachableError(
-        f"the server at {session.control.address} says no more: {plain(watched.farewell)}",
+        f"the server at {session.control.address} ended the stream: {plain(watched.farewell)}",
         code="stream_ended",
         advice=["Start watching again when it is back."],
     )

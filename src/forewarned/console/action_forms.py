@@ -115,7 +115,7 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="schedule",
         title="Schedule an event",
-        lead="One event for each scope the VMs are in; a Terminate for each VM. VMs are told at"
+        lead="One event for each scope the VMs are in; a Terminate for each VM. VMs see it at"
         " once. It starts when one of them approves it, or at its NotBefore: after 15 minutes for"
         " Freeze and Reboot, 10 for Redeploy, 5 for Terminate, 30 seconds for Preempt, or the"
         " notice you give.",
@@ -164,8 +164,9 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="scale",
         title="Scale a set",
-        lead="More instances are made at once, from the set's latest model. Fewer means that the"
-        " newest are deleted: with a Terminate event where their model has the notification on.",
+        lead="New instances are created at once, from the set's latest model. If you lower the"
+        " number, the newest are deleted, with a Terminate event if their model has the"
+        " notification on.",
         verb="Scale",
         fields=("set", "capacity"),
         perform=_scale,
@@ -174,8 +175,8 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="maintain-set",
         title="Maintain a set",
-        lead="Every VM of the set is worked on, one update domain after the other. The first one's"
-        " event is shown now; each of the others when the one before it is done.",
+        lead="Maintains every VM of the set, one update domain after the other. The event of the"
+        " first appears now; each of the others when the one before it is done.",
         verb="Maintain",
         fields=("scope", *_WORK),
         perform=_maintain_set,
@@ -192,7 +193,7 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="predict-failure",
         title="Predict a host's failure",
-        lead="A Redeploy for each VM on the host, days ahead of its NotBefore: time to leave.",
+        lead="A Redeploy for each VM on the host, with days of notice.",
         verb="Predict",
         fields=("host",),
         perform=_predict_failure,
@@ -200,8 +201,8 @@ ACTION_FORMS: Final[tuple[ActionForm, ...]] = (
     ActionForm(
         key="fail-host",
         title="Fail a host",
-        lead="The host is gone now. Its VMs' events have started when anybody hears of them, and"
-        " the VMs come back on another host.",
+        lead="The host fails now. Its VMs get events that have already started, and come back on"
+        " another host.",
         verb="Fail the host",
         fields=("host",),
         perform=_fail_host,

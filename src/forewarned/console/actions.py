@@ -127,7 +127,7 @@ class Actions:
         def work(tx: Transaction) -> SetAction:
             known = group_index.find(tx, id_.subscription, id_.group)
             if known is not None:
-                message = f"there is a resource group {known.name!r} already: choose that one"
+                message = f"a resource group {known.name!r} already exists: choose that one"
                 raise BadWishError(message, field="new_group")
             document = self._wishes.new_group(id_.group, _location(tx, id_))
             groups.put(tx, id_.subscription, id_.group, document, by=by)

@@ -46,9 +46,9 @@ class NothingToApproveError(RefusalError):
     def __init__(self, record: EventRecord) -> None:
         event = record.event
         if event.status is EventStatus.SCHEDULED:
-            message = "it was approved before, and waits for something else"
+            message = "it is already approved, and is waiting for something else"
         elif event.status is EventStatus.STARTED:
-            message = "it has started already"
+            message = "it has already started"
         else:
             message = "it is over"
         super().__init__(message)
@@ -82,7 +82,7 @@ async def approve_all(
         else:
             after = await _find(engine, event_id) or record
             is_waiting = after.event.status is EventStatus.SCHEDULED
-            outcome.add(after, "it waits for others" if is_waiting else "")
+            outcome.add(after, "it is waiting for others" if is_waiting else "")
     return outcome
 
 
@@ -106,7 +106,7 @@ async def cancel_all(
                 continue
             canceled.add(each.event.id)
             is_itself = each.event.id == event_id
-            outcome.add(each, "" if is_itself else "it is part of the same work")
+            outcome.add(each, "" if is_itself else "it is part of the same maintenance")
     return outcome
 
 

@@ -22,7 +22,7 @@ def answers(pages: Pages) -> Mapping[Any, ExceptionHandler]:  # keyed as Starlet
             case HTTPException():
                 found = _no_page(request, error)
             case StoreUnavailableError():
-                why = str(error) or "the store can't be reached"
+                why = str(error) or "the store is unavailable"
                 found = failure(error)._replace(message=f"{why}{_NOTHING_CHANGED}")
             case _:
                 found = failure(error)
@@ -40,5 +40,5 @@ def answers(pages: Pages) -> Mapping[Any, ExceptionHandler]:  # keyed as Starlet
 def _no_page(request: Request, error: HTTPException) -> Failure:
     status = HTTPStatus(error.status_code)
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        return Failure(status, "this address is only for sending the form of its page", {})
+        return Failure(status, "this address only accepts the form of its page", {})
     return Failure(status, f"there is no page at {request.url.path[:200]}", {})

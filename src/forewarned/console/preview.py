@@ -14,6 +14,7 @@ from forewarned.service.azure.inventory import ScaleSetView
 from forewarned.service.records import EventRecord
 
 _MOST_NAMES: Final = 8
+_HELD: Final = " It is already approved, but is waiting for others."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +81,12 @@ def _sentence(event: Event, now: datetime, *, siblings: int) -> str:
         )
     if event.status is EventStatus.SCHEDULED and event.not_before is not None:
         told = (
-            "The VMs of its scope are told now."
+            "The VMs of its scope see it now."
             if event.announced
-            else "No VM reads this scope's document, so none is told."
+            else "No VM reads this scope's document, so none sees it."
         )
         left = format_duration(ahead(event.not_before, now))
-        held = "" if event.approval is None else " It is approved already, but waits for others."
+        held = "" if event.approval is None else _HELD
         condition, otherwise = "when one of them approves it", "if none does"
         if siblings:
             others = f"{siblings} other event{'s' if siblings > 1 else ''} of this maintenance"
@@ -98,14 +99,15 @@ def _sentence(event: Event, now: datetime, *, siblings: int) -> str:
     match event.start_cause:
         case StartCause.INACTIVE if event.type is EventType.TERMINATE:
             return (
-                "It happens at once: there is nobody to tell, or the VM's model asks for no notice."
+                "It happens at once: no VM reads the document, or the VM's model asks for no"
+                " notice."
             )
         case StartCause.INACTIVE:
             return (
                 "It happens at once and without notice, because no VM reads this scope's document."
             )
         case StartCause.HOST_FAILURE:
-            return "It has started when the VMs hear of it: a failed host gives no notice."
+            return "It has already started when the VMs see it: a failed host gives no notice."
         case StartCause.POLICY:
             return "It starts at once: the scope's policy approves such events."
         case _:
@@ -123,21 +125,21 @@ def _changes(action: SetAction) -> Iterator[str]:
     brought = [name for name, is_latest in known.items() if now.get(name) and not is_latest]
     is_new_model = before is None or before.revision != after.revision
     if action.made_group:
-        yield f"The resource group {action.made_group} is made at once."
+        yield f"The resource group {action.made_group} is created at once."
     if before is None:
-        yield f"The set is made at once, {_with(made)}."
+        yield f"The set is created at once, {_with(made)}."
     elif made:
         yield f"{_counted(made)} made at once: {_names(made)}."
     if before is not None and is_new_model:
         yield "The set's model changes at once."
     if is_new_model and not all(now.values()):
-        yield "Instances that exist keep theirs until you bring them to the latest."
+        yield "Existing instances keep theirs until you upgrade them to the latest."
     if brought:
-        yield f"{_counted(brought)} brought to the latest model at once: {_names(brought)}."
+        yield f"{_counted(brought)} upgraded to the latest model at once: {_names(brought)}."
     if is_new_model or brought:
         yield _of_termination(action.terminate_notice)
     elif not made and not action.events:
-        yield "Nothing changes: it is so already."
+        yield "Nothing changes: it is already so."
 
 
 def _latest_by_name(view: ScaleSetView) -> dict[str, bool]:

@@ -40,10 +40,10 @@ HEADERS: Final[Mapping[str, str]] = {
 _SHORT_ID: Final = 8
 # What pages say after a form was sent, by the word that its redirect carries.
 _DONE: Final[Mapping[str, str]] = {
-    "sent": "Done. What comes of it is here, and in the history.",
-    "nothing": "Done. No event came of it.",
+    "sent": "Done. The result is here, and in the history.",
+    "nothing": "Done. It caused no event.",
     "saved": "Saved.",
-    "upgraded": "The instances are on the latest model, or on their way to it.",
+    "upgraded": "The instances are on the latest model, or being upgraded to it.",
 }
 
 

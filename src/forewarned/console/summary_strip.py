@@ -20,7 +20,7 @@ def tiles(summary: Summary) -> tuple[Tile, ...]:
         _of_events(Attention.SOON, summary.soon, "starting within 15 minutes"),
         _of_events(Attention.HELD, summary.held, "approved, but held"),
         _of_events(Attention.OVERDUE, summary.overdue, "started too long ago"),
-        Tile("unread", unread, f"scope{_s(unread)} nobody reads", "/unread"),
+        Tile("unread", unread, f"unread scope{_s(unread)}", "/unread"),
         Tile("hosts", hosts, f"host{_s(hosts)} affected", "/hosts?affected=on"),
     )
 

@@ -54,7 +54,7 @@ def test_a_file_is_checked_without_touching_what_it_names(file: Path) -> None:
     result = invoke("agent", "check", "--offline", str(written(file, a_command("no-such-program"))))
 
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.endswith("1 rule, 1 hook; the file is in order\n")
+    assert result.stdout.endswith("1 rule, 1 hook; no mistakes\n")
     assert list(file.parent.iterdir()) == [file]
 
 
@@ -82,7 +82,7 @@ def test_what_a_file_names_is_looked_at_and_not_changed(file: Path) -> None:
     as_json = invoke("agent", "check", str(file), "--json")
 
     assert result.exit_code == as_json.exit_code == 1
-    assert "error: 2 problems with what the file names" in result.stderr
+    assert "error: 2 problems with targets the file names" in result.stderr
     found = {target["name"]: target for target in json.loads(as_json.stdout)["targets"]}
     assert set(found) == {"agent.endpoint", "agent.state", "hooks.drain", "hooks.stop"}
     assert "can't be reached" in found["agent.endpoint"]["problems"][0]
@@ -322,7 +322,7 @@ def test_a_rehearsal_asks_what_this_vm_is_called(file: Path) -> None:
     result = invoke("agent", "rehearse", "reboot", "--config", str(file))
 
     assert result.exit_code == 3
-    assert "this VM's name is not known" in result.stderr
+    assert "can't find out this VM's name" in result.stderr
     assert "'resource' in [agent]" in result.stderr
 
 
@@ -349,9 +349,9 @@ def test_nothing_is_rehearsed_live_while_an_event_is_under_way(file: Path) -> No
         running = invoke("agent", "rehearse", "reboot", "--live", "--config", str(file))
 
     assert [r.exit_code for r in (unfinished, unknown, running, described)] == [1, 1, 1, 0]
-    assert f"at work on event {EVENT}" in unfinished.stderr
+    assert f"busy with event {EVENT}" in unfinished.stderr
     assert "another agent" in unknown.stderr
-    assert f"at work on event {OTHER}" in running.stderr
+    assert f"busy with event {OTHER}" in running.stderr
     assert not mark.exists()
 
 

@@ -145,11 +145,11 @@ def test_where_several_events_fit_they_are_listed() -> None:
             msgspec.structs.replace(an_event(), not_approved_because="step 'x' vetoes"),
             "when-ready by each; not given: step 'x' vetoes",
         ),
-        (msgspec.structs.replace(an_event(), rule=""), "rule         none: nothing is done"),
+        (msgspec.structs.replace(an_event(), rule=""), "rule         none: the agent does nothing"),
         (an_event(stage=Stage.RESTORING), "restarted    yes"),
         (
             msgspec.structs.replace(an_event(), not_put_back=("drain", "stop")),
-            "drain, stop: see to it by hand",
+            "drain, stop: put it back by hand",
         ),
         (msgspec.structs.replace(an_event(), reappeared=True), "shown again  after it was gone"),
     ],
@@ -183,5 +183,5 @@ def test_what_is_no_agent_is_told_from_one() -> None:
         missing = invoke("agent", "status", "--agent", address)
 
     assert strange.exit_code == missing.exit_code == 4
-    assert "does not answer as an agent: it answered 404" in missing.stderr
+    assert "is not an agent: it answered 404" in missing.stderr
     assert invoke("agent", "status", "--agent", "no address").exit_code == 2

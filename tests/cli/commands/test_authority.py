@@ -48,7 +48,7 @@ def test_a_server_with_a_certificate_of_its_operators_has_no_authority(tmp_path:
     result = invoke("ca", "--data", str(tmp_path), "--config", str(settings))
 
     assert result.exit_code == 1
-    assert "trust whoever issued that certificate" in result.stderr
+    assert "trust the issuer of that certificate" in result.stderr
 
 
 def test_where_no_server_was_ever_started_it_says_so(tmp_path: Path) -> None:

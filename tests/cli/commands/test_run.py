@@ -50,7 +50,7 @@ def test_a_server_of_real_events_has_no_vms_to_be(served: Served) -> None:
     result = served.run("run", "true")
 
     assert result.exit_code == 1
-    assert "is no emulator" in result.stderr
+    assert "is not an emulator" in result.stderr
 
 
 def test_an_emulator_that_can_not_start_says_why(tmp_path: Path) -> None:

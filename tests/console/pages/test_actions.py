@@ -111,8 +111,8 @@ async def test_a_preview_of_a_hosts_maintenance_tells_that_its_events_wait_for_e
 
     told = text_of(preview.text)
     together = "together with 1 other event of this maintenance, when each of them is approved"
-    assert f"The VMs of its scope are told now. It starts {together}" in told
-    assert f"No VM reads this scope's document, so none is told. It starts {together}" in told
+    assert f"The VMs of its scope see it now. It starts {together}" in told
+    assert f"No VM reads this scope's document, so none sees it. It starts {together}" in told
     assert "when one of them approves it" not in told
 
 

@@ -50,7 +50,7 @@ async def test_nowhere_to_go_is_said(console: Looking) -> None:
     answer = await console.send("/clock/next-not-before")
 
     assert answer.status_code == 400
-    assert "no event waits for its NotBefore" in text_of(answer.text)
+    assert "no event is waiting for its NotBefore" in text_of(answer.text)
 
 
 @pytest.mark.parametrize("speed", ["", "fast", "nan", "-1", "inf", "1e9"])

@@ -144,7 +144,7 @@ async def test_several_events_are_approved_at_once_and_what_is_refused_is_said(
     assert answer.status_code == 200
     said = outcome(answer.text)
     assert "2 approved, 1 refused." in said
-    assert "Refused (1) Redeploy of report : it has started already" in said
+    assert "Refused (1) Redeploy of report : it has already started" in said
     assert "Approved (2) Reboot of web Freeze of db-0" in said
     assert set((await statuses(console)).values()) == {"Started"}
     history = await console.ask(f"/v1/history?event={ids['web']}")
@@ -162,9 +162,9 @@ async def test_an_event_that_waits_for_others_is_said_to_wait_and_not_approved_t
     first = outcome((await console.send("/events/approve", event=one)).text)
     again = await console.send("/events/approve", event=one)
 
-    assert ": it waits for others" in first
+    assert ": it is waiting for others" in first
     assert again.status_code == 400
-    assert "it was approved before, and waits for something else" in outcome(again.text)
+    assert "it is already approved, and is waiting for something else" in outcome(again.text)
 
 
 def confirmed(page: str) -> list[tuple[str, str]]:
@@ -208,7 +208,7 @@ async def test_canceling_a_part_of_maintenance_tells_of_the_other_parts(console:
     done = await console.send("/events/cancel", *confirmed(told.text), ticked[1])
 
     assert "2 will be canceled." in outcome(told.text)
-    assert "it is part of the same work" in outcome(told.text)
+    assert "it is part of the same maintenance" in outcome(told.text)
     assert "2 canceled." in outcome(done.text)
     assert "refused" not in outcome(done.text)
 

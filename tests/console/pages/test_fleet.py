@@ -98,7 +98,7 @@ async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Loo
 
     assert "cheap" in by_host
     assert "avset/db" not in by_host
-    assert "Nothing is named like that" in none
+    assert "Nothing matches" in none
 
 
 def _rows(page: str) -> list[str]:

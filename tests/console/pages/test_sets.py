@@ -147,7 +147,7 @@ async def test_creating_tells_what_is_made_before_anything_is(console: Looking) 
     quiet = await console.send("/sets/new", **fields, notified="off", step="preview")
     empty = await console.send("/sets/new", **{**notified, "capacity": "0"}, step="preview")
 
-    assert "made at once, with 2 instances: shop_0, shop_1." in text_of(told.text)
+    assert "created at once, with 2 instances: shop_0, shop_1." in text_of(told.text)
     assert "gets a Terminate event and 10m to prepare" in text_of(told.text)
     assert "deleted later goes at once, without notice" in text_of(quiet.text)
     assert "at once, without instances" in text_of(empty.text)
@@ -164,7 +164,7 @@ async def test_saving_tells_who_keeps_an_older_model_and_what_stays_as_it_is(
     changed = await console.send(where, capacity="2", notified="off", step="preview")
     same = await console.send(where, capacity="2", notified="on", delay="10", step="preview")
 
-    assert "Instances that exist keep theirs until you bring them to the latest" in text_of(
+    assert "Existing instances keep theirs until you upgrade them to the latest" in text_of(
         changed.text
     )
     assert "Nothing changes" in text_of(same.text)
@@ -216,7 +216,7 @@ async def test_bringing_instances_to_the_latest_model_is_told_beforehand(console
 
     words = text_of(told.text)
     assert told.status_code == 200
-    assert "2 instances are brought to the latest model at once: shop_0, shop_1." in words
+    assert "2 instances are upgraded to the latest model at once: shop_0, shop_1." in words
     assert "gets a Terminate event and 7m to prepare" in words
     assert "2 on an older model" in text_of(await console.see(where))
 
@@ -265,7 +265,7 @@ async def test_a_set_can_be_the_first_thing_there_is() -> None:
         again = await console.send("/sets/new", **{**fields, "name": "other"}, step="send")
 
         assert "There is none yet: one of this name is made" in form
-        assert "The resource group main is made at once" in text_of(told.text)
+        assert "The resource group main is created at once" in text_of(told.text)
         assert before["scopes"] == []
         assert "Uniform, 1 instance in main" in page
         assert again.status_code == 400

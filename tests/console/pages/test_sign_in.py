@@ -141,7 +141,7 @@ async def test_a_wrong_token_is_told_beside_the_field_and_recorded(guarded: Look
     empty = await guarded.send("/sign-in", token=" ")
 
     assert (wrong.status_code, empty.status_code) == (400, 400)
-    assert "nobody has this token" in wrong.text
+    assert "this token is unknown" in wrong.text
     assert 'aria-describedby="problem-token"' in wrong.text
     assert 'name="next" value="/fleet"' in wrong.text
     assert "nb_guess" not in wrong.text

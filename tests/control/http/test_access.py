@@ -89,7 +89,7 @@ async def test_a_header_that_is_no_bearer_is_refused(gate: Gate, header: str) ->
 
 @pytest.mark.parametrize("text", ["nb_wrong", "nb_admi", "nb_adminn", "NB_ADMIN", "é", "\udc80"])
 async def test_a_wrong_token_is_refused(gate: Gate, text: str) -> None:
-    with pytest.raises(InvalidTokenError, match="nobody has this token"):
+    with pytest.raises(InvalidTokenError, match="this token is unknown"):
         await admit(gate, text)
 
 
@@ -179,7 +179,7 @@ async def test_the_token_of_a_vm_that_is_gone_is_refused(gate: Gate) -> None:
 
     await gate.steered.put_fleet({"vms": [{"name": "other", "address": "10.0.0.9"}]}, prune="true")
 
-    with pytest.raises(InvalidTokenError, match="the VM 'web', whose token this is, is gone"):
+    with pytest.raises(InvalidTokenError, match="the VM 'web', which owns this token, is gone"):
         await admit(gate, token)
 
 

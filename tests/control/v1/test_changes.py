@@ -175,7 +175,7 @@ async def test_a_slow_watcher_is_dropped_and_told_so_last() -> None:
         told = await _all(watcher)
 
     assert told.count(b"event: started\n") == 2
-    assert told.endswith(b'connect again for what is open now"}\n\n')
+    assert told.endswith(b'reconnect to get the open events"}\n\n')
     assert b"event: dropped\n" in told
     assert changes.watchers == 0
 

@@ -34,7 +34,7 @@ _agent_option = click.option(
     envvar="FOREWARNED_AGENT",
     metavar="HOST:PORT",
     default=_DEFAULT_AGENT,
-    help=f"Where the agent listens [env: FOREWARNED_AGENT; default: {_DEFAULT_AGENT}].",
+    help=f"Address the agent listens on [env: FOREWARNED_AGENT; default: {_DEFAULT_AGENT}].",
 )
 
 
@@ -76,7 +76,7 @@ def run(config: Path) -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     default=_DEFAULT_FILE,
 )
-@click.option("--offline", is_flag=True, help="Check the file alone, and none of its targets.")
+@click.option("--offline", is_flag=True, help="Check only the file, and none of its targets.")
 @json_option
 def check(file: Path, *, offline: bool) -> None:
     """Say what is wrong with FILE, and with what its hooks reach.
@@ -101,15 +101,15 @@ def check(file: Path, *, offline: bool) -> None:
     else:
         session.print([check_table(found), ""] if found else [])
         hooks, rules = count(len(settings.hooks), "hook"), count(len(settings.rules), "rule")
-        click.echo(f"{file}: {rules}, {hooks}; the file is in order")
+        click.echo(f"{file}: {rules}, {hooks}; no mistakes")
     if problems:
         raise RefusedError(
-            f"{count(problems, 'problem')} with what the file names", code="bad_targets"
+            f"{count(problems, 'problem')} with targets the file names", code="bad_targets"
         )
 
 
 @agent.command()
-@click.option("--all", "all_", is_flag=True, help="Also the events that are over.")
+@click.option("--all", "all_", is_flag=True, help="Include events that are over.")
 @_agent_option
 @json_option
 def status(address: str, *, all_: bool) -> None:
@@ -153,7 +153,7 @@ def explain(event: str, *, address: str) -> None:
 
 @agent.command()
 @click.argument("type_", metavar="TYPE", type=EventTypeName())
-@click.option("--live", is_flag=True, help="Run the hooks, and undo them; nothing is approved.")
+@click.option("--live", is_flag=True, help="Run the hooks and undo them; approve nothing.")
 @_config_option
 @json_option
 def rehearse(type_: str, *, live: bool, config: Path) -> None:

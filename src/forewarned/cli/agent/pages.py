@@ -38,7 +38,7 @@ _table: Final = partial(frameless, never_folded=_NEVER_FOLDED)
 _CLOSE: Final = timedelta(seconds=2)
 """Clocks that are this near are shown as one."""
 _SHORTEST_SHOWN: Final = timedelta(milliseconds=100)
-_NO_RULE: Final = "none: nothing is done about it"
+_NO_RULE: Final = "none: the agent does nothing about it"
 
 
 # --- status --------------------------------------------------------------------------------------
@@ -138,13 +138,13 @@ def _reasons(event: EventStatus) -> Iterator[tuple[str, str]]:
     yield "rule", plain(event.rule) or _NO_RULE
     yield "step", "; ".join(_at_work(event.steps)) or "none is running"
     yield "waits for", plain(event.waits_for) or "nothing"
-    yield "time left", event.time_left or "none: there is no NotBefore to come"
+    yield "time left", event.time_left or "none: the event has no NotBefore any more"
     if event.rule:
         yield "approval", _approval(event)
     if event.not_put_back:
-        yield "not put back", f"{listing(event.not_put_back)}: see to it by hand"
+        yield "not put back", f"{listing(event.not_put_back)}: put it back by hand"
     if event.reappeared:
-        yield "shown again", "after it was gone: nothing is done about it"
+        yield "shown again", "after it was gone: the agent does nothing about it"
     if event.came_back:
         yield "restarted", "yes, since the event was first seen"
 
@@ -186,7 +186,7 @@ def _state(state: str) -> Text:
 
 
 def rehearsal_page(found: Rehearsed, *, resource: str) -> Iterator[RenderableType]:
-    how = "hooks were run, and undone" if found.live else "no hook was run"
+    how = "hooks were run and undone" if found.live else "no hook was run"
     yield Text.assemble(
         (found.type, TYPE_STYLES.get(found.type, "")), f" of {plain(resource)}, rehearsed: {how}"
     )

@@ -28,7 +28,7 @@ def refuse_while_at_work(settings: AgentSettings) -> None:
     """A live rehearsal must not undo what was prepared for a real event. Raises RefusedError."""
     for event_id in _open_events(settings):
         raise RefusedError(
-            f"the agent of this VM is at work on event {event_id}",
+            f"the agent of this VM is busy with event {event_id}",
             code="at_work",
             advice=["Rehearse when that is over, or without --live."],
         )
@@ -48,7 +48,7 @@ def _open_events(settings: AgentSettings) -> list[str]:
             return [each.event_id for each in journal.events.values() if not each.is_finished]
     except (OSError, StateInUseError, UnusableStateError, JournalError) as error:
         raise RefusedError(
-            f"can't tell whether the agent of this VM is at work: {error}", code="at_work"
+            f"can't find out whether the agent of this VM is busy: {error}", code="at_work"
         ) from error
 
 
@@ -106,9 +106,9 @@ async def _known_name(settings: AgentSettings) -> str:
         return await own_name(settings)
     except ScheduledEventsError as error:
         raise UnreachableError(
-            f"this VM's name is not known: {error}",
+            f"can't find out this VM's name: {error}",
             code="unreachable",
-            advice=["Say it as 'resource' in [agent], or where to ask as 'endpoint'."],
+            advice=["Set it as 'resource' in [agent], or set 'endpoint' to the metadata service."],
         ) from error
 
 

@@ -32,7 +32,7 @@ def ask(address: str) -> Told:
         url = normal_address(address)
     except UsageError as error:
         raise UsageError(
-            f"{address!r} is not where an agent can listen",
+            f"{address!r} is not an address an agent can listen on",
             code="bad_address",
             field="agent",
             advice=["Give --agent or FOREWARNED_AGENT as HOST:PORT."],
@@ -48,7 +48,7 @@ def ask(address: str) -> Told:
             code="unreachable",
             advice=[
                 "Start it with 'forewarned agent run'.",
-                "If it listens elsewhere, say where with --agent or FOREWARNED_AGENT.",
+                "If it listens elsewhere, give its address with --agent or FOREWARNED_AGENT.",
             ],
         ) from error
     try:
@@ -57,7 +57,7 @@ def ask(address: str) -> Told:
         status = msgspec.json.decode(response.content, type=AgentStatus)
     except msgspec.MsgspecError as error:
         raise ServerFailedError(
-            f"what runs at {url} does not answer as an agent: {error}", code="not_understood"
+            f"the program at {url} is not an agent: {error}", code="not_understood"
         ) from error
     return Told(status=status, body=response.content)
 

@@ -40,18 +40,18 @@ def token() -> None:
     "--role",
     type=click.Choice([role.value for role in Role]),
     required=True,
-    help="What they may do; each role may do what those before it may.",
+    help="What they may do; each role includes those before it.",
 )
 @click.option(
     "--service-principal",
     is_flag=True,
-    help="Make a client id and a secret to sign in with, instead of a bearer token.",
+    help="Create a client id and a secret to sign in with, instead of a bearer token.",
 )
 @click.option(
     "--expires",
     type=Expiry(),
     metavar="SPAN|DATE",
-    help="When it ends, by real time: 30d from now, or 2027-01-31, at its first moment in UTC.",
+    help="When it expires, in real time: 30d from now, or on 2027-01-31 at 00:00 UTC.",
 )
 @folder_options
 @json_option
@@ -70,7 +70,7 @@ def create(
     """
     if not principals.NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} can't be a name: take up to 64 letters, digits and . _ @ -",
+            f"{name!r} is not a valid name: use up to 64 letters, digits and . _ @ -",
             code="bad_name",
             field="name",
         )
@@ -90,10 +90,10 @@ def create(
     with _edited(data_folder(config, data)) as known:
         if any(principals.same_name(each, name) for each in known):
             raise RefusedError(
-                f"{name!r} has a token already",
+                f"{name!r} already has a token",
                 code="name_taken",
                 field="name",
-                advice=[f"Take it back with 'forewarned token revoke {name}' first."],
+                advice=[f"Revoke it with 'forewarned token revoke {name}' first."],
             )
         known.append(made)
     _print_secret(made, secret)
@@ -138,7 +138,7 @@ def list_(*, config: Path | None, data: str | None) -> None:
     elif known:
         session.print([principal_table(known, now=wall_clock())])
     else:
-        click.echo("nobody has a token")
+        click.echo("there are no tokens")
 
 
 @token.command()
@@ -151,10 +151,10 @@ def revoke(*, name: str, config: Path | None, data: str | None) -> None:
         found = [each for each in known if principals.same_name(each, name)]
         if not found:
             raise RefusedError(
-                f"nobody named {name!r} has a token",
+                f"there is no token named {name!r}",
                 code="unknown_principal",
                 field="name",
-                advice=["'forewarned token list' lists who has."],
+                advice=["'forewarned token list' lists the tokens."],
             )
         known.remove(found[0])
     if wants_json(click.get_current_context()):
@@ -189,5 +189,5 @@ def _faults() -> Iterator[None]:
         raise RefusedError(
             str(error),
             code="bad_principals",
-            advice=["Nothing was changed. Put the file right, or remove it to shut everybody out."],
+            advice=["Nothing was changed. Fix the file, or remove it to revoke all tokens."],
         ) from error

@@ -20,7 +20,7 @@ _BEGINNING: Final = "-----BEGIN CERTIFICATE-----"
 
 
 @click.command()
-@click.option("--path", "only_path", is_flag=True, help="Print where it lies instead.")
+@click.option("--path", "only_path", is_flag=True, help="Print its path instead.")
 @folder_options
 @json_option
 def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
@@ -34,10 +34,10 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
     settings = local_settings(config, data)
     if settings.tls_certificate is not None:
         raise RefusedError(
-            f"the server has a certificate of yours, {settings.tls_certificate}, and makes none"
-            " itself",
+            f"the server uses your certificate, {settings.tls_certificate}, and has no authority"
+            f" of its own",
             code="no_authority",
-            advice=["Have clients trust whoever issued that certificate."],
+            advice=["Clients have to trust the issuer of that certificate."],
         )
     path = settings.data.absolute() / FILE
     pem = _read(path)
@@ -54,7 +54,7 @@ def _read(path: Path) -> str:
         pem = path.read_text(encoding="ascii")
     except FileNotFoundError:
         raise RefusedError(
-            f"there is no {path}: no server with HTTPS was ever started there",
+            f"{path} does not exist: no server with HTTPS was ever started there",
             code="no_authority",
             advice=["Start one with 'forewarned serve', or name its directory with --data."],
         ) from None

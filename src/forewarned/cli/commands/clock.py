@@ -59,7 +59,7 @@ def speed(session: Session, speed: float) -> None:
     "--to",
     type=Instant(),
     metavar="INSTANT",
-    help=f"Instead of SPAN: the instant to go to, like {AN_INSTANT}.",
+    help=f"The instant to go to, instead of SPAN, like {AN_INSTANT}.",
 )
 @with_session
 def step(session: Session, span: str | None, to: datetime | None) -> None:
@@ -68,7 +68,7 @@ def step(session: Session, span: str | None, to: datetime | None) -> None:
     All that falls due on the way happens, in order and at its own time, before this returns.
     """
     if (span is None) == (to is None):
-        raise click.UsageError("say how far: SPAN or --to INSTANT, one of them")
+        raise click.UsageError("give either SPAN or --to INSTANT")
     body = {"by": span} if to is None else {"to": to.isoformat()}
     if session.is_json:
         click.echo(session.control.post("/v1/clock/step", body, timeout=ENDLESS).as_json())

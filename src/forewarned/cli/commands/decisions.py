@@ -28,7 +28,7 @@ def approve(session: Session, event: str) -> None:
 def _approved(session: Session, event: wire.Event) -> Iterator[RenderableType]:
     yield from _page(session, (event,))
     if event.ended_at is not None:
-        yield "It was over before: nothing has changed."
+        yield "It was already over: nothing has changed."
     elif event.status == "Started":
         health = session.control.get("/v1/health").read(wire.Health)
         yield from pages.completion_page((event,), health)

@@ -28,14 +28,14 @@ def _vm_option(help: str) -> Callable[[F], F]:
 
 
 @click.command()
-@click.option("--all", "all_", is_flag=True, help="Those that are over, too.")
-@_vm_option("Only those of this VM.")
-@scope_option("Only those of this scope.")
-@type_option("Only those of this type.")
+@click.option("--all", "all_", is_flag=True, help="Include events that are over.")
+@_vm_option("Only events of this VM.")
+@scope_option("Only events of this scope.")
+@type_option("Only events of this type.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, the newest."
+    "--limit", type=click.IntRange(min=1), metavar="N", help="At most N events, the newest."
 )
-@click.option("--watch", is_flag=True, help="Go on showing changes as they happen; Ctrl-C ends.")
+@click.option("--watch", is_flag=True, help="Keep showing changes as they happen, until Ctrl-C.")
 @with_session
 def events(
     session: Session,
@@ -56,7 +56,7 @@ def events(
         from forewarned.cli.watch import Wanted, watch_changes
 
         if all_ or limit is not None:
-            raise click.UsageError("--watch shows what is open: leave out --all and --limit")
+            raise click.UsageError("--watch shows open events only: omit --all and --limit")
         watch_changes(session, Wanted(vm=vm, scope=scope, type=type_))
         return
     query = {
@@ -101,18 +101,21 @@ def explain(session: Session, event: str) -> None:
 )
 @scope_option("Only what happened in this scope.")
 @type_option("Only what happened to events of this type.")
-@click.option("--action", metavar="ACTION", help="Only this, like started or canceled.")
-@click.option("--actor", metavar="NAME", help="Only what this one did, like cli:ada.")
+@click.option("--action", metavar="ACTION", help="Only this action, like started or canceled.")
+@click.option("--actor", metavar="NAME", help="Only what this actor did, like cli:ada.")
 @click.option(
-    "--since", type=Instant(), metavar="INSTANT", help=f"Only from then on, like {AN_INSTANT}."
+    "--since",
+    type=Instant(),
+    metavar="INSTANT",
+    help=f"Only from this instant on, like {AN_INSTANT}.",
 )
-@click.option("--until", type=Instant(), metavar="INSTANT", help="Only what was before then.")
-@click.option("--before", type=int, metavar="N", help="Only what is older than line N.")
+@click.option("--until", type=Instant(), metavar="INSTANT", help="Only before this instant.")
+@click.option("--before", type=int, metavar="N", help="Only lines older than line N.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     metavar="N",
-    help="At most so many lines [default: 100].",
+    help="At most N lines [default: 100].",
 )
 @with_session
 def history(

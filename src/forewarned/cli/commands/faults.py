@@ -31,12 +31,12 @@ def faults(session: Session) -> None:
 @faults.command()
 @click.argument("kind", metavar="KIND", type=click.Choice(_KINDS, case_sensitive=False))
 @click.option(
-    "--status", type=click.IntRange(400, 599), metavar="CODE", help="Of kind status, like 500."
+    "--status", type=click.IntRange(400, 599), metavar="CODE", help="For kind status, like 500."
 )
 @click.option(
-    "--retry-after", type=Span(), metavar="SPAN", help="Of kind status: what Retry-After says."
+    "--retry-after", type=Span(), metavar="SPAN", help="For kind status: the value of Retry-After."
 )
-@click.option("--delay", type=Span(), metavar="SPAN", help="Answer later, with any kind.")
+@click.option("--delay", type=Span(), metavar="SPAN", help="Delay the response, with any kind.")
 @click.option(
     "--times",
     type=click.IntRange(min=1),
@@ -44,7 +44,7 @@ def faults(session: Session) -> None:
     help="How often [default: until it is removed].",
 )
 @click.option(
-    "--vm", metavar="NAME", shell_complete=complete_vm, help="For whom [default: every VM]."
+    "--vm", metavar="NAME", shell_complete=complete_vm, help="Only for this VM [default: every VM]."
 )
 @click.option(
     "--method",
@@ -108,7 +108,7 @@ def _list(session: Session) -> None:
 
 
 def _page(found: Sequence[wire.Fault]) -> Iterator[RenderableType]:
-    yield fault_table(found) if found else "no faults: every VM gets what it asks for"
+    yield fault_table(found) if found else "no faults: every VM gets its normal response"
 
 
 def _removed(gone: Sequence[wire.Fault]) -> Iterator[RenderableType]:

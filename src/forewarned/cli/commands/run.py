@@ -30,7 +30,7 @@ _NOT_FOUND: Final = 127
 _ANY_PORT: Final = "127.0.0.1:0"
 _ADVICE: Final = (
     "Run it as root, or allow user namespaces; in a container, with 'docker run --privileged'.",
-    "With --isolation none it needs no namespace, but the command has to read FOREWARNED_ENDPOINT.",
+    "--isolation none needs no namespace, but then the command has to read FOREWARNED_ENDPOINT.",
 )
 
 
@@ -39,7 +39,7 @@ _ADVICE: Final = (
     "--as",
     "vm",
     metavar="VM",
-    help="The VM to be [default: the fleet's first].",
+    help="The VM to run as [default: the fleet's first].",
     shell_complete=complete_vm,
 )
 @click.option(
@@ -49,16 +49,16 @@ _ADVICE: Final = (
     show_default=True,
     help="Whether the command gets a network namespace, in which 169.254.169.254 is the service.",
 )
-@click.option("--private", is_flag=True, help="Start an emulator, even if one runs.")
+@click.option("--private", is_flag=True, help="Start an emulator even if one is running.")
 @click.option(
     "--fleet",
     metavar="PATH",
-    help="Fleet file of the emulator that is started; implies --private.",
+    help="Fleet file of the new emulator; implies --private.",
 )
 @click.option(
     "--clock",
     metavar="VALUE",
-    help="Clock of the emulator that is started, as for 'forewarned serve'; implies --private.",
+    help="Clock of the new emulator, as for 'forewarned serve'; implies --private.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @with_session
@@ -132,9 +132,10 @@ def _running(session: Session, *, is_named: bool) -> "Emulator | None":
     health = session.control.get("/v1/health").read(wire.Health)
     if health.mode != "emulator":
         raise RefusedError(
-            f"the server at {session.control.address} is no emulator: nobody can be its VMs",
+            f"the server at {session.control.address} is not an emulator, so no command can run"
+            f" as one of its VMs",
             code="not_an_emulator",
-            advice=["'forewarned run --private' starts an emulator of its own."],
+            advice=["'forewarned run --private' starts a new emulator."],
         )
     return Emulator(metadata=at.metadata, control=session.control.address, arm=at.arm)
 
@@ -214,7 +215,7 @@ def _spawned(launch: "Callable[..., Spawned]", isolation: str) -> "Spawned":
     except NamespaceError as error:
         if isolation == "namespace":
             raise RefusedError(
-                f"the command can't have a network namespace here ({error})",
+                f"can't create a network namespace for the command here ({error})",
                 code="no_namespace",
                 advice=_ADVICE,
             ) from error

@@ -50,13 +50,13 @@ _vms_option = click.option(
     metavar="NAME",
     multiple=True,
     required=True,
-    help="A VM it interrupts; give it again for each further one.",
+    help="A VM to interrupt; repeat it for more.",
     shell_complete=complete_vm,
 )
 _source_option = click.option(
     "--source",
     type=click.Choice(["platform", "user"], case_sensitive=False),
-    help="Who causes it [default: user for a reboot, redeploy and terminate, else platform].",
+    help="Who causes it [default: user for a reboot, redeploy or terminate, otherwise platform].",
 )
 
 
@@ -108,8 +108,8 @@ def _host_or_scope(names: tuple[str, ...]) -> tuple[str, str]:
 
 @click.command()
 @stray_argument(_host_or_scope)
-@click.option("--host", metavar="HOST", help="The host to work on.", shell_complete=complete_host)
-@scope_option("The set to work on, one update domain after another.")
+@click.option("--host", metavar="HOST", help="The host to maintain.", shell_complete=complete_host)
+@scope_option("The set to maintain, one update domain after another.")
 @type_option("freeze, reboot or redeploy [default: freeze].", default="freeze")
 @plan_options
 @with_session
@@ -129,7 +129,7 @@ def maintain(
         with lookup.suggesting_scopes(session.control, scope):
             answer = session.control.post(f"{lookup.scope_path(scope)}/maintain", body)
     else:
-        raise click.UsageError("say what to maintain: --host HOST or --scope ID, one of them")
+        raise click.UsageError("give either --host HOST or --scope ID")
     _show(session, answer)
 
 

@@ -45,7 +45,7 @@ _config_option = click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Settings file [env: FOREWARNED_CONFIG; default: forewarned.toml, if there is one].",
+    help="Settings file [env: FOREWARNED_CONFIG; default: forewarned.toml, if it exists].",
 )
 
 
@@ -114,7 +114,7 @@ def _default(setting: Setting) -> str:
     "--ready-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the addresses that were chosen, as JSON, once all of them serve.",
+    help="Write the listeners' addresses to FILE, as JSON, once all of them are serving.",
 )
 def serve(config: Path | None, ready_file: Path | None, **flags: str | None) -> None:
     """Serve scheduled events until interrupted.
@@ -140,7 +140,7 @@ def refuse_missing_packages() -> None:
         raise RefusedError(
             f"serving needs packages that are not installed ({', '.join(missing)})",
             code="not_installed",
-            advice=["In a clone of the repository: pip install '.[server]'"],
+            advice=["Install them: pip install 'forewarned[server]'; in a clone, '.[server]'"],
         )
 
 
@@ -148,7 +148,7 @@ def refuse_missing_packages() -> None:
 @setting_options
 @json_option
 @credential_options
-@click.option("--running", is_flag=True, help="Ask the server that runs for those it has.")
+@click.option("--running", is_flag=True, help="Show the settings of the running server.")
 @click.pass_context
 def settings(
     context: click.Context, /, *, config: Path | None, running: bool, **flags: str | None

@@ -33,7 +33,7 @@ def restored(*, config: Path | None, data: str | None) -> None:
         raise RefusedError(
             f"there is no store in {path.parent}",
             code="no_store",
-            advice=["Name the server's directory with --data."],
+            advice=["Give the server's directory with --data."],
         )
     try:
         declare_restored(path)

@@ -55,7 +55,7 @@ async def _move(console: Console, how: str, form: Form) -> None:
 
 async def _step_to(console: Console, instant: datetime | None) -> None:
     if instant is None:
-        raise FieldError("no event waits for its NotBefore, so there is none to go to")
+        raise FieldError("no event is waiting for its NotBefore, so there is none to go to")
     await console.use_cases.clock_control.step(instant - console.use_cases.clock_control.show().now)
 
 
@@ -71,7 +71,7 @@ async def _step_to_change(console: Console) -> None:
         await console.use_cases.clock_control.step(max(left, timedelta(seconds=1)))
         if await console.services.engine.ask(_last_row) != before:
             return
-    raise FieldError("nothing is due: no change comes by time alone")
+    raise FieldError("nothing is due: time alone changes nothing")
 
 
 def _next_not_before(snapshot: Snapshot) -> datetime | None:

@@ -185,14 +185,14 @@ class Access:
         if _folded(claims.audience) not in self._audiences:
             raise InvalidTokenError(
                 f"the token is for {claims.audience[:200]!r}, not for this server:"
-                f" ask for one with the resource {next(iter(self._identities.audiences))!r}"
+                f" request one with the resource {next(iter(self._identities.audiences))!r}"
             )
 
     async def _vm(self, bearer: Bearer, address: str) -> Known:
         """A token outlives its VM by up to an hour, and must not."""
         binding = await self._engine.ask(lambda snapshot: snapshot.binding(bearer.subject))
         if binding is None or binding.profile.vm_id != bearer.object_id:
-            raise InvalidTokenError(f"the VM {bearer.subject!r}, whose token this is, is gone")
+            raise InvalidTokenError(f"the VM {bearer.subject!r}, which owns this token, is gone")
         # As the history names a VM that approves in its own document.
         actor = Actor(name=f"vm:{binding.name}", address=address, resource=binding.name)
         return Known(actor=actor, role=self._identities.vm_role)
@@ -213,7 +213,7 @@ class Access:
     def _valid(self, principal: Principal | None) -> Principal:
         """Raises InvalidTokenError."""
         if principal is None:
-            raise InvalidTokenError("nobody has this token: it was revoked, or never created")
+            raise InvalidTokenError("this token is unknown: it was revoked, or never created")
         if principal.expires_at is not None and principal.is_expired(self._identities.now()):
             raise ExpiredTokenError(principal.name, principal.expires_at)
         return principal

@@ -53,7 +53,7 @@ class BodyTooLargeError(RequestError):
     category = Category.TOO_LARGE
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"the body is larger than {limit >> 20} MiB, the most this route takes")
+        super().__init__(f"the body is larger than {limit >> 20} MiB, the most this route accepts")
         self.limit = limit
 
 
@@ -62,8 +62,8 @@ class ForeignHostError(RequestError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"this server does not go by the name {host!r}: use its address or localhost,"
-            " or add the name to its setting `hosts`",
+            f"{host!r} is not a name of this server: use its address or localhost, or add the"
+            f" name to its setting `hosts`",
             field="Host",
         )
         self.host = host
@@ -92,13 +92,13 @@ def failure(error: Exception) -> Failure:
         case RefusalError() | RequestError():
             return Failure(STATUS[error.category], str(error), {})
         case StoreUnavailableError():
-            message = str(error) or "the store can't be reached; nothing has changed"
+            message = str(error) or "the store is unavailable; nothing has changed"
             return Failure(STATUS[error.category], message, {"Retry-After": "1"})
         case ClientDisconnect():
             # No one reads this; it keeps a caller who hung up from looking like a bug of ours.
-            return Failure(HTTPStatus.BAD_REQUEST, "the caller hung up", {})
+            return Failure(HTTPStatus.BAD_REQUEST, "the client disconnected", {})
         case _:
-            return Failure(FAILED, "the server failed at this request; its log says why", {})
+            return Failure(FAILED, "the server failed to handle this request; see its log", {})
 
 
 def _challenge(error: identities.AccessError) -> Mapping[str, str]:
@@ -132,10 +132,8 @@ def answer(request: Request, error: Exception) -> Response:
         case identities.AccessError():
             found = failure(error)
             if isinstance(error, identities.RoleTooLowError):
-                advice = (
-                    f": `forewarned token create NAME --role {error.needs}` makes a token that may"
-                )
-                found = found._replace(message=found.message + advice)
+                create = f"`forewarned token create NAME --role {error.needs}`"
+                found = found._replace(message=f"{error}: {create} creates a token that may")
             return _response(found, ACCESS_CODES[type(error)], field="Authorization")
         case RefusalError() | RequestError():
             return refusal(error)
@@ -152,7 +150,7 @@ def refusal(error: RefusalError | RequestError) -> Response:
 def _no_route(request: Request, error: HTTPException) -> Response:
     """The router raises nothing but 404 and 405."""
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
-        message = f"nothing is at {request.url.path}: /v1/openapi.json lists what there is"
+        message = f"there is nothing at {request.url.path}: /v1/openapi.json lists all routes"
         return _response(Failure(HTTPStatus.NOT_FOUND, message, {}), "not_found")
     allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
     message = f"{request.url.path} takes {allowed}, not {request.method}"

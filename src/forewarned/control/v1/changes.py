@@ -86,7 +86,7 @@ class Changes:
         for watcher in tuple(self._watchers):
             if not watcher.offer(messages):
                 self._watchers.discard(watcher)
-                watcher.end(_farewell("dropped", "you read too slowly and have missed changes"))
+                watcher.end(_farewell("dropped", "you read too slowly and missed changes"))
 
     def close(self) -> None:
         """End every stream, those to come included, so that the server can stop."""
@@ -144,7 +144,7 @@ async def _stream(
     async for piece in pieces:
         if not await may_go_on():
             farewell = wire.Farewell(
-                message="your token is no longer valid: connect again with one that is"
+                message="your token is no longer valid: reconnect with one that is"
             )
             yield message("signed_out", farewell)
             return
@@ -152,4 +152,4 @@ async def _stream(
 
 
 def _farewell(name: str, reason: str) -> bytes:
-    return message(name, wire.Farewell(message=f"{reason}: connect again for what is open now"))
+    return message(name, wire.Farewell(message=f"{reason}: reconnect to get the open events"))

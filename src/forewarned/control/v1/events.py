@@ -41,7 +41,7 @@ async def schedule_events(services: Services, asked: Asked[Schedule, Nothing]) -
 
 
 async def list_events(services: Services, asked: Asked[Nothing, EventsQuery]) -> wire.Events:
-    """Events, oldest first; those that are open unless asked otherwise."""
+    """Events, oldest first; by default only open ones."""
     wanted = asked.query.filter()
     return views.events(await services.engine.ask(lambda snapshot: snapshot.events(wanted)))
 
@@ -61,19 +61,19 @@ async def show_event(services: Services, request: Request, admitted: Admitted) -
 
 
 async def explain_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Explained:
-    """Why an event is where it is, what it waits for, what comes next."""
+    """Why an event is where it is, what it is waiting for, what comes next."""
     return views.explained(await services.use_cases.explainer.explain(_event_id(asked)))
 
 
 async def approve_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
-    """Let an event start ahead of its NotBefore; again, or once started, changes nothing."""
+    """Start an event before its NotBefore; repeating it, or once started, changes nothing."""
     event_id = _event_id(asked)
     await services.use_cases.approvals.approve_from_outside(event_id, by=asked.by)
     return views.event(await _record(services, event_id))
 
 
 async def cancel_event(services: Services, asked: Asked[Cancel, Nothing]) -> wire.Events:
-    """Call an event off, with all the maintenance it is a part of."""
+    """Cancel an event, with all the maintenance it belongs to."""
     records = await services.use_cases.scheduler.cancel(
         _event_id(asked), reason=asked.body.reason, by=asked.by
     )
@@ -81,14 +81,14 @@ async def cancel_event(services: Services, asked: Asked[Cancel, Nothing]) -> wir
 
 
 async def complete_event(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Event:
-    """Say that the work of a Started event is done, so that the event completes."""
+    """Report that the work of a Started event is done, which completes the event."""
     return views.event(
         await services.use_cases.actuation.complete_by_hand(_event_id(asked), by=asked.by)
     )
 
 
 async def fail_host(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Events:
-    """Break a host: events that have started already."""
+    """Fail a host: creates events that have already started."""
     host = HostName(asked.path["host"])
     return views.events(await services.use_cases.scheduler.fail_host(host, by=asked.by))
 
@@ -109,7 +109,7 @@ async def maintain_host(services: Services, asked: Asked[Maintain, Nothing]) -> 
 
 
 async def maintain_scope(services: Services, asked: Asked[Maintain, Nothing]) -> wire.Events:
-    """Maintain a set, one update domain at a time; answers with the first one's event."""
+    """Maintain a set, one update domain at a time; returns the event of the first."""
     scope_id = ScopeId(asked.path["scope"])
     records = await services.use_cases.scheduler.maintain_set(
         scope_id, asked.body.request(), by=asked.by

@@ -9,7 +9,7 @@ from forewarned.service.faults import Fault
 
 
 async def add_fault(services: Services, asked: Asked[AddFault, Nothing]) -> wire.Fault:
-    """Make something go wrong between VMs and the emulator."""
+    """Add a fault: make the emulator misbehave towards VMs."""
     fault = asked.body.fault()
     await _refuse_unknown_vm(services, fault)
     return views.fault(services.use_cases.faults.add(fault))

@@ -55,13 +55,13 @@ class Metrics:
         """Found once for each kind: looking for it takes longer than counting."""
         self._commits = Histogram(
             "forewarned_commit_seconds",
-            "From asking for a change until it is durable and told.",
+            "From the request for a change until it is durable and announced.",
             buckets=_COMMIT_BUCKETS,
             registry=registry,
         )
         self._wakes = Histogram(
             "forewarned_wake_lateness_seconds",
-            "How late what fell due was seen to.",
+            "How late due work was done.",
             buckets=_WAKE_BUCKETS,
             registry=registry,
         )

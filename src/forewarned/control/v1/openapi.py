@@ -19,10 +19,10 @@ Json = dict[str, Any]
 
 _REF: Final = "#/components/schemas/{name}"
 _ABOUT: Final = """\
-Steers Forewarned: the fleet, events, the emulator's clock and faults. Instants are RFC 3339 in UTC;
-spans are written `14m59s` and also read as `PT14M59S`; null is "unknown" or "none". Names of fields
-and parameters that are not listed here are refused. Every answer of 400 and above is a `Refusal`.
-Where the setting `control_access` is `token`, each operation says the role that its caller needs.
+Controls Forewarned: the fleet, events, the emulator's clock and faults. Instants are RFC 3339 in
+UTC; spans are written `14m59s` and also read as `PT14M59S`; null is "unknown" or "none". Fields and
+parameters that are not listed here are refused. Every response of 400 and above is a `Refusal`. If
+the setting `control_access` is `token`, each operation says which role its caller needs.
 """
 _BEARER: Final = "bearer"
 _SESSION: Final = "session"
@@ -30,21 +30,21 @@ _SECURITY: Final[Json] = {
     _BEARER: {
         "type": "http",
         "scheme": "bearer",
-        "description": "a token of `forewarned token create`, a service principal's or a VM's",
+        "description": "a token from `forewarned token create`, a service principal's or a VM's",
     },
     _SESSION: {
         "type": "apiKey",
         "in": "cookie",
         "name": "forewarned-session",
-        "description": "being signed in at the console; over TLS with `__Host-` before the name",
+        "description": "a console session; over TLS the name begins with `__Host-`",
     },
 }
 
 _ACTOR: Final[Json] = {
     "name": ACTOR_HEADER,
     "in": "header",
-    "description": "who asks, as history shows it: a label of up to 64 characters, no identity."
-    " Where a token is asked for, history shows whose it was instead",
+    "description": "the actor to show in the history: a label of up to 64 characters, not an"
+    " identity. If a token is required, the history shows its owner instead",
     "schema": {"type": "string", "maxLength": 64},
 }
 
@@ -111,8 +111,8 @@ def _operation(operation: Operation, schemas: _Schemas) -> Json:
 
 def _role(operation: Operation) -> str:
     if operation.needs is None:
-        return "Needs no token; without one it says less, where one is asked for elsewhere."
-    return f"Needs the role {operation.needs}, where a token is asked for."
+        return "Needs no token; without one it says less, if other operations require one."
+    return f"Needs the role {operation.needs}, if a token is required."
 
 
 def _security(operation: Operation) -> list[Json]:
@@ -127,7 +127,7 @@ def _path_parameters(operation: Operation) -> Iterator[Json]:
     for name, takes_slashes in re.findall(r"\{(\w+)(:path)?\}", operation.path):
         shown: Json = {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         if takes_slashes:
-            shown["description"] = "slashes are a part of it: vmss/api/0"
+            shown["description"] = "may contain slashes: vmss/api/0"
         yield shown
 
 
@@ -164,6 +164,6 @@ def _one_of(types: Sequence[object], schemas: _Schemas) -> Json:
 
 def _refusal(schemas: _Schemas) -> Json:
     return {
-        "description": "Turned down: nothing has changed",
+        "description": "Refused: nothing has changed",
         "content": {"application/json": {"schema": schemas.schema(wire.Refusal)}},
     }

@@ -47,7 +47,7 @@ class Schedule(Ask, frozen=True):
     source: Annotated[
         EventSource | None,
         msgspec.Meta(
-            description="if left out: User for Reboot, Redeploy, Terminate, else Platform"
+            description="default: User for Reboot, Redeploy, Terminate, otherwise Platform"
         ),
     ] = None
     notice: Span | None = None
@@ -94,7 +94,9 @@ class Cancel(Ask, frozen=True):
 
 
 class Speed(Ask, frozen=True):
-    speed: Annotated[float, msgspec.Meta(description="against real time: 60 is a minute a second")]
+    speed: Annotated[
+        float, msgspec.Meta(description="multiple of real time: 60 is a minute a second")
+    ]
 
 
 class Step(Ask, frozen=True):
@@ -108,21 +110,19 @@ class AddFault(Ask, frozen=True):
     """A fault to make. Without a kind it is `status` if there is a status, else `delay`."""
 
     kind: FaultKind | None = None
-    status: Annotated[
-        int | None, msgspec.Meta(description="of kind status: any from 400 to 599")
-    ] = None
+    status: Annotated[int | None, msgspec.Meta(description="for kind status: 400 to 599")] = None
     retry_after: Annotated[
-        Span | None, msgspec.Meta(description="of kind status; if left out: none, 1s for 429")
+        Span | None, msgspec.Meta(description="for kind status; default: none, 1s for 429")
     ] = None
     delay: Annotated[
-        Span | None, msgspec.Meta(description="in real time, before the answer; with any kind")
+        Span | None, msgspec.Meta(description="in real time, before the response; with any kind")
     ] = None
     times: Annotated[
-        int | None, msgspec.Meta(description="how often; if left out: until it is removed")
+        int | None, msgspec.Meta(description="how often; default: until it is removed")
     ] = None
-    vm: Annotated[Text | None, msgspec.Meta(description="if left out: every VM")] = None
+    vm: Annotated[Text | None, msgspec.Meta(description="default: every VM")] = None
     method: Annotated[
-        FaultMethod | None, msgspec.Meta(description="reads or approvals; if left out: both")
+        FaultMethod | None, msgspec.Meta(description="reads or approvals; default: both")
     ] = None
 
     def fault(self) -> Fault:
@@ -163,7 +163,9 @@ class EventsQuery(Ask, frozen=True):
     vm: Text | None = None
     scope: Text | None = None
     type: EventType | None = None
-    limit: Annotated[Limit, msgspec.Meta(description="of more, the newest are listed")] = 1000
+    limit: Annotated[
+        Limit, msgspec.Meta(description="if there are more, the newest are listed")
+    ] = 1000
 
     def filter(self) -> EventFilter:
         return EventFilter(
@@ -178,12 +180,12 @@ class EventsQuery(Ask, frozen=True):
 class EventQuery(Ask, frozen=True):
     wait: Annotated[
         Milestone | None,
-        msgspec.Meta(description="answer once the event is there, or can't get there any more"),
+        msgspec.Meta(description="respond once the event gets there, or no longer can"),
     ] = None
     timeout: Annotated[
         Span | None,
         msgspec.Meta(
-            description="of a wait, in real time; if left out: 1m; longer than 5m counts as 5m"
+            description="limit of a wait, in real time; default: 1m; more than 5m counts as 5m"
         ),
     ] = None
 
@@ -192,7 +194,7 @@ class EventQuery(Ask, frozen=True):
         if self.timeout is None:
             return _USUAL_WAIT
         if self.wait is None:
-            raise BadRequestError("timeout goes with wait", field="timeout")
+            raise BadRequestError("timeout requires wait", field="timeout")
         return min(self.timeout.length, _LONGEST_WAIT)
 
 
@@ -203,7 +205,9 @@ class HistoryQuery(Ask, frozen=True):
     type: EventType | None = None
     action: Annotated[Text, msgspec.Meta(description="such as `started`")] | None = None
     actor: Text | None = None
-    since: Annotated[datetime, msgspec.Meta(tz=True, description="from this on")] | None = None
+    since: Annotated[datetime, msgspec.Meta(tz=True, description="from this instant on")] | None = (
+        None
+    )
     until: Annotated[datetime, msgspec.Meta(tz=True, description="before this")] | None = None
     before: (
         Annotated[int, msgspec.Meta(ge=1, le=_LAST_ROW, description="rows older than this one")]

@@ -44,7 +44,7 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
 
 
 async def list_settings(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Setting]:
-    """Every setting, its value and where that came from."""
+    """Every setting, its value and where the value comes from."""
     return [
         wire.Setting(name=name, value=value, origin=origin)
         for name, value, origin in services.settings_listing
@@ -62,7 +62,7 @@ async def show_endpoints(services: Services, _: Asked[Nothing, Nothing]) -> wire
 
 
 async def reset_emulator(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ResetDone:
-    """Put an emulator back to how it started: fleet, events, faults and the clock's speed."""
+    """Reset an emulator to its state at startup: fleet, events, faults and the clock's speed."""
     return views.reset_done(await services.reset.reset(by=asked.by))
 
 
@@ -72,22 +72,22 @@ async def show_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clo
 
 
 async def pause_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
-    """Let time stand still."""
+    """Stop the clock."""
     return views.clock(await services.use_cases.clock_control.pause())
 
 
 async def resume_clock(services: Services, _: Asked[Nothing, Nothing]) -> wire.Clock:
-    """Go on as fast as before the pause."""
+    """Run as fast as before the pause."""
     return views.clock(await services.use_cases.clock_control.resume())
 
 
 async def set_clock_speed(services: Services, asked: Asked[Speed, Nothing]) -> wire.Clock:
-    """Run at a speed against real time."""
+    """Run at a multiple of real time."""
     return views.clock(await services.use_cases.clock_control.run(asked.body.speed))
 
 
 async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Clock:
-    """Move forward; what falls due on the way happens, in order, before the answer."""
+    """Move forward; whatever falls due on the way happens, in order, before the response."""
     by, to = asked.body.by, asked.body.to
     if by is not None and to is None:
         return views.clock(await services.use_cases.clock_control.step(by.length))

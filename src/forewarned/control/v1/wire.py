@@ -34,10 +34,11 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Error(Shape, frozen=True):
-    code: Annotated[str, msgspec.Meta(description="the refusal's name, for programs")]
+    code: Annotated[str, msgspec.Meta(description="the error's name, for programs")]
     message: Annotated[str, msgspec.Meta(description="what is wrong and what to try, for people")]
     field: Annotated[
-        str | None, msgspec.Meta(description="the part of the request at fault: `resources[0]`")
+        str | None,
+        msgspec.Meta(description="the part of the request that is wrong: `resources[0]`"),
     ]
 
 
@@ -73,11 +74,12 @@ class Event(Shape, frozen=True):
     description: str
     duration: Annotated[Span | None, msgspec.Meta(description="expected impact; null: unknown")]
     announced: Annotated[
-        bool, msgspec.Meta(description="false for work on a scope whose document nobody reads")
+        bool, msgspec.Meta(description="false for work on a scope whose document no VM reads")
     ]
     approval: Approval | None
     maintenance: Annotated[
-        str | None, msgspec.Meta(description="the work it is a part of, whose parts start together")
+        str | None,
+        msgspec.Meta(description="the maintenance it belongs to, whose events start together"),
     ]
 
 
@@ -112,7 +114,7 @@ class Vm(Shape, frozen=True):
     priority: model.Priority
     eviction_policy: model.EvictionPolicy
     terminate_notice: Annotated[
-        Span | None, msgspec.Meta(description="null where terminate notifications are off")
+        Span | None, msgspec.Meta(description="null if terminate notifications are off")
     ]
     zone: str
     size: str
@@ -133,8 +135,8 @@ class Scope(Shape, frozen=True):
     last_read_by: Annotated[
         str | None,
         msgspec.Meta(
-            description="the VM that did; of those in the same second, one."
-            " null where it was before the server started"
+            description="the VM that did; of several in the same second, one. null if that was"
+            " before the server started"
         ),
     ]
     switches_off_at: Annotated[
@@ -180,7 +182,7 @@ class HistoryRow(Shape, frozen=True):
     actor: str
     address: str
     action: str
-    scope: Annotated[str, msgspec.Meta(description="empty for what concerns no scope")]
+    scope: Annotated[str, msgspec.Meta(description="empty if it concerns no scope")]
     event_id: str | None
     event_type: model.EventType | None
     resources: tuple[str, ...]
@@ -192,7 +194,7 @@ class History(Shape, frozen=True):
 
     history: tuple[HistoryRow, ...]
     next: Annotated[
-        int | None, msgspec.Meta(description="give it as `before` for older rows; null at the end")
+        int | None, msgspec.Meta(description="pass it as `before` for older rows; null at the end")
     ]
 
 
@@ -222,7 +224,7 @@ class Explained(Shape, frozen=True):
 
 class Clock(Shape, frozen=True):
     now: datetime
-    speed: Annotated[float, msgspec.Meta(description="against real time; 0 while paused")]
+    speed: Annotated[float, msgspec.Meta(description="multiple of real time; 0 while paused")]
     state: Literal["real", "running", "paused"]
 
 
@@ -231,11 +233,11 @@ class Fault(Shape, frozen=True):
 
     id: str
     kind: FaultKind
-    status: Annotated[int | None, msgspec.Meta(description="of kind status: what is answered")]
+    status: Annotated[int | None, msgspec.Meta(description="for kind status: the status to return")]
     retry_after: Annotated[Span | None, msgspec.Meta(description="what Retry-After says")]
-    delay: Annotated[Span | None, msgspec.Meta(description="in real time, before the answer")]
+    delay: Annotated[Span | None, msgspec.Meta(description="in real time, before the response")]
     times: Annotated[int | None, msgspec.Meta(description="null: until it is removed")]
-    used: Annotated[int, msgspec.Meta(description="how often it has happened")]
+    used: Annotated[int, msgspec.Meta(description="how often it was used")]
     vm: Annotated[str | None, msgspec.Meta(description="null: every VM")]
     method: FaultMethod | None
 
@@ -247,10 +249,10 @@ class Faults(Shape, frozen=True):
 class ResetDone(Shape, frozen=True):
     """What there was to put back."""
 
-    events: Annotated[int, msgspec.Meta(description="how many were open, and have ended")]
-    added: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that had gone")]
-    removed: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that had come")]
-    faults: Annotated[int, msgspec.Meta(description="how many there were")]
+    events: Annotated[int, msgspec.Meta(description="how many open events were ended")]
+    added: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that were added back")]
+    removed: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that were removed")]
+    faults: Annotated[int, msgspec.Meta(description="how many were removed")]
     clock: Clock
 
 
@@ -274,18 +276,19 @@ class Health(Shape, frozen=True):
 class Endpoints(Shape, frozen=True):
     metadata: Annotated[str, msgspec.Meta(description="where VMs read their documents")]
     arm: Annotated[
-        str | None, msgspec.Meta(description="where az and the Azure SDKs go; null: nowhere")
+        str | None,
+        msgspec.Meta(
+            description="where az and the Azure SDKs connect; null: there is no such listener"
+        ),
     ]
-    ca: Annotated[
-        str | None, msgspec.Meta(description="file of the certificate that those are to trust")
-    ]
+    ca: Annotated[str | None, msgspec.Meta(description="file of the certificate for them to trust")]
     data: Annotated[str, msgspec.Meta(description="directory of the store")]
 
 
 class Setting(Shape, frozen=True):
     name: str
     value: str
-    origin: Annotated[str, msgspec.Meta(description="where the value came from")]
+    origin: Annotated[str, msgspec.Meta(description="where the value comes from")]
 
 
 class Hello(Shape, frozen=True):
