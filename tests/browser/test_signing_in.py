@@ -59,7 +59,7 @@ async def test_a_wrong_token_is_told_beside_the_field(server: Server, window: Op
     eve = await window("/")
     eve.expected.append("400 (Bad Request)")
 
-    await sign_in(eve, "nb_guess")
+    await sign_in(eve, "fw_guess")
 
     await expect(eve.page.locator("#problem-token")).to_contain_text("this token is unknown")
     await expect(eve.page.get_by_label("Token")).to_have_attribute("aria-invalid", "true")

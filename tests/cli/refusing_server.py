@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from forewarned.security.certificates import ServerCertificate
 
-TOKEN: Final = "nb_Zm9vYmFy-secret_0"
+TOKEN: Final = "fw_Zm9vYmFy-secret_0"
 """The one token it knows. Its role is too low for everything."""
 
 

@@ -88,10 +88,10 @@ def test_every_command_shows_the_token_and_says_what_to_do_without(
 ) -> None:
     """S12."""
     without = run(closed.url, words, file)
-    wrong = run(closed.url, words, file, FOREWARNED_TOKEN="nb_of_nobody")
+    wrong = run(closed.url, words, file, FOREWARNED_TOKEN="fw_of_nobody")
     known = run(closed.url, words, file, FOREWARNED_TOKEN=TOKEN)
 
-    assert closed.shown == [None, "Bearer nb_of_nobody", f"Bearer {TOKEN}"]
+    assert closed.shown == [None, "Bearer fw_of_nobody", f"Bearer {TOKEN}"]
     for result, code in ((without, "missing"), (wrong, "invalid"), (known, "role_too_low")):
         assert (result.exit_code, result.stdout) == (1, "")
         assert code in result.stderr.splitlines()[0]
@@ -99,7 +99,7 @@ def test_every_command_shows_the_token_and_says_what_to_do_without(
     for result in (without, wrong):
         assert "forewarned token create NAME --role ROLE" in result.stderr
         assert "FOREWARNED_TOKEN" in result.stderr
-    assert "nb_" not in wrong.output
+    assert "fw_" not in wrong.output
     assert TOKEN not in known.output
 
 
@@ -117,8 +117,8 @@ def test_a_token_can_be_in_a_file_which_goes_before_the_variable(
     kept = tmp_path / "token"
     kept.write_text(f"{TOKEN}\n")
 
-    after = run(closed.url, f"clock --token-file {kept}", FOREWARNED_TOKEN="nb_other")
-    before = run(closed.url, f"--token-file {kept} clock", FOREWARNED_TOKEN="nb_other")
+    after = run(closed.url, f"clock --token-file {kept}", FOREWARNED_TOKEN="fw_other")
+    before = run(closed.url, f"--token-file {kept} clock", FOREWARNED_TOKEN="fw_other")
 
     assert closed.shown == [f"Bearer {TOKEN}"] * 2
     assert (after.exit_code, before.exit_code) == (1, 1)

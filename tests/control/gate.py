@@ -18,7 +18,7 @@ from tests.control.steering import Steering, steering
 
 ARM: Final = "https://localhost:8171"
 AFAR: Final = "203.0.113.7"
-SECRET: Final = "nb_secret"
+SECRET: Final = "fw_secret"
 CLIENT_ID: Final = "501b81b5-f2a9-4f1c-befa-61953503df89"
 
 
@@ -27,7 +27,7 @@ def digest(secret: str) -> str:
 
 
 def token_of(role: Role) -> str:
-    return f"nb_{role}"
+    return f"fw_{role}"
 
 
 # One for each role, with a token; and a program that signs in.

@@ -37,7 +37,7 @@ class Network:
 def network(vms: int) -> Iterator[Network]:
     """Needs root. All goes away with the namespaces."""
     # Names of their own, so that two runs of the tests don't meet.
-    mark = f"nb{os.getpid()}"
+    mark = f"fw{os.getpid()}"
     made = Network(host=f"{mark}-host", vms=tuple(f"{mark}-vm{n}" for n in range(vms)))
     with contextlib.ExitStack() as stack:
         for name in (made.host, *made.vms):

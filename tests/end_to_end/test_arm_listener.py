@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.crews import Crew
+from tests.end_to_end.crews import Crew, wait_until
 from tests.end_to_end.serving import Server, environment, ready, serving, start
 from tests.security.test_server_tls import Place, a_key, as_pem
 
@@ -177,7 +177,13 @@ def test_the_printed_certificate_is_the_one_to_trust(tmp_path: Path) -> None:
     assert (server.data / "arm-key.pem").stat().st_mode & 0o077 == 0
 
 
-def test_a_certificate_of_the_operators_is_shown_and_a_wrong_key_keeps_it_from_starting(
+def shown(server: Server) -> str:
+    """The certificate that a new connection sees, as PEM."""
+    host, _, port = server.arm.rpartition(":")
+    return ssl.get_server_certificate((host, int(port)), timeout=PATIENCE).strip()
+
+
+def test_a_certificate_of_the_operators_is_shown_and_renewed_and_a_wrong_key_keeps_it_from_starting(
     tmp_path: Path,
 ) -> None:
     place = Place(tmp_path)
@@ -189,6 +195,8 @@ def test_a_certificate_of_the_operators_is_shown_and_a_wrong_key_keeps_it_from_s
         host, _, port = server.arm.rpartition(":")
         with socket.create_connection((host, int(port)), timeout=PATIENCE) as plain:
             trusting.wrap_socket(plain, server_hostname="localhost").close()
+        place.renew("renewed")
+        wait_until(lambda: shown(server) in files.certificate.read_text())
         told = server.call("GET", "/v1/endpoints")
         made = sorted(path.name for path in server.data.glob("arm*"))
     place.put(key=as_pem(a_key()))

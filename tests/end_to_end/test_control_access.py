@@ -71,7 +71,7 @@ def test_a_service_answers_strangers_on_loopback_with_no_more_than_its_health(
 
     assert code(refused) == (401, "token_missing")
     assert refused.headers["www-authenticate"] == "Bearer"
-    assert code(ask(service, "POST", "/v1/events", EVENT, token="nb_x")) == (401, "token_invalid")
+    assert code(ask(service, "POST", "/v1/events", EVENT, token="fw_x")) == (401, "token_invalid")
     assert code(ask(service, "GET", "/metrics")) == (401, "token_missing")
     assert ask(service, "GET", "/v1/health").json == {"status": "ok"}
     led = ask(service, "GET", "/fleet")

@@ -111,7 +111,7 @@ async def writing(kind: type[MemoryStore] | type[SqliteStore]) -> AsyncIterator[
     clock = VirtualClock(NOON, speed=0)
     next_wake = partial(lifecycle.next_wake, rules=Rules())
     # Short, as a socket's path must be: folders of tests have long names.
-    with tempfile.TemporaryDirectory(prefix="nb-") as made:
+    with tempfile.TemporaryDirectory(prefix="fw-") as made:
         folder = Path(made)
         store = (
             MemoryStore(clock, next_wake=next_wake)

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.xdist_group("dhcp"),  # they share names of namespaces
 ]
 
-CLIENT, SERVER = f"nb-client-{os.getpid()}", f"nb-server-{os.getpid()}"
+CLIENT, SERVER = f"fw-client-{os.getpid()}", f"fw-server-{os.getpid()}"
 ASK = """
 from forewarned.client._endpoint.dhcp_exchange import DhcpExchange
 print(DhcpExchange(interface={interface!r}, tries=(5.0, 5.0)).ask())

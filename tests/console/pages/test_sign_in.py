@@ -137,24 +137,24 @@ async def test_nobody_is_led_to_another_site(guarded: Looking, foreign: str) -> 
 
 
 async def test_a_wrong_token_is_told_beside_the_field_and_recorded(guarded: Looking) -> None:
-    wrong = await guarded.send("/sign-in", token="nb_guess", next="/fleet")
+    wrong = await guarded.send("/sign-in", token="fw_guess", next="/fleet")
     empty = await guarded.send("/sign-in", token=" ")
 
     assert (wrong.status_code, empty.status_code) == (400, 400)
     assert "this token is unknown" in wrong.text
     assert 'aria-describedby="problem-token"' in wrong.text
     assert 'name="next" value="/fleet"' in wrong.text
-    assert "nb_guess" not in wrong.text
+    assert "fw_guess" not in wrong.text
     assert "paste your token" in empty.text
     assert "Set-Cookie" not in wrong.headers
     [row] = await refusals(guarded)
     assert (row.actor, row.address) == ("unknown", "127.0.0.1")
-    assert "nb_guess" not in row.cause
+    assert "fw_guess" not in row.cause
 
 
 async def test_guesses_of_one_address_are_recorded_once_a_second(guarded: Looking) -> None:
     for number in range(30):
-        await guarded.send("/sign-in", token=f"nb_{number}")
+        await guarded.send("/sign-in", token=f"fw_{number}")
         guarded.door.seconds += 0.1
 
     assert len(await refusals(guarded)) == 3

@@ -17,6 +17,7 @@ class Kind(StrEnum):
     MACHINE = "vm"
     SCALE_SET = "vmss"
     AVAILABILITY_SET = "avset"
+    INSTANCE = "instance"
 
 
 Reader = Callable[[Kind, Any], Any]
@@ -25,6 +26,7 @@ _MODELS: Final = {
     Kind.MACHINE: models.VirtualMachine,
     Kind.SCALE_SET: models.VirtualMachineScaleSet,
     Kind.AVAILABILITY_SET: models.AvailabilitySet,
+    Kind.INSTANCE: models.VirtualMachineScaleSetVM,
 }
 
 

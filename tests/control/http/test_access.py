@@ -81,13 +81,13 @@ async def test_no_token_is_not_admitted_from_anywhere(gate: Gate) -> None:
     }
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "nb_admin"])
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "fw_admin"])
 async def test_a_header_that_is_no_bearer_is_refused(gate: Gate, header: str) -> None:
     with pytest.raises(InvalidTokenError, match="must be `Bearer`"):
         await gate.door.admit(authorization=header, address=AFAR, needs=Role.READER)
 
 
-@pytest.mark.parametrize("text", ["nb_wrong", "nb_admi", "nb_adminn", "NB_ADMIN", "é", "\udc80"])
+@pytest.mark.parametrize("text", ["fw_wrong", "fw_admi", "fw_adminn", "FW_ADMIN", "é", "\udc80"])
 async def test_a_wrong_token_is_refused(gate: Gate, text: str) -> None:
     with pytest.raises(InvalidTokenError, match="this token is unknown"):
         await admit(gate, text)
@@ -109,18 +109,18 @@ async def test_a_service_principals_secret_is_no_bearer_token(gate: Gate) -> Non
 async def test_a_token_is_refused_from_the_moment_it_expires(gate: Gate) -> None:
     """By real time, whatever the server's own clock shows."""
     ends = gate.times.now + timedelta(days=30)
-    brief = Principal(name="brief", role=Role.ADMIN, token_sha256=digest("nb_x"), expires_at=ends)
+    brief = Principal(name="brief", role=Role.ADMIN, token_sha256=digest("fw_x"), expires_at=ends)
     gate.roster.people = (brief,)
 
     gate.times.now = ends - timedelta(seconds=1)
-    assert (await admit(gate, "nb_x")).name == "brief"
+    assert (await admit(gate, "fw_x")).name == "brief"
     assert gate.access.holder(brief.token_sha256) == brief
 
     gate.times.now = ends
     with pytest.raises(InvalidTokenError, match=r"the token of 'brief' expired at .* UTC"):
-        await admit(gate, "nb_x")
+        await admit(gate, "fw_x")
     with pytest.raises(InvalidTokenError, match="expired"):
-        await gate.access.recognize("nb_x", address=AFAR)
+        await gate.access.recognize("fw_x", address=AFAR)
     # So a session at the console ends, too.
     assert gate.access.holder(brief.token_sha256) is None
     assert {row.actor for row in await gate.refusals()} <= {"brief", "unknown"}
@@ -372,7 +372,7 @@ async def test_a_token_that_was_typed_in_is_recognized_and_looked_up_again(gate:
 
 async def test_what_is_no_static_token_is_not_recognized_and_is_recorded(gate: Gate) -> None:
     """S13: nor is one that has no digest, which service principals have in common."""
-    for text in ("", "nb_guess", await gate.vm_token(), SECRET):
+    for text in ("", "fw_guess", await gate.vm_token(), SECRET):
         gate.times.seconds += 2
         with pytest.raises(InvalidTokenError):
             await gate.access.recognize(text, address=AFAR)
@@ -431,11 +431,11 @@ async def test_who_may_not_is_turned_away_even_when_it_cant_be_written_down(gate
 
 async def test_no_secret_gets_into_the_history(gate: Gate) -> None:
     token = await gate.vm_token(audience="https://elsewhere")
-    for text in ("nb_guess", token):
+    for text in ("fw_guess", token):
         gate.times.seconds += 2
         with pytest.raises(InvalidTokenError):
             await admit(gate, text)
 
     causes = [row.cause for row in await gate.refusals()]
     assert len(causes) == 2
-    assert not any(text in cause for cause in causes for text in ("nb_guess", token))
+    assert not any(text in cause for cause in causes for text in ("fw_guess", token))

@@ -120,7 +120,7 @@ async def test_without_a_good_token_nothing_is_to_be_had_but_health(
 ) -> None:
     method, path = address(operation)
 
-    for token in (None, "nb_guess", "a.b.c"):
+    for token in (None, "fw_guess", "a.b.c"):
         answer = await control.ask(method, path, token)
 
         if operation.name == "show_health" and token is None:
@@ -270,7 +270,7 @@ def test_only_reads_take_a_session() -> None:
 async def test_a_token_counts_for_more_than_a_session(control: Guarded) -> None:
     [control.signed_in] = (each for each in PEOPLE if each.role is Role.ADMIN)
 
-    answer = await control.ask("GET", "/v1/clock", "nb_guess")
+    answer = await control.ask("GET", "/v1/clock", "fw_guess")
 
     assert answer.status_code == 401
 

@@ -74,7 +74,7 @@ def create(
             code="bad_name",
             field="name",
         )
-    secret = f"nb_{secrets.token_urlsafe(32)}"
+    secret = f"fw_{secrets.token_urlsafe(32)}"
     digest = hashlib.sha256(secret.encode()).hexdigest()
     if service_principal:
         client_id = str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))

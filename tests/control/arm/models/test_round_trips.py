@@ -134,6 +134,29 @@ async def _goes_round(plan: FleetPlan, az: Reader) -> None:
             assert await _state(arm) == before
 
 
+async def test_so_can_the_instances_of_its_uniform_sets() -> None:
+    """As `az vmss update --instance-id` does. VMs of Flexible sets are among all VMs above."""
+    async with emulator() as arm:
+        await arm.application.fleet.apply(demo_fleet(), by=Actor(name="file"))
+        before = await _state(arm)
+        sets = [path for kind, path, _ in await _all(arm) if kind is Kind.SCALE_SET]
+        uniform = [
+            each
+            for path in sets
+            if (await arm.good("GET", path))["properties"]["orchestrationMode"] == "Uniform"
+            for each in (await arm.good("GET", f"{path}/virtualMachines"))["value"]
+        ]
+
+        for reader in (azure_sdk, plain):
+            for body in uniform:
+                await arm.good("PUT", body["id"], reader(Kind.INSTANCE, body))
+
+                assert await arm.good("GET", body["id"]) == body
+
+        assert len(uniform) == 5
+        assert await _state(arm) == before
+
+
 # --- and what clients declare --------------------------------------------------------------------
 
 
