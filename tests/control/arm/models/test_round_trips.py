@@ -137,7 +137,7 @@ async def _goes_round(plan: FleetPlan, az: Reader) -> None:
 async def test_so_can_the_instances_of_its_uniform_sets() -> None:
     """As `az vmss update --instance-id` does. VMs of Flexible sets are among all VMs above."""
     async with emulator() as arm:
-        await arm.application.fleet.apply(demo_fleet(), by=Actor(name="file"))
+        await arm.use_cases.fleet.apply(demo_fleet(), by=Actor(name="file"))
         before = await _state(arm)
         sets = [path for kind, path, _ in await _all(arm) if kind is Kind.SCALE_SET]
         uniform = [
