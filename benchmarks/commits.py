@@ -21,14 +21,5 @@ class Ledger:
         self._connection.execute("INSERT INTO facts (t) VALUES (?)", ("x" * 200,))
         return time.perf_counter() - started
 
-    def rate(self, seconds: float) -> float:
-        """Commits a second, one after the other."""
-        started = time.perf_counter()
-        count = 0
-        while (elapsed := time.perf_counter() - started) < seconds:
-            self.commit()
-            count += 1
-        return count / elapsed
-
     def close(self) -> None:
         self._connection.close()

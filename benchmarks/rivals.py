@@ -41,9 +41,21 @@ def flask(folder: Path, answer: Answer, *, prefix: Sequence[str]) -> Iterator[Su
 
 
 @contextlib.contextmanager
-def _serving(name: str, command: list[str], folder: Path, answer: Answer) -> Iterator[Subject]:
+def starlette(folder: Path, *, prefix: Sequence[str]) -> Iterator[Subject]:
+    """It answers approvals. The project depends on Starlette itself, so nothing is installed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [*prefix, sys.executable, str(_SOURCES / "starlette_server.py")]
+    with _serving("Starlette and sqlite3", command, folder) as subject:
+        yield subject
+
+
+@contextlib.contextmanager
+def _serving(
+    name: str, command: list[str], folder: Path, answer: Answer | None = None
+) -> Iterator[Subject]:
     (port,) = free_ports(1)
-    with started([*command, str(port)], folder, given=answer.body) as running:
+    given = None if answer is None else answer.body
+    with started([*command, str(port)], folder, given=given) as running:
         wait_for(port, folder)
         yield Subject(name, usage.family(running.pid), port)
 

@@ -156,6 +156,19 @@ def test_the_core_imports_only_itself_and_pure_parts_of_the_standard_library() -
     assert foreign == set()
 
 
+def test_no_module_makes_code_as_it_runs() -> None:
+    makers = {
+        str(module.relative_to(SRC))
+        for module in modules("src")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"exec", "eval", "compile"}
+    }
+
+    assert makers == set()
+
+
 def test_only_storage_speaks_to_a_database() -> None:
     speakers = {
         module.relative_to(SRC).parts[0]

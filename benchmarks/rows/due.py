@@ -46,7 +46,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
         f"{many(len(names), 'events')} due at one instant → the last Started and visible",
         Spread.of(seen),
         unit="s",
-        goal=at_most(2),
+        goal=at_most(1),
         note="as VMs hear of it in their long polls; the step, after which the impact of each is"
         f" on record too, was answered after {Spread.of(stepped).median:.2f} s",
     )
