@@ -15,6 +15,22 @@ ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "forewarned"
 LONGEST_MODULE = 500
 MOST_MODULES = 15
+ENDINGS = re.compile(r"(ations?|ions?|ings?|[eo]rs?|ed|es|s|e|y)$")
+MUTATING = {"add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "update"}
+OPENING = {"bind", "connect", "create_server", "create_task", "listen", "mkdir", "open", "Popen"}
+OPENING |= {"read_bytes", "read_text", "run", "socket", "start", "unlink", "write_text"}
+# Who may measure real time without being given a clock, and what for.
+MEASURES_REAL_TIME = {
+    "clock.py": "it is the clock",
+    "client/_clock.py": "it is the SDK's clock",
+    "control/v1/event_waits.py": "how long a client waits for an event",
+    "feed/remote.py": "how long the writer takes to answer",
+    "metadata/server.py": "deadlines of connections, unless it is given a clock",
+    "runtime/admission.py": "hands the event loop's time to those who need it",
+    "runtime/listeners/acceptor.py": "how often the log may say that a listener is full",
+    "runtime/listeners/conversation.py": "how long a client takes to send a request",
+    "storage/sqlite/group_commit.py": "how long one commit may gather transactions",
+}
 VAGUE_NAMES = {"manager", "helper", "util", "common", "base", "data", "info", "handle"}
 PURE_STDLIB = {
     "__future__",
@@ -133,6 +149,16 @@ def test_no_package_has_more_than_fifteen_modules() -> None:
     assert {name: size for name, size in sizes.items() if size > MOST_MODULES} == {}
 
 
+def test_no_two_modules_of_a_package_differ_by_an_ending_alone() -> None:
+    roots = Counter(
+        (str(path.parent.relative_to(SRC)), ENDINGS.sub("", path.stem.lstrip("_")))
+        for path in SRC.rglob("*")
+        if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").is_file()
+    )
+
+    assert {root for root, count in roots.items() if count > 1} == set()
+
+
 def test_no_class_name_is_used_twice_in_a_package() -> None:
     classes = Counter(
         (str(module.parent.relative_to(SRC)), node.name)
@@ -177,6 +203,122 @@ def test_only_storage_speaks_to_a_database() -> None:
     }
 
     assert speakers <= {"storage"}
+
+
+def test_there_is_one_way_in_for_every_change() -> None:
+    """Whoever wants a change calls the engine; a preview is the same, rolled back."""
+    changing = {
+        str(module.relative_to(SRC))
+        for module in modules("src")
+        if ".transact(" in module.read_text()
+    }
+
+    assert changing == {"service/engine.py", "service/events/preview.py"}
+
+
+def test_no_module_has_a_clock_of_its_own() -> None:
+    own = r"\b\w*loop(\(\))?\.time\b|\btime\.(time|monotonic|perf_counter|clock_gettime)\b"
+    readers = {
+        str(module.relative_to(SRC))
+        for module in modules("src")
+        if re.search(own, module.read_text())
+    }
+
+    assert readers == MEASURES_REAL_TIME.keys()
+
+
+def test_the_service_is_given_its_clocks() -> None:
+    names = {
+        (module.name, name)
+        for module in modules("src/forewarned/core", "src/forewarned/service")
+        for name in imports(module)
+        if name in {"forewarned.clock", "time"}
+    }
+
+    assert names == set()
+
+
+def test_importing_a_module_does_nothing() -> None:
+    """Definitions and imports apart. A click group may be given its commands."""
+    effects = [
+        f"{module.relative_to(SRC)}:{node.lineno}: {ast.unparse(node).splitlines()[0]}"
+        for module in modules("src")
+        if module != SRC / "__main__.py"
+        for node in ast.parse(module.read_text()).body
+        if isinstance(node, ast.For | ast.While | ast.With | ast.Try | ast.Delete | ast.AugAssign)
+        or (isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant))
+        or (isinstance(node, ast.If) and _name(node.test) not in {"TYPE_CHECKING", "__name__"})
+    ]
+
+    assert [effect for effect in effects if not effect.startswith("cli/commands/")] == []
+
+
+def test_no_module_changes_what_it_holds() -> None:
+    changes = []
+    for module in modules("src"):
+        tree = ast.parse(module.read_text())
+        own = {
+            target.id
+            for node in tree.body
+            for target in _targets(node)
+            if isinstance(target, ast.Name)
+        }
+        changes += [
+            f"{module.relative_to(SRC)}:{node.lineno}: {ast.unparse(node)}"
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, ast.stmt | ast.expr)
+            if isinstance(node, ast.Global) or _changed(node) & own
+        ]
+
+    assert changes == []
+
+
+def _changed(node: ast.AST) -> set[str]:
+    """The names whose values a statement changes in place."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return {_name(node.func.value)} if node.func.attr in MUTATING else set()
+    changed = (each for each in _targets(node) if isinstance(each, ast.Subscript | ast.Attribute))
+    return {_name(each.value) for each in changed}
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Assign | ast.Delete):
+        return node.targets
+    return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else []
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Compare):
+        node = node.left
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_constructors_open_nothing() -> None:
+    """What is to be opened is opened, and closed, by a `with`."""
+    opening = [
+        f"{module.relative_to(SRC)}:{call.lineno}: {ast.unparse(call)}"
+        for module in modules("src")
+        for function in ast.walk(ast.parse(module.read_text()))
+        if isinstance(function, ast.FunctionDef) and function.name == "__init__"
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in OPENING
+    ]
+
+    assert opening == []
+
+
+def test_categories_of_refusals_become_statuses_in_errors_modules_alone() -> None:
+    edges = modules(*(f"src/forewarned/{edge}" for edge in ("control", "console", "metadata")))
+    knowing = {
+        str(module.relative_to(SRC))
+        for module in edges
+        if re.search(r"\bCategory\.", module.read_text())
+        and re.search(r"\bHTTPStatus\.", module.read_text())
+    }
+
+    assert {path for path in knowing if not path.endswith("/errors.py")} == set()
 
 
 def test_only_settings_read_the_environment() -> None:

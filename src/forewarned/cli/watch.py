@@ -1,6 +1,5 @@
 """Changes as they happen: a table that keeps itself up to date, or a line for each."""
 
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ from forewarned.cli.failures import GET_ADMITTED, CommandError, RefusedError, Un
 from forewarned.cli.session import Session
 from forewarned.cli.tables import event_table
 from forewarned.cli.wording import instant, listing, plain
+from forewarned.clock import monotonic
 from forewarned.control.v1 import wire
 
 _RECENT: Final = 8
@@ -189,7 +189,7 @@ class _Reckoning:
 
     def look(self) -> None:
         self._seen = self._session.control.get("/v1/clock").read(wire.Clock)
-        self._since = time.monotonic()
+        self._since = monotonic()
 
     def now(self) -> datetime:
         if self._elapsed() > _LOOK_AGAIN:
@@ -199,4 +199,4 @@ class _Reckoning:
         return self._seen.now + self._elapsed() * self._seen.speed
 
     def _elapsed(self) -> timedelta:
-        return timedelta(seconds=time.monotonic() - self._since)
+        return monotonic() - self._since

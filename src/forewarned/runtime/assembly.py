@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol, Self
 
 from forewarned.actuators.simulated import SimulatedActuator, Timing
-from forewarned.clock import SystemClock, VirtualClock
+from forewarned.clock import SystemClock, VirtualClock, monotonic, wall_clock
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventType
 from forewarned.metadata.http.responses import render
@@ -100,7 +100,7 @@ class Application:
         network interface.
         """
         self.clock = clock
-        engine, rules = Engine(store, observer), basis.rules
+        engine, rules = Engine(store, observer, monotonic), basis.rules
         actuation = Actuation(engine)
         activation = Activation(engine, clock, equip)
         movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
@@ -113,7 +113,7 @@ class Application:
             actuation=actuation,
             explainer=Explainer(engine, completed_by=completed_by),
             activation=activation,
-            readiness=KeptReadiness(engine),
+            readiness=KeptReadiness(engine, now=wall_clock),
             fleet=Fleet(engine, activation, basis.address_range),
             faults=faults or Faults(allowed=False),
             clock_control=ClockControl(clock, movable, self._record_time),

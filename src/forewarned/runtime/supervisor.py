@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from forewarned.clock import monotonic
 from forewarned.config.values import LogFormat
 from forewarned.runtime import child_process, logs
 from forewarned.runtime.listeners.sockets import Addresses, Listeners, StartError, open_listeners
@@ -101,16 +102,15 @@ class Child:
 
     async def run(self) -> None:
         """Until it is stopped. Raises StartError if it can't start the first time."""
-        loop = asyncio.get_running_loop()
         pause = 0.0
         while True:
-            began = loop.time()
+            began = monotonic()
             failure = await self._run_once()
             if self._stopping.is_set():
                 return
             if not self.is_ready.is_set():
                 raise StartError(failure)
-            was_stable = loop.time() - began > STABLE_AFTER.total_seconds()
+            was_stable = monotonic() - began > STABLE_AFTER
             pause = 0.0 if was_stable else min(max(2 * pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
             _log.error(
                 "a process has ended, and is started again",

@@ -4,9 +4,9 @@ Invariant: no one hears of a change before it is durable, and its caller is answ
 has heard of it.
 """
 
-import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Final, TypeVar
 
 from forewarned.core import maintenance
@@ -27,9 +27,16 @@ _AGREEMENTS: Final = (Approved, Canceled)
 
 
 class Engine:
-    def __init__(self, store: Store, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        observer: Observer | None = None,
+        monotonic: Callable[[], timedelta] = timedelta,
+    ) -> None:
+        """`monotonic` measures what the observer is told, and nothing else."""
         self._store = store
         self._observer = observer
+        self._monotonic = monotonic
         self._listeners: list[Listener] = []
 
     def tell(self, listener: Listener) -> None:
@@ -42,11 +49,10 @@ class Engine:
         They are told even if the caller has stopped waiting (a VM that hangs up): it is the store
         that tells them, in the order of commits.
         """
-        clock = asyncio.get_running_loop().time
-        began_at = clock()
+        began_at = self._monotonic()
         result, _ = await self._store.transact(function, tell=self._publish)
         if self._observer is not None:
-            self._observer.committed(clock() - began_at)
+            self._observer.committed((self._monotonic() - began_at).total_seconds())
         return result
 
     async def ask(self, question: Callable[[Snapshot], T]) -> T:

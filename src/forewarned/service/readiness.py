@@ -14,7 +14,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from forewarned.clock import wall_clock
 from forewarned.core.errors import UnknownEventError, UnknownResourceError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import document
@@ -75,7 +74,7 @@ class _Visit:
 class KeptReadiness:
     """The server's own. It has to hear of every commit."""
 
-    def __init__(self, engine: Engine, *, now: Callable[[], datetime] = wall_clock) -> None:
+    def __init__(self, engine: Engine, *, now: Callable[[], datetime]) -> None:
         self._engine = engine
         self._now = now
         self._kept: dict[_Key, dict[ResourceName, ReadinessReport]] = {}

@@ -124,11 +124,11 @@ def serve(config: Path | None, ready_file: Path | None, **flags: str | None) -> 
     """
     resolved = load_settings(config, flags)
     refuse_missing_packages()
-    from forewarned.runtime import serve as bootstrap
+    from forewarned.runtime import launch
 
     try:
-        bootstrap.run(resolved, ready_file=ready_file)
-    except bootstrap.StartError as error:
+        launch.run(resolved, ready_file=ready_file)
+    except launch.StartError as error:
         raise RefusedError(str(error), code="cannot_start") from error
 
 

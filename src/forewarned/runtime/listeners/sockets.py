@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
 
+from forewarned.clock import monotonic
 from forewarned.config.values import Address
 from forewarned.metadata.options import Options
 from forewarned.metadata.server import listen
@@ -69,13 +70,12 @@ async def patiently(
     attempt: Callable[[], Awaitable[T]], *, passes: Callable[[Exception], bool]
 ) -> T:
     """Try again for a while what fails because a server that was killed is not quite gone."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + LINGER.total_seconds()
+    deadline = monotonic() + LINGER
     while True:
         try:
             return await attempt()
         except Exception as error:
-            if not passes(error) or loop.time() >= deadline:
+            if not passes(error) or monotonic() >= deadline:
                 raise
         await asyncio.sleep(_LOOK_AGAIN)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarned.runtime import serve, single_process, supervisor
+from forewarned.runtime import launch, single_process, supervisor
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import Resolved, load
 
@@ -40,12 +40,12 @@ def test_a_server_that_wants_tokens_says_how_to_make_one_for_it(
     """A token that is made in another directory than the server's is for no server."""
     monkeypatch.chdir(tmp_path)
 
-    serve.run(load(flags={"mode": "service", **flags}, environ={}))
+    launch.run(load(flags={"mode": "service", **flags}, environ={}))
 
     assert f"Sign in:    with a token of {command}\n" in capsys.readouterr().out
 
 
 def test_a_server_that_is_open_speaks_of_no_token(capsys: pytest.CaptureFixture[str]) -> None:
-    serve.run(load(flags={}, environ={}))
+    launch.run(load(flags={}, environ={}))
 
     assert "Sign in" not in capsys.readouterr().out
