@@ -78,7 +78,7 @@ async def test_a_page_stays_live_after_what_was_refused_on_it(
     ann.expected.append("400 (Bad Request)")
 
     await ann.page.get_by_role("button", name="Cancel the event").click()
-    await expect(ann.page.get_by_role("alert")).to_contain_text("can't be canceled any more")
+    await expect(ann.page.get_by_role("alert")).to_contain_text("can no longer be canceled")
     await ann.is_live()
     server.call("POST", "/v1/clock/step", {"by": "30m"})
 

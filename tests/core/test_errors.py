@@ -30,7 +30,7 @@ REFUSALS = [
         {"notice": 16 * MINUTE, "maximum": 15 * MINUTE},
         "16m is above the maximum of 15m",
     ),
-    (errors.ShortNoticeForbiddenError(), {}, "keeps the minimum notice"),
+    (errors.ShortNoticeForbiddenError(), {}, "enforces the minimum notice"),
     (
         errors.BadDurationError(-SECOND, 365 * DAY),
         {"duration": -SECOND, "longest": 365 * DAY},
@@ -96,5 +96,5 @@ def test_a_foreign_id_and_one_that_never_was_are_refused_in_the_same_words() -> 
 def test_the_conflict_without_update_domains_reads_as_well() -> None:
     refusal = errors.MaintenanceConflictError("web", ())
 
-    assert str(refusal).startswith("scope 'web' is under maintenance, and no two")
+    assert str(refusal).startswith("scope 'web' is under maintenance, and only one")
     assert refusal.domains == frozenset()

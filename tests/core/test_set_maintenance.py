@@ -281,7 +281,7 @@ def test_the_refusal_reads_well_even_when_the_vms_under_work_are_gone() -> None:
         rounds=maintained(a_scope()).scope.rounds,
     )
 
-    with pytest.raises(MaintenanceConflictError, match="is under maintenance, and no two"):
+    with pytest.raises(MaintenanceConflictError, match="is under maintenance, and only one"):
         maintained(scope, some_work("work2"))
 
 

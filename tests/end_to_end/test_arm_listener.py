@@ -104,7 +104,7 @@ def test_a_client_that_stays_connected_does_not_keep_a_server_from_stopping(
 
         assert crew.running.wait(4) == 0
         assert "Traceback" not in crew.log()
-        assert "is killed" not in crew.log()
+        assert "is being killed" not in crew.log()
 
 
 def test_s12_in_service_mode_nobody_is_admitted_without_a_token_even_on_loopback(
@@ -153,7 +153,7 @@ def test_an_address_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None
         with start(tmp_path, "--arm", where) as running:
             assert running.wait(PATIENCE) == 1
 
-    assert f"can't listen at {where}" in (tmp_path / "log").read_text()
+    assert f"can't listen on {where}" in (tmp_path / "log").read_text()
     assert "--arm another address" in (tmp_path / "log").read_text()
 
 

@@ -147,7 +147,9 @@ def test_a_control_listener_off_loopback_that_asks_nobody_does_not_start(tmp_pat
     with start(tmp_path, *flags, "--control-access", "open") as running:
         assert running.wait(PATIENCE) != 0
 
-    assert "whoever reaches 192.0.2.1:0 would rule the fleet" in (tmp_path / "log").read_text()
+    assert (
+        "anyone who reaches 192.0.2.1:0 would control the fleet" in (tmp_path / "log").read_text()
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are Linux's")

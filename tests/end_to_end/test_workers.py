@@ -307,4 +307,4 @@ def test_a_second_server_at_the_same_address_says_why_it_can_not_start(tmp_path:
             second.wait(PATIENCE)
 
         assert second.returncode == 1
-        assert f"can't listen at {crew.server.metadata}" in (elsewhere / "log").read_text()
+        assert f"can't listen on {crew.server.metadata}" in (elsewhere / "log").read_text()

@@ -42,7 +42,7 @@ def test_a_server_that_wants_tokens_says_how_to_make_one_for_it(
 
     launch.run(load(flags={"mode": "service", **flags}, environ={}))
 
-    assert f"Sign in:    with a token of {command}\n" in capsys.readouterr().out
+    assert f"Sign in:    with a token from {command}\n" in capsys.readouterr().out
 
 
 def test_a_server_that_is_open_speaks_of_no_token(capsys: pytest.CaptureFixture[str]) -> None:

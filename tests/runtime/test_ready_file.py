@@ -45,7 +45,7 @@ def test_a_file_that_is_somebody_elses_is_left_alone(tmp_path: Path, content: st
     path = tmp_path / "fleet.json"
     path.write_text(content)
 
-    with pytest.raises(ReadyFileError, match="is no ready file"), ReadyFile(path).kept():
+    with pytest.raises(ReadyFileError, match="is not a ready file"), ReadyFile(path).kept():
         pass
 
     assert path.read_text() == content

@@ -113,7 +113,7 @@ def test_service_mode_has_defaults_of_its_own() -> None:
 def test_a_server_has_at_most_one_process_for_polls() -> None:
     assert problems(flags={"workers": "2"}) == (
         'flag --workers: workers = "2": expected 0 or 1: one process serves about 100,000 polls a'
-        " second, and a server has no more than one for them"
+        " second, and a server runs at most one"
     )
     assert "whole number of at least 0" in problems(flags={"workers": "-1"})
 
@@ -207,8 +207,10 @@ def test_a_listener_that_asks_nobody_who_they_are_is_on_loopback_only() -> None:
         assert "--mode service" in told
 
     told = problems(flags=off_loopback | {"mode": "service", "control_access": "open"})
-    assert told.startswith("flag --control-access: control_access = open: whoever reaches 10.0.0.1")
-    assert "take token" in told
+    assert told.startswith(
+        "flag --control-access: control_access = open: anyone who reaches 10.0.0.1"
+    )
+    assert "use token" in told
 
 
 def test_control_is_served_off_loopback_over_tls_to_those_who_show_a_token() -> None:
@@ -234,7 +236,7 @@ def test_arm_is_served_off_loopback_only_where_people_have_to_sign_in() -> None:
     told = problems(flags={"arm": "10.0.0.1:9000"})
     service = resolve(flags={"mode": "service", "arm": "10.0.0.1:9000"}).settings
 
-    assert told.startswith("flag --arm: arm = 10.0.0.1:9000: in emulator mode nobody has to sign")
+    assert told.startswith("flag --arm: arm = 10.0.0.1:9000: emulator mode requires no sign-in")
     assert service.arm == Address("10.0.0.1", 9000)
 
 
@@ -253,7 +255,7 @@ def test_an_address_of_arm_may_be_written_as_clients_write_it() -> None:
 def test_listeners_need_different_addresses_unless_any_port_will_serve() -> None:
     anywhere: dict[str, object] = dict.fromkeys(["metadata", "control", "arm"], "127.0.0.1:0")
 
-    assert "address of their own" in problems(flags={"control": "127.0.0.1:8169"})
+    assert "need different addresses" in problems(flags={"control": "127.0.0.1:8169"})
     assert resolve(flags=anywhere).settings.arm == Address("127.0.0.1", 0)
 
 

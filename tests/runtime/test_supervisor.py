@@ -78,9 +78,9 @@ async def test_an_address_that_is_taken_is_named_with_what_to_do_about_it(
 ) -> None:
     taken = Address(*listener.getsockname())
 
-    with pytest.raises(StartError, match=f"can't listen at {taken}.*--metadata another address"):
+    with pytest.raises(StartError, match=f"can't listen on {taken}.*--metadata another address"):
         await metadata_listener(taken)
-    with pytest.raises(StartError, match=f"can't listen at {taken}.*--control another address"):
+    with pytest.raises(StartError, match=f"can't listen on {taken}.*--control another address"):
         await control_listener(taken)
 
 

@@ -69,7 +69,7 @@ class SimulatedActuator:
         for at in range(0, len(due), _TOGETHER):
             failures += await self._failures(due[at : at + _TOGETHER])
         if failures:
-            raise ExceptionGroup("reports of work failed", failures)
+            raise ExceptionGroup("reporting simulated work failed", failures)
 
     def _take_due(self) -> list[Report]:
         due: list[Report] = []

@@ -73,7 +73,7 @@ class DuplicateEventError(RefusalError):
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
-        super().__init__(f"an event {event_id} exists already")
+        super().__init__(f"event {event_id} already exists")
         self.event_id = event_id
 
 
@@ -184,7 +184,7 @@ class ShortNoticeForbiddenError(RefusalError):
     field = "short_notice"
 
     def __init__(self) -> None:
-        super().__init__("short notice is for emulators; this server keeps the minimum notice")
+        super().__init__("short notice is for emulators; this server enforces the minimum notice")
 
 
 class BadDurationError(RefusalError):
@@ -193,8 +193,8 @@ class BadDurationError(RefusalError):
 
     def __init__(self, duration: timedelta, longest: timedelta) -> None:
         super().__init__(
-            f"a duration of {format_duration(duration)} is not between zero and"
-            f" {longest.days} days; leave it out where it is unknown"
+            f"a duration of {format_duration(duration)} is not between zero and {longest.days} "
+            "days; omit it if it is unknown"
         )
         self.duration = duration
         self.longest = longest
@@ -226,7 +226,9 @@ class NotOwnResourceError(RefusalError):
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
-        super().__init__(f"event {event_id} does not name this VM, and it alone may approve it")
+        super().__init__(
+            f"event {event_id} does not name this VM, and only a VM it names may approve it"
+        )
         self.event_id = event_id
 
 
@@ -235,7 +237,7 @@ class AlreadyStartedError(RefusalError):
     field = "event_id"
 
     def __init__(self, event_id: str) -> None:
-        super().__init__(f"event {event_id} has started and can't be canceled any more")
+        super().__init__(f"event {event_id} has started and can no longer be canceled")
         self.event_id = event_id
 
 
@@ -266,8 +268,8 @@ class MaintenanceConflictError(RefusalError):
         listed = ", ".join(map(str, sorted(domains)))
         where = f" (update domain {listed})" if listed else ""
         super().__init__(
-            f"scope {scope_id!r} is under maintenance{where}, and no two update domains of a set"
-            " are worked on together: try again when that is over, or cancel it"
+            f"scope {scope_id!r} is under maintenance{where}, and only one update domain of a set "
+            "is maintained at a time: try again when that is over, or cancel it"
         )
         self.scope_id = scope_id
         self.domains = frozenset(domains)

@@ -74,14 +74,14 @@ def _welcome(addresses: Addresses, settings: Settings) -> str:
         create = "forewarned token create NAME --role ROLE"
         if settings.data != Settings().data:
             create += f" --data {shlex.quote(str(settings.data))}"
-        sign_in = f"Sign in:    with a token of `{create}`\n"
+        sign_in = f"Sign in:    with a token from `{create}`\n"
     return f"""\
 Forewarned {__version__}: {settings.mode}, clock {settings.clock}, state in {settings.data}
 
   metadata  {addresses.metadata_url}
   control   {addresses.control_url}
 {arm}
-Look:       open {addresses.control_url}/ in a browser
+Console:    open {addresses.control_url}/ in a browser
 {sign_in}Be a VM:    curl -H Metadata:true "{document}"
 Stop with Ctrl-C.
 """

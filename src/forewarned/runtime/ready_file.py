@@ -62,13 +62,14 @@ class ReadyFile:
         is_empty = self._path.is_file() and not self._path.stat().st_size
         if not is_empty and _MARK not in _content(self._path):
             raise ReadyFileError(
-                f"{self._path} exists and is no ready file: name another with --ready-file"
+                f"{self._path} exists and is not a ready file: choose another file with "
+                "--ready-file"
             )
         self._path.unlink(missing_ok=True)
 
     def _unwritable(self, error: OSError) -> ReadyFileError:
         return ReadyFileError(
-            f"can't write {self._path} ({error.strerror}): name another file with --ready-file"
+            f"can't write {self._path} ({error.strerror}): choose another file with --ready-file"
         )
 
 

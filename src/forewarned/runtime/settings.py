@@ -107,8 +107,8 @@ def _workers(value: object) -> int:
     count = whole(0)(value)
     if count > 1:
         raise ValueError(
-            "expected 0 or 1: one process serves about 100,000 polls a second,"
-            " and a server has no more than one for them"
+            "expected 0 or 1: one process serves about 100,000 polls a second, and a server runs "
+            "at most one"
         )
     return count
 
@@ -126,33 +126,33 @@ class Settings:
         " service: real VMs and real time, and an operator does the work and completes events",
     )
     data: Path = _setting(
-        Path(".forewarned"), file_path, "directory of the store; made on the first start"
+        Path(".forewarned"), file_path, "directory of the store; created at the first start"
     )
     metadata: Address = _setting(
         Address("127.0.0.1", 8169),
         Address.parse,
-        "where VMs read their scheduled events; port 0 takes any free one",
+        "address where VMs read their scheduled events; port 0 picks any free port",
     )
     control: Address = _setting(
-        Address("127.0.0.1", 8170), Address.parse, "where browsers and the CLI reach the server"
+        Address("127.0.0.1", 8170), Address.parse, "address for browsers and the CLI"
     )
     control_access: ControlAccess = _setting(
         ControlAccess.OPEN,
         one_of(ControlAccess),
-        "open: whoever reaches the control listener rules the fleet; token: they need one, and a"
-        " role",
+        "open: anyone who reaches the control listener controls the fleet; token: a token with "
+        "the right role is required",
         in_service=ControlAccess.TOKEN,
     )
     arm: Address | None = _setting(
         _ARM,
         or_off(Address.parse),
-        "where az and the Azure SDKs reach the server, by HTTPS; off: nowhere",
+        "address for az and the Azure SDKs, over HTTPS; off: no such listener",
     )
     tls_certificate: Path | None = _setting(
         None,
         optional(file_path),
-        "certificate to serve HTTPS with, as PEM, those of its issuers after it; none: one of the"
-        " server's own authority",
+        "certificate for HTTPS, as PEM, followed by its issuers'; none: one from the server's "
+        "own authority",
     )
     tls_key: Path | None = _setting(
         None, optional(file_path), "private key of that certificate, as PEM, without a password"
@@ -163,7 +163,7 @@ class Settings:
     clock: ClockSpeed = _setting(
         ClockSpeed(1),
         ClockSpeed.parse,
-        "real: the machine's; paused, or a speed like 60x: time that people can move",
+        "real: the machine's time; paused, or a speed like 60x: virtual time that users can move",
         in_service=ClockSpeed(None),
     )
     rate_limit: bool = _setting(
@@ -174,21 +174,23 @@ class Settings:
     default_vm: str | None = _setting(
         None,
         optional(text),
-        "VM that a caller from an address of no VM is taken for; none: the fleet's first VM",
+        "VM to assume for callers whose address belongs to no VM; none: the fleet's first VM",
     )
     # Azure takes up to two minutes to answer a VM's first call ever.
     first_call_delay: timedelta = _setting(
         timedelta(0),
         duration(timedelta(0), timedelta(seconds=120)),
-        "how long the first read of a document, which switches notice on, is kept waiting",
+        "how long to delay the first read of a document, which switches notice on",
     )
     max_user_events: int | None = _setting(
-        None, optional(whole(1)), "open user events a scope may have; Azure's preview had 10"
+        None,
+        optional(whole(1)),
+        "maximum number of open user events in a scope; Azure's preview had 10",
     )
     silence: timedelta = _setting(
         timedelta(hours=24),
         duration(timedelta(seconds=1), timedelta(days=365)),
-        "how long nobody may read a document before notice is switched off",
+        "how long after the last read of a document notice is switched off",
     )
     reset_incarnation: bool = _setting(
         False, on_off, "start incarnations at 1 again after the silence, as Azure does"
@@ -199,7 +201,7 @@ class Settings:
     predicted_failure_notice: timedelta = _setting(
         timedelta(days=7),
         duration(timedelta(minutes=10), timedelta(days=90)),
-        "notice of a failure that is foreseen",
+        "notice of a predicted host failure",
     )
     approve: Approve = _setting(
         Approve.ANY,
@@ -209,27 +211,35 @@ class Settings:
     vm_role: Role = _setting(
         Role.APPROVER,
         one_of(Role),
-        "what a VM's own token may do at the arm and control listeners, where they ask for one",
+        "what a VM's own token may do at the arm and control listeners, if they require one",
     )
     strict_forwarding: bool = _setting(
         False,
         on_off,
-        "also refuse requests with Forwarded, Via or X-Real-IP, not in Azure's manner",
+        "also refuse requests with Forwarded, Via or X-Real-IP, which Azure does not",
     )
     hosts: tuple[str, ...] = _setting(
-        (), names, "further Host names to answer to, beside the listener's addresses"
+        (),
+        names,
+        "additional host names to accept in the Host header, besides the listener's addresses",
     )
     # Below the usual 65,536 open files of a service, with room for the store and the console.
-    max_connections: int = _setting(20_000, whole(1), "open connections, over all VMs")
+    max_connections: int = _setting(
+        20_000, whole(1), "maximum number of open connections, over all VMs"
+    )
     # Agents, SDKs, a person or two and their retries: a VM that needs more has a leak.
-    max_connections_per_vm: int = _setting(128, whole(1), "open connections of one VM")
+    max_connections_per_vm: int = _setting(
+        128, whole(1), "maximum number of open connections of one VM"
+    )
     # TLS takes some 150 KB of each: these are what bounds the writer's memory.
     max_control_connections: int = _setting(
-        1_000, whole(1), "open connections at the control listener, and as many at the arm listener"
+        1_000,
+        whole(1),
+        "maximum number of open connections at each of the control and arm listeners",
     )
     # A browser has up to six, az one: a whole office behind one address fits in.
     max_control_connections_per_address: int = _setting(
-        128, whole(1), "those of one address, or of one network of 64 bits with IPv6"
+        128, whole(1), "the same for one address, or one /64 network with IPv6"
     )
     workers: int = _setting(
         1,
@@ -237,10 +247,10 @@ class Settings:
         "1: VMs are served by a process of their own; 0: one process for everything",
     )
     address_range: Network = _setting(
-        network("127.8.0.0/16"), network, "addresses for VMs that the fleet gives none"
+        network("127.8.0.0/16"), network, "addresses for VMs that have none in the fleet"
     )
-    log_level: LogLevel = _setting(LogLevel.INFO, one_of(LogLevel), "least severe line to log")
-    log_format: LogFormat = _setting(LogFormat.TEXT, one_of(LogFormat), "lines for people, or JSON")
+    log_level: LogLevel = _setting(LogLevel.INFO, one_of(LogLevel), "least severe level to log")
+    log_format: LogFormat = _setting(LogFormat.TEXT, one_of(LogFormat), "plain lines, or JSON")
     # What the simulated actuator does with a Started event, after Azure's own figures: an impact
     # "typically" of 7 s; medians of 5 min from Started to gone for a live migration, and of 10 min
     # for a restart or redeploy.
@@ -427,32 +437,32 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
 
     if settings.mode is Mode.SERVICE:
         if not settings.clock.is_real:
-            yield refuse("clock", "real VMs live in real time, so service mode takes only real")
+            yield refuse("clock", "real VMs live in real time, so service mode allows only real")
         if settings.default_vm is not None:
-            yield refuse("default_vm", "service mode knows a VM by its address alone")
+            yield refuse("default_vm", "service mode identifies a VM only by its address")
     elif not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
         yield refuse(
             "metadata",
-            "in emulator mode any caller can be any VM, so it listens on loopback only:"
-            " take 127.0.0.1, or --mode service",
+            "in emulator mode any caller can be any VM, so it listens on loopback only: use "
+            "127.0.0.1, or --mode service",
         )
     if not settings.control.is_loopback and settings.mode is not Mode.SERVICE:
         yield refuse(
             "control",
-            "an emulator is for whoever is on its machine, so it listens on loopback only:"
-            " take 127.0.0.1, and a tunnel from afar, or --mode service",
+            "an emulator is for users of its own machine, so it listens on loopback only: use "
+            "127.0.0.1 and a tunnel, or --mode service",
         )
     elif not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
         yield refuse(
             "control_access",
-            f"whoever reaches {settings.control} would rule the fleet:"
-            " take token, or 127.0.0.1 for --control",
+            f"anyone who reaches {settings.control} would control the fleet: use token, or "
+            "127.0.0.1 for --control",
         )
     if settings.arm and not settings.arm.is_loopback and settings.mode is not Mode.SERVICE:
         yield refuse(
             "arm",
-            "in emulator mode nobody has to sign in, so it listens on loopback only:"
-            " take 127.0.0.1, or --mode service",
+            "emulator mode requires no sign-in, so it listens on loopback only: use 127.0.0.1, "
+            "or --mode service",
         )
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         given, missing = ("tls_certificate", "tls_key")
@@ -462,4 +472,4 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
     listeners = [settings.metadata, settings.control, settings.arm]
     fixed = [one for one in listeners if one is not None and one.port]
     if len(set(fixed)) < len(fixed):
-        yield refuse("control", "metadata, control and arm each need an address of their own")
+        yield refuse("control", "metadata, control and arm need different addresses")

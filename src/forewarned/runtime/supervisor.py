@@ -113,7 +113,7 @@ class Child:
             was_stable = monotonic() - began > STABLE_AFTER
             pause = 0.0 if was_stable else min(max(2 * pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
             _log.error(
-                "a process has ended, and is started again",
+                "a process ended and is being restarted",
                 extra={"worker": self.name, "why": failure, "in_seconds": pause},
             )
             with suppress(TimeoutError):
@@ -189,7 +189,7 @@ async def _end(child: Child, running: asyncio.Task[None]) -> None:
     child.terminate()
     _, late = await asyncio.wait((running,), timeout=GRACE.total_seconds())
     if late:
-        _log.error("a process does not stop, and is killed", extra={"worker": child.name})
+        _log.error("a process does not stop and is being killed", extra={"worker": child.name})
         child.kill()
         running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -198,4 +198,4 @@ async def _end(child: Child, running: asyncio.Task[None]) -> None:
 def _why_ended(name: str, status: int) -> str:
     if status < 0:
         return f"{name} was ended by {signal.Signals(-status).name}"
-    return f"{name} ended with status {status}; the lines it has logged say why"
+    return f"{name} ended with status {status}; its log says why"

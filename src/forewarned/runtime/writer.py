@@ -65,8 +65,8 @@ class FeedDelivery:
             await server.__aenter__()
         except OSError as error:
             raise StartError(
-                f"can't open a socket in {self._data} ({error.strerror or error}):"
-                " name a directory of a local disk with --data, or serve with --workers 0"
+                f"can't open a socket in {self._data} ({error.strerror or error}): choose a "
+                "directory on a local disk with --data, or use --workers 0"
             ) from error
         try:
             yield

@@ -18,7 +18,7 @@ class NameTakenError(RefusalError):
     field = "name"
 
     def __init__(self, name: str, scope_id: str) -> None:
-        super().__init__(f"a VM named {name!r} exists already, in scope {scope_id!r}")
+        super().__init__(f"a VM named {name!r} already exists, in scope {scope_id!r}")
         self.name = name
         self.scope_id = scope_id
 
@@ -28,7 +28,7 @@ class AddressTakenError(RefusalError):
     field = "address"
 
     def __init__(self, address: str, name: str) -> None:
-        super().__init__(f"address {address} is bound to VM {name!r} already")
+        super().__init__(f"address {address} is already bound to VM {name!r}")
         self.address = address
         self.name = name
 
@@ -44,7 +44,7 @@ class HostSharedError(RefusalError):
         listed = ", ".join(map(str, self.domains))
         super().__init__(
             f"host {host!r} would hold VMs of update domains {listed} of {scope_id!r}:"
-            " give each update domain hosts of its own"
+            " give each update domain its own hosts"
         )
         self.host = host
         self.scope_id = scope_id
@@ -56,8 +56,8 @@ class RealClockError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this server's clock is real time and can't be moved:"
-            " that of an emulator started with --clock paused, or --clock 1x, can be"
+            "this server runs in real time and its clock can't be moved: an emulator started "
+            "with --clock paused or --clock 1x allows it"
         )
 
 
@@ -89,8 +89,8 @@ class FaultsForbiddenError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this server tells real VMs of real events, and makes no faults:"
-            " an emulator does, which is what 'forewarned serve' starts without --mode service"
+            "this server serves real VMs and injects no faults: an emulator does, which is what "
+            "'forewarned serve' starts without --mode service"
         )
 
 
@@ -100,8 +100,8 @@ class ResetForbiddenError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this server tells real VMs of real events, and can't be reset:"
-            " an emulator can, which is what 'forewarned serve' starts without --mode service"
+            "this server serves real VMs and can't be reset: an emulator can, which is what "
+            "'forewarned serve' starts without --mode service"
         )
 
 
@@ -120,7 +120,7 @@ class TooManyFaultsError(RefusalError):
     field = "faults"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"there are {most} faults already, the most there may be: remove some")
+        super().__init__(f"there are already {most} faults, the maximum: remove some")
         self.most = most
 
 

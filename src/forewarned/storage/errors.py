@@ -22,8 +22,9 @@ class StoreInUseError(CannotOpenError):
 class NewerDatabaseError(CannotOpenError):
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
-            f"{path} was written by a newer Forewarned (schema {found}, this one knows {known}):"
-            " install that version or a later one, or restore a backup from before the upgrade"
+            f"{path} was written by a newer Forewarned (schema {found}, this version supports"
+            f" {known}): install that version or a later one, or restore a backup from before the"
+            " upgrade"
         )
         self.path = path
         self.found = found
@@ -32,14 +33,14 @@ class NewerDatabaseError(CannotOpenError):
 
 class ForeignDatabaseError(CannotOpenError):
     def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} is not a Forewarned database: move it, or name another directory")
+        super().__init__(f"{path} is not a Forewarned database: move it, or choose another")
         self.path = path
 
 
 class UnwritableDirectoryError(CannotOpenError):
     def __init__(self, directory: Path, reason: str) -> None:
         super().__init__(
-            f"can't write to {directory} ({reason}): create it, or name another directory"
+            f"can't write to {directory} ({reason}): create it, or choose another directory"
         )
         self.directory = directory
 
@@ -56,8 +57,8 @@ class CannotTakeOverError(CannotOpenError):
 class NoWriteAheadLogError(CannotOpenError):
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"the file system of {path} can't hold SQLite's write-ahead log:"
-            " name a directory on a local disk"
+            f"the file system of {path} can't hold SQLite's write-ahead log: choose a directory "
+            "on a local disk"
         )
         self.path = path
 

@@ -252,7 +252,7 @@ def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match="No such file"):
         load(tmp_path / "gone.toml", environ={})
-    with pytest.raises(SettingsError, match="not in UTF-8"):
+    with pytest.raises(SettingsError, match="not UTF-8"):
         load(binary, environ={})
 
 

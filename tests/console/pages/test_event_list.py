@@ -184,7 +184,7 @@ async def test_several_events_are_canceled_once_it_was_told_what_comes_of_it(
     told = await console.send("/events/cancel", *ticked, reason="not <today>")
 
     assert "2 will be canceled, 1 refused. Nothing has changed yet." in outcome(told.text)
-    assert "has started and can't be canceled any more" in outcome(told.text)
+    assert "has started and can no longer be canceled" in outcome(told.text)
     assert "To be canceled (2) Reboot of web Freeze of db-0" in outcome(told.text)
     assert "Cancel 2 events" in outcome(told.text)
     assert (await statuses(console))["web"] == "Scheduled"

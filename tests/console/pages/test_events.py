@@ -211,7 +211,7 @@ async def test_what_cannot_be_done_is_said_on_the_page(console: Looking) -> None
 
     answer = await console.send(f"/events/{event_id}/cancel", reason="")
 
-    assert "has started and can't be canceled any more" in text_of(answer.text)
+    assert "has started and can no longer be canceled" in text_of(answer.text)
 
 
 async def test_each_api_version_shows_the_event_as_its_vms_read_it(console: Looking) -> None:

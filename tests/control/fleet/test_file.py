@@ -302,7 +302,7 @@ vms = [
     [
         (
             '[[vms]]\nname = "web"\n[[vms]]\nname = "WEB"\n',
-            "fleet.toml:3: vms[1]: a VM named 'WEB' exists already, in scope 'vm/web'",
+            "fleet.toml:3: vms[1]: a VM named 'WEB' already exists, in scope 'vm/web'",
         ),
         (
             '[[vms]]\nname = "web"\nterminate_notification = "5 minutes"\n',
@@ -326,7 +326,7 @@ vms = [
             '[[scale_sets]]\nname = "s"\ncapacity = 2\nhosts = [\n  "h",\n  "h",\n]\n',
             (
                 "fleet.toml:6: scale_sets[0].hosts[1]: host 'h' would hold VMs of update domains 0, 1 of"
-                " 'vmss/s/0': give each update domain hosts of its own"
+                " 'vmss/s/0': give each update domain its own hosts"
             ),
         ),
         ("vms = 1979-05-27\n", 'fleet.toml:1: vms: expected a list, got "1979-05-27"'),
@@ -367,7 +367,7 @@ def test_a_file_that_cant_be_read_is_refused_by_name(tmp_path: Path) -> None:
 
     with pytest.raises(FleetFileError, match=r"gone\.toml: No such file"):
         load_fleet(tmp_path / "gone.toml")
-    with pytest.raises(FleetFileError, match=r"latin\.toml: not in UTF-8"):
+    with pytest.raises(FleetFileError, match=r"latin\.toml: not UTF-8"):
         load_fleet(latin)
 
 

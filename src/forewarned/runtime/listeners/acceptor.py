@@ -215,7 +215,7 @@ class Acceptor:
         if now - self._warned_at >= _BETWEEN_WARNINGS:
             self._warned_at = now
             _log.warning(
-                "connections are refused: there are too many",
+                "connections are refused: too many are open",
                 extra={"address": address, "refused": self._refused, "open": len(self.seats)},
             )
             self._refused = 0

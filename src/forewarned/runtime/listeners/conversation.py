@@ -106,7 +106,7 @@ class Conversation(HttpToolsProtocol):
             self._set_deadline(left if left > 0 else _LOOK_AGAIN_SECONDS, self._body_is_late)
             return
         self._deadline = None
-        self._refuse(HTTPStatus.REQUEST_TIMEOUT, "The body came in too slowly.")
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, "The body arrived too slowly.")
 
     # --- its answer, as it goes out --------------------------------------------------------------
 

@@ -132,8 +132,8 @@ async def _listening(
         return await patiently(attempt, passes=_is_taken)
     except OSError as error:
         raise StartError(
-            f"can't listen at {address} ({error.strerror}): stop what listens there,"
-            f" or give --{which} another address; port 0 takes any free one"
+            f"can't listen on {address} ({error.strerror}): stop the program that does, or give "
+            f"--{which} another address; port 0 picks any free port"
         ) from error
 
 

@@ -35,8 +35,8 @@ class UnknownKindError(RefusalError):
 
     def __init__(self, type_: str) -> None:
         super().__init__(
-            f"a {type_[:100]} has no scheduled events: only virtualMachines,"
-            " virtualMachineScaleSets and availabilitySets have"
+            f"a {type_[:100]} has no scheduled events: only virtualMachines, "
+            "virtualMachineScaleSets and availabilitySets do"
         )
         self.type = type_
 

@@ -58,11 +58,11 @@ class Found:
         if self.high == _DECLARED:
             return "an operator said that it was restored"
         if self.high is not None and self.high > last:
-            return f"it ends with change {last}, and change {self.high} was committed here before"
+            return f"its last change is {last}, but change {self.high} was already committed here"
         if self.high is None or not self.was_origin:
-            return "the files that mark where it was used last are not beside it"
+            return "the files that mark its last use are not beside it"
         if self.origin != noted or self.is_touched:
-            return "its directory was copied, or unpacked"
+            return "its directory was copied or unpacked"
         return None
 
 
