@@ -1,6 +1,6 @@
 """What `core.copying` is worth: a copy by slots beside one by the standard library.
 
-python -m benchmarks.copies
+python -m tools.copies
 """
 
 import dataclasses
