@@ -5,10 +5,13 @@
 A test compares the page with what this would write.
 """
 
+import ast
+import inspect
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Final
 
 import msgspec
 
@@ -34,10 +37,25 @@ def reference() -> str:
 
 
 def described(type_: type[msgspec.Struct]) -> dict[str, str]:
-    """What each field means, by its name in the file. Every field must have a description."""
-    hints = get_type_hints(type_, include_extras=True)
+    """What each field means, by its name in the file: the text below it in its class."""
+    words: dict[str, str] = {}
+    for class_ in reversed(type_.__mro__):
+        if issubclass(class_, msgspec.Struct) and class_ is not msgspec.Struct:
+            words |= _texts(class_)
+    return {each.encode_name: words.get(each.name, "") for each in msgspec.structs.fields(type_)}
+
+
+def _texts(class_: type) -> dict[str, str]:
+    (node,) = ast.parse(inspect.getsource(class_)).body
+    assert isinstance(node, ast.ClassDef)
     return {
-        each.encode_name: _description(hints[each.name]) for each in msgspec.structs.fields(type_)
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in pairwise(node.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
     }
 
 
@@ -92,12 +110,6 @@ def _rows(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None =
         # Repeat a common field if this kind has another default.
         if each.name not in usual or usual[each.name].default != each.default
     )
-
-
-def _description(hint: Any) -> str:
-    metas = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    words = [meta.description for meta in metas if isinstance(meta, msgspec.Meta)]
-    return " ".join(filter(None, words))
 
 
 def _default(each: msgspec.structs.FieldInfo) -> str:

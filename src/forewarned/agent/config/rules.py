@@ -71,60 +71,34 @@ def _minutes(hours: str, minutes: str) -> int:
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is done about the events that match. What a rule does not ask for, it does not mind."""
 
-    name: Annotated[str, Meta(min_length=1, description="What status and logs call the rule.")]
-    type: Annotated[
-        tuple[EventType, ...],
-        Meta(description="Types it is for: Freeze, Reboot, Redeploy, Preempt, Terminate."),
-    ] = ()
-    source: Annotated[
-        EventSource | None, Meta(description="Who wants the interruption: Platform or User.")
-    ] = None
-    min_duration: Annotated[
-        timedelta | None,
-        Meta(
-            description="The shortest impact it is for. An event that does not tell how long its"
-            " impact is matches neither this nor `max_duration`."
-        ),
-    ] = None
-    max_duration: Annotated[timedelta | None, Meta(description="The longest impact.")] = None
-    resources: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Patterns like `web_*`, of which one must fit a VM that the event names,"
-            " whatever the case of letters."
-        ),
-    ] = ()
-    between: Annotated[
-        Hours | None,
-        Meta(
-            description="A part of the day, like `22:00-06:00`, by the VM's own time zone. What"
-            " counts is when the agent first sees the event."
-        ),
-    ] = None
-    prepare: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Hooks that run before the interruption, one after another. Those that"
-            " have an undo are undone after it, the last first."
-        ),
-    ] = ()
-    recover: Annotated[
-        tuple[str, ...], Meta(description="Hooks that run after that, one after another.")
-    ] = ()
-    approve: Annotated[
-        Approve,
-        Meta(
-            description="`when-ready`: once every required hook is done and none has vetoed;"
-            " `always`: once they have run, unless one has vetoed; `never`."
-        ),
-    ] = Approve.WHEN_READY
-    leader: Annotated[
-        Leader,
-        Meta(
-            description="Which agent approves an event of several VMs: `each`, `first-resource`"
-            " for that of the first VM it names, or `all-ready` for the last to be ready."
-        ),
-    ] = Leader.EACH
+    name: Annotated[str, Meta(min_length=1)]
+    """What status and logs call the rule."""
+    type: tuple[EventType, ...] = ()
+    """Types it is for: Freeze, Reboot, Redeploy, Preempt, Terminate."""
+    source: EventSource | None = None
+    """Who wants the interruption: Platform or User."""
+    min_duration: timedelta | None = None
+    """The shortest impact it is for. An event that does not tell how long its impact is matches
+    neither this nor `max_duration`."""
+    max_duration: timedelta | None = None
+    """The longest impact."""
+    resources: tuple[str, ...] = ()
+    """Patterns like `web_*`, of which one must fit a VM that the event names, whatever the case of
+    letters."""
+    between: Hours | None = None
+    """A part of the day, like `22:00-06:00`, by the VM's own time zone. What counts is when the
+    agent first sees the event."""
+    prepare: tuple[str, ...] = ()
+    """Hooks that run before the interruption, one after another. Those that have an undo are undone
+    after it, the last first."""
+    recover: tuple[str, ...] = ()
+    """Hooks that run after that, one after another."""
+    approve: Approve = Approve.WHEN_READY
+    """`when-ready`: once every required hook is done and none has vetoed; `always`: once they have
+    run, unless one has vetoed; `never`."""
+    leader: Leader = Leader.EACH
+    """Which agent approves an event of several VMs: `each`, `first-resource` for that of the first
+    VM it names, or `all-ready` for the last to be ready."""
 
     @property
     def takes_all(self) -> bool:

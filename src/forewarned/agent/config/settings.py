@@ -45,25 +45,19 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 class DirectoryReadiness(Readiness, frozen=True, kw_only=True, tag="directory"):
     """A directory that all the VMs of an event share."""
 
-    path: Annotated[Path, Meta(description="The directory; it must exist.")]
+    path: Path
+    """The directory; it must exist."""
 
 
 class KubernetesReadiness(Readiness, frozen=True, kw_only=True, tag="kubernetes"):
     """Leases in a Kubernetes cluster."""
 
-    namespace: Annotated[
-        str,
-        Meta(
-            pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
-            description="Where the leases are; the agent's role must reach it.",
-        ),
-    ] = "default"
-    server: Annotated[
-        str, Meta(description="The API server's URL; empty for that of the cluster it runs in.")
-    ] = ""
-    credentials: Annotated[
-        Path, Meta(description="A directory with `token` and `ca.crt`, as Kubernetes mounts it.")
-    ] = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+    namespace: Annotated[str, Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "default"
+    """Where the leases are; the agent's role must reach it."""
+    server: str = ""
+    """The API server's URL; empty for that of the cluster it runs in."""
+    credentials: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+    """A directory with `token` and `ca.crt`, as Kubernetes mounts it."""
 
     def __post_init__(self) -> None:
         if self.server:
@@ -80,53 +74,27 @@ AnyReadiness = DirectoryReadiness | KubernetesReadiness | ForewarnedReadiness
 class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """The table `[agent]`."""
 
-    endpoint: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            description="Where the VM's metadata is, as a URL; `auto` looks as the SDK does."
-            " The variable FOREWARNED_ENDPOINT wins.",
-        ),
-    ] = AUTO
-    resource: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            description="This VM's name as events have it; `auto` asks the metadata.",
-        ),
-    ] = AUTO
-    state: Annotated[
-        Path, Meta(description="Directory of the journal. It must outlive a restart of the VM.")
-    ] = Path("/var/lib/forewarned-agent")
-    listen: Annotated[
-        Address | None,
-        or_off(Address.parse),
-        Meta(description="Where /healthz, /readyz, /metrics and /status are; or `off`."),
-    ] = Address("127.0.0.1", 8172)
-    poll: Annotated[
-        timedelta,
-        Meta(
-            description="How often the document is read, up to 1m. A Forewarned server that"
-            " answers long polls is asked only when there is news."
-        ),
-    ] = timedelta(seconds=1)
-    ready_timeout: Annotated[
-        timedelta,
-        Meta(
-            description='With `leader = "all-ready"`: how long another VM\'s agent may be silent'
-            " before it is waited for no longer."
-        ),
-    ] = timedelta(minutes=2)
-    readiness: Annotated[
-        AnyReadiness | None,
-        Meta(description='Where agents tell that they are ready; needed for `"all-ready"`.'),
-    ] = None
-    log_level: Annotated[LogLevel, Meta(description="The least severe line to log.")] = (
-        LogLevel.INFO
-    )
-    log_format: Annotated[
-        LogFormat, Meta(description="`text` for people, `json` for programs.")
-    ] = LogFormat.TEXT
+    endpoint: Annotated[str, Meta(min_length=1)] = AUTO
+    """Where the VM's metadata is, as a URL; `auto` looks as the SDK does. The variable
+    FOREWARNED_ENDPOINT wins."""
+    resource: Annotated[str, Meta(min_length=1)] = AUTO
+    """This VM's name as events have it; `auto` asks the metadata."""
+    state: Path = Path("/var/lib/forewarned-agent")
+    """Directory of the journal. It must outlive a restart of the VM."""
+    listen: Annotated[Address | None, or_off(Address.parse)] = Address("127.0.0.1", 8172)
+    """Where /healthz, /readyz, /metrics and /status are; or `off`."""
+    poll: timedelta = timedelta(seconds=1)
+    """How often the document is read, up to 1m. A Forewarned server that answers long polls is
+    asked only when there is news."""
+    ready_timeout: timedelta = timedelta(minutes=2)
+    """With `leader = "all-ready"`: how long another VM's agent may be silent before it is waited
+    for no longer."""
+    readiness: AnyReadiness | None = None
+    """Where agents tell that they are ready; needed for `"all-ready"`."""
+    log_level: LogLevel = LogLevel.INFO
+    """The least severe line to log."""
+    log_format: LogFormat = LogFormat.TEXT
+    """`text` for people, `json` for programs."""
 
     def __post_init__(self) -> None:
         if self.endpoint != AUTO:

@@ -19,24 +19,16 @@ from forewarned.agent.targets.programs import last_line, missing, run_program
 class CommandSettings(HookSettings, frozen=True, kw_only=True):
     """Runs a program: the event in `FOREWARNED_*` variables and as JSON on its standard input."""
 
-    argv: Annotated[
-        tuple[str, ...],
-        Meta(min_length=1, description="The program and its arguments. No shell reads them."),
-    ]
-    undo_argv: Annotated[
-        tuple[str, ...],
-        Meta(description="What puts back what `argv` changed; without it there is no undo."),
-    ] = ()
-    veto_exit_code: Annotated[
-        int | None, Meta(description="The exit code that says: done, but don't approve.")
-    ] = None
-    environment: Annotated[
-        dict[str, str],
-        Meta(description="Variables it gets beside `PATH`, `LANG`, `HOME` and `FOREWARNED_*`."),
-    ] = field(default_factory=dict)
-    directory: Annotated[
-        str, Meta(description="Where it is run, and where `./program` is looked for.")
-    ] = "/"
+    argv: Annotated[tuple[str, ...], Meta(min_length=1)]
+    """The program and its arguments. No shell reads them."""
+    undo_argv: tuple[str, ...] = ()
+    """What puts back what `argv` changed; without it there is no undo."""
+    veto_exit_code: int | None = None
+    """The exit code that says: done, but don't approve."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Variables it gets beside `PATH`, `LANG`, `HOME` and `FOREWARNED_*`."""
+    directory: str = "/"
+    """Where it is run, and where `./program` is looked for."""
 
     def __post_init__(self) -> None:
         for name, value in self.environment.items():

@@ -36,17 +36,14 @@ class While(StrEnum):
 class FlagSettings(UndoableSettings, frozen=True, kw_only=True):
     """Makes or removes a file that nginx, or any load balancer's health check, looks at."""
 
-    path: Annotated[str, Meta(description="The file, from the root of the file system.")]
-    draining: Annotated[
-        While,
-        Meta(description="Whether the file is `present` or `absent` while this VM is draining."),
-    ] = While.PRESENT
-    content: Annotated[
-        str, Meta(description="What a file that is made holds, with placeholders.")
-    ] = "{event_id}\n"
-    mode: Annotated[
-        str, Meta(description="Who may read a file that is made.", pattern="^0?[0-7]{3}$")
-    ] = "0644"
+    path: str
+    """The file, from the root of the file system."""
+    draining: While = While.PRESENT
+    """Whether the file is `present` or `absent` while this VM is draining."""
+    content: str = "{event_id}\n"
+    """What a file that is made holds, with placeholders."""
+    mode: Annotated[str, Meta(pattern="^0?[0-7]{3}$")] = "0644"
+    """Who may read a file that is made."""
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/") or self.path.endswith("/") or "\0" in self.path:

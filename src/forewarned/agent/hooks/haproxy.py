@@ -36,17 +36,12 @@ ServerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+$")
 class HaproxySettings(UndoableSettings, frozen=True, kw_only=True):
     """Drains servers of HAProxy, waits for their sessions to end, and puts them back."""
 
-    socket: Annotated[
-        str,
-        Meta(description="HAProxy's runtime socket: a path, or `tcp://HOST:PORT`; level admin."),
-    ] = "/run/haproxy/admin.sock"
-    servers: Annotated[
-        tuple[ServerName, ...],
-        Meta(min_length=1, description="What is drained, each as `backend/server`."),
-    ]
-    wait: Annotated[
-        bool, Meta(description="Whether it waits until no session of the servers is left.")
-    ] = True
+    socket: str = "/run/haproxy/admin.sock"
+    """HAProxy's runtime socket: a path, or `tcp://HOST:PORT`; level admin."""
+    servers: Annotated[tuple[ServerName, ...], Meta(min_length=1)]
+    """What is drained, each as `backend/server`."""
+    wait: bool = True
+    """Whether it waits until no session of the servers is left."""
 
     def __post_init__(self) -> None:
         if self.socket.startswith(_TCP):

@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from msgspec import Meta, field
+from msgspec import field
 from typing_extensions import override
 
 from forewarned.agent.hooks.ports import Call, Hook
@@ -42,35 +42,28 @@ _SUCCESSES: Final = tuple(range(200, 300))
 class HttpSettings(HookSettings, frozen=True, kw_only=True):
     """Calls an HTTP service. Never through a proxy, and never after a redirect."""
 
-    url: Annotated[
-        str, Meta(description="What is called; placeholders such as `{event_id}` are filled.")
-    ]
-    method: Annotated[str, Meta(description="How.")] = "POST"
-    headers: Annotated[
-        dict[str, str], Meta(description="Headers of the call, with placeholders.")
-    ] = field(default_factory=dict)
-    body: Annotated[
-        Body,
-        Meta(description="A text, or a table that is sent as JSON; both with placeholders."),
-    ] = ""
-    undo_url: Annotated[
-        str | None,
-        Meta(description="What is called to put things back; without it there is no undo."),
-    ] = None
-    undo_method: Annotated[str | None, Meta(description="How; as `method` if not given.")] = None
-    undo_body: Annotated[Body | None, Meta(description="As `body` if not given.")] = None
-    ok: Annotated[
-        tuple[int, ...], Meta(description="Statuses that mean done: any 2xx if not given.")
-    ] = ()
-    veto: Annotated[
-        tuple[int, ...], Meta(description="Statuses that say: done, but don't approve.")
-    ] = ()
-    bearer_file: Annotated[
-        str | None, Meta(description="A file with a token, sent as `Authorization: Bearer …`.")
-    ] = None
-    ca_file: Annotated[
-        str | None, Meta(description="Certificates that have signed the service's own.")
-    ] = None
+    url: str
+    """What is called; placeholders such as `{event_id}` are filled."""
+    method: str = "POST"
+    """How."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Headers of the call, with placeholders."""
+    body: Body = ""
+    """A text, or a table that is sent as JSON; both with placeholders."""
+    undo_url: str | None = None
+    """What is called to put things back; without it there is no undo."""
+    undo_method: str | None = None
+    """How; as `method` if not given."""
+    undo_body: Body | None = None
+    """As `body` if not given."""
+    ok: tuple[int, ...] = ()
+    """Statuses that mean done: any 2xx if not given."""
+    veto: tuple[int, ...] = ()
+    """Statuses that say: done, but don't approve."""
+    bearer_file: str | None = None
+    """A file with a token, sent as `Authorization: Bearer …`."""
+    ca_file: str | None = None
+    """Certificates that have signed the service's own."""
 
     def __post_init__(self) -> None:
         for url in (self.url, *([] if self.undo_url is None else [self.undo_url])):

@@ -8,9 +8,8 @@ in one step with the cordon, so neither a crash nor somebody's `kubectl cordon` 
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hooks.ports import Call, Hook
@@ -39,35 +38,22 @@ _NAMED: Final = 5
 class KubernetesSettings(UndoableSettings, frozen=True, kw_only=True):
     """Cordons the node, evicts its pods as disruption budgets allow, and uncordons it."""
 
-    node: Annotated[
-        str | None,
-        Meta(description="The node's name: `$NODE_NAME`, or else the host's, if not given."),
-    ] = None
-    evict: Annotated[bool, Meta(description="Whether pods are evicted; if not, only cordon.")] = (
-        True
-    )
-    evict_unmanaged: Annotated[
-        bool,
-        Meta(description="Whether pods go too that nothing would make anew."),
-    ] = False
-    keep_namespaces: Annotated[
-        tuple[str, ...], Meta(description="Namespaces whose pods stay.")
-    ] = ()
-    grace: Annotated[
-        timedelta | None,
-        Meta(description="The time that pods get to end; as each says itself if not given."),
-    ] = None
-    server: Annotated[
-        str | None, Meta(description="The API's address: the cluster's own if not given.")
-    ] = None
-    token_file: Annotated[
-        str | None,
-        Meta(description="A file with the token: the service account's in a cluster."),
-    ] = None
-    ca_file: Annotated[
-        str | None,
-        Meta(description="Certificates that have signed the API's: the cluster's own in one."),
-    ] = None
+    node: str | None = None
+    """The node's name: `$NODE_NAME`, or else the host's, if not given."""
+    evict: bool = True
+    """Whether pods are evicted; if not, only cordon."""
+    evict_unmanaged: bool = False
+    """Whether pods go too that nothing would make anew."""
+    keep_namespaces: tuple[str, ...] = ()
+    """Namespaces whose pods stay."""
+    grace: timedelta | None = None
+    """The time that pods get to end; as each says itself if not given."""
+    server: str | None = None
+    """The API's address: the cluster's own if not given."""
+    token_file: str | None = None
+    """A file with the token: the service account's in a cluster."""
+    ca_file: str | None = None
+    """Certificates that have signed the API's: the cluster's own in one."""
 
     def __post_init__(self) -> None:
         if self.server is not None:

@@ -3,9 +3,8 @@
 import logging
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hooks.ports import Call, Hook
@@ -34,11 +33,12 @@ _NUMBERS: Final = {
 class LogSettings(HookSettings, frozen=True, kw_only=True):
     """Writes a line to the agent's log."""
 
-    required: Annotated[
-        bool, Meta(description="Whether the event is approved only if this hook is done.")
-    ] = False
-    text: Annotated[str, Meta(description="The line, with placeholders.")] = _TEXT
-    level: Annotated[Level, Meta(description="`info`, `warning` or `error`.")] = Level.INFO
+    required: bool = False
+    """Whether the event is approved only if this hook is done."""
+    text: str = _TEXT
+    """The line, with placeholders."""
+    level: Level = Level.INFO
+    """`info`, `warning` or `error`."""
 
     def __post_init__(self) -> None:
         check_template(self.text)

@@ -4,9 +4,8 @@ import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from msgspec import Meta
 from typing_extensions import override
 
 from forewarned.agent.hooks.ports import Call, Hook
@@ -32,17 +31,16 @@ class Shape(StrEnum):
 class NotifySettings(HookSettings, frozen=True, kw_only=True):
     """Sends a message to a webhook, or to a channel of Slack or Teams."""
 
-    required: Annotated[
-        bool, Meta(description="Whether the event is approved only if this hook is done.")
-    ] = False
-    url: Annotated[str | None, Meta(description="The webhook's address.")] = None
-    url_file: Annotated[
-        str | None, Meta(description="A file that holds the address, where that is a secret.")
-    ] = None
-    shape: Annotated[Shape, Meta(description="What is sent: `json`, `slack` or `teams`.")] = (
-        Shape.JSON
-    )
-    text: Annotated[str, Meta(description="The message, with placeholders.")] = _TEXT
+    required: bool = False
+    """Whether the event is approved only if this hook is done."""
+    url: str | None = None
+    """The webhook's address."""
+    url_file: str | None = None
+    """A file that holds the address, where that is a secret."""
+    shape: Shape = Shape.JSON
+    """What is sent: `json`, `slack` or `teams`."""
+    text: str = _TEXT
+    """The message, with placeholders."""
 
     def __post_init__(self) -> None:
         if (self.url is None) == (self.url_file is None):

@@ -34,40 +34,24 @@ class Deed(StrEnum):
 class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
     """Writes a checkpoint with `psql`, or hands leadership over through Patroni's REST API."""
 
-    action: Annotated[
-        Deed,
-        Meta(description="`checkpoint`, or `switchover` where this node leads its cluster."),
-    ] = Deed.CHECKPOINT
-    psql: Annotated[
-        tuple[Annotated[str, Meta(min_length=1)], ...],
-        Meta(
-            min_length=1,
-            description='How `psql` is run: `["runuser", "-u", "postgres", "--", "psql"]`.',
-        ),
-    ] = ("psql",)
-    connection: Annotated[
-        str,
-        Meta(
-            description="What `psql` connects to; a password is in the file that `passfile` names."
-        ),
-    ] = "dbname=postgres"
-    patroni: Annotated[str, Meta(description="The address of this node's Patroni.")] = (
-        "http://127.0.0.1:8008"
-    )
-    member: Annotated[
-        str | None,
-        Meta(description="This node's name in the cluster: as its Patroni says, if not given."),
-    ] = None
-    candidate: Annotated[
-        str | None, Meta(description="The member that is to lead; Patroni chooses if not given.")
-    ] = None
-    user: Annotated[str | None, Meta(description="Patroni's user, where it wants one.")] = None
-    password_file: Annotated[str | None, Meta(description="A file with that user's password.")] = (
-        None
-    )
-    ca_file: Annotated[
-        str | None, Meta(description="Certificates that have signed Patroni's own.")
-    ] = None
+    action: Deed = Deed.CHECKPOINT
+    """`checkpoint`, or `switchover` where this node leads its cluster."""
+    psql: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)] = ("psql",)
+    """How `psql` is run: `["runuser", "-u", "postgres", "--", "psql"]`."""
+    connection: str = "dbname=postgres"
+    """What `psql` connects to; a password is in the file that `passfile` names."""
+    patroni: str = "http://127.0.0.1:8008"
+    """The address of this node's Patroni."""
+    member: str | None = None
+    """This node's name in the cluster: as its Patroni says, if not given."""
+    candidate: str | None = None
+    """The member that is to lead; Patroni chooses if not given."""
+    user: str | None = None
+    """Patroni's user, where it wants one."""
+    password_file: str | None = None
+    """A file with that user's password."""
+    ca_file: str | None = None
+    """Certificates that have signed Patroni's own."""
 
     def __post_init__(self) -> None:
         check_url(self.patroni)

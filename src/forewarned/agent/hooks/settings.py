@@ -16,26 +16,16 @@ from forewarned.agent.hooks.ports import Hook
 class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table under `hooks`."""
 
-    timeout: Annotated[
-        timedelta, Meta(description="After which the hook is ended, and has timed out.")
-    ] = timedelta(seconds=30)
-    retries: Annotated[
-        int, Meta(ge=0, le=100, description="How often it is tried again after a failure.")
-    ] = 0
-    required: Annotated[
-        bool, Meta(description="Whether the event is approved only if this hook is done.")
-    ] = True
-    expected: Annotated[
-        timedelta | None,
-        Meta(description="How long it usually takes; as long as its timeout if not given."),
-    ] = None
-    cut: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Left out where time is short, the highest first; 0 is never left out.",
-        ),
-    ] = 0
+    timeout: timedelta = timedelta(seconds=30)
+    """After which the hook is ended, and has timed out."""
+    retries: Annotated[int, Meta(ge=0, le=100)] = 0
+    """How often it is tried again after a failure."""
+    required: bool = True
+    """Whether the event is approved only if this hook is done."""
+    expected: timedelta | None = None
+    """How long it usually takes; as long as its timeout if not given."""
+    cut: Annotated[int, Meta(ge=0)] = 0
+    """Left out where time is short, the highest first; 0 is never left out."""
 
     @property
     def has_undo(self) -> bool:
@@ -57,10 +47,8 @@ class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class UndoableSettings(HookSettings, frozen=True, kw_only=True):
     """A table of a kind that can put back what it changed."""
 
-    undo: Annotated[
-        bool,
-        Meta(description="Whether what it changed is put back when the event is over or canceled."),
-    ] = True
+    undo: bool = True
+    """Whether what it changed is put back when the event is over or canceled."""
 
     @property
     @override

@@ -37,9 +37,11 @@ class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
 
     units: Annotated[
         tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9:_.@\\\\][A-Za-z0-9:_.@\\\\-]*$")], ...],
-        Meta(min_length=1, description="The units, stopped in this order and started in reverse."),
+        Meta(min_length=1),
     ]
-    action: Annotated[Verb, Meta(description="`stop`, `start` or `restart`.")] = Verb.STOP
+    """The units, stopped in this order and started in reverse."""
+    action: Verb = Verb.STOP
+    """`stop`, `start` or `restart`."""
 
     @property
     @override
