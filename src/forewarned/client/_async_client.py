@@ -1,20 +1,15 @@
 """Scheduled events for programs on asyncio. All that is decided is in `_protocol`."""
 
-import random
 from collections.abc import AsyncGenerator
 from datetime import timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from forewarned.client import _clock
 from forewarned.client._changes import Change
-from forewarned.client._client import found_again, log_failure
-from forewarned.client._endpoint.discovery import Discovery, endpoint_url
 from forewarned.client._errors import ClosedError
 from forewarned.client._models import Contact, Document, Event, Instance
-from forewarned.client._protocol import EventsProtocol
+from forewarned.client._session import Session
 from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
-from forewarned.client._watch import WatchOptions, watch
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,8 +22,8 @@ T = TypeVar("T")
 class AsyncScheduledEvents:
     """`ScheduledEvents` on asyncio: the same names and arguments, to be awaited.
 
-    One object belongs to one event loop. A watch ends when its task is cancelled, when whoever
-    iterates stops, or when the object is closed.
+    One object belongs to one event loop. A watch ends when its task is cancelled, when its
+    generator is closed, or when the object is.
     """
 
     def __init__(
@@ -40,32 +35,24 @@ class AsyncScheduledEvents:
         first_timeout: float | timedelta = 150.0,
         resource: str | None = None,
     ) -> None:
-        self._given = None if endpoint is None else endpoint_url(endpoint)
-        self._protocol = EventsProtocol(
+        self._session = Session(
+            endpoint,
             api_version=api_version,
-            timeout=_clock.seconds(timeout),
-            first_timeout=_clock.seconds(first_timeout),
+            timeout=timeout,
+            first_timeout=first_timeout,
             resource=resource,
-            jitter=random.random,
         )
-        self._discovery = Discovery()
-        self._found: str | None = None
         self._connection: AsyncConnection | None = None
         self._is_closed = False
         self._in_use = 0
         """Requests under way that are not a watch's."""
         self._limits: set[asyncio.Timeout] = set()
-        """Of whatever ends at once when this is closed."""
+        """Of requests and pauses that end at once when this is closed."""
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -77,7 +64,7 @@ class AsyncScheduledEvents:
 
     async def document(self) -> Document:
         """All events of this moment, with the number that says whether they have changed."""
-        return await self._run(self._protocol.read())
+        return await self._run(self._session.protocol.read())
 
     async def events(self) -> tuple[Event, ...]:
         """The events of this moment."""
@@ -88,17 +75,16 @@ class AsyncScheduledEvents:
 
         All are approved, or none. An event that was approved before, or has started, is fine.
         """
-        await self._run(self._protocol.approve(*events))
+        await self._run(self._session.protocol.approve(*events))
 
     async def me(self) -> Instance:
         """What the service says this VM is; asked for once."""
-        return await self._run(self._protocol.me())
+        return await self._run(self._session.protocol.me())
 
     def contact(self) -> Contact:
         """How the service was doing when it was asked last; asks nothing."""
         connection = self._connection
-        endpoint = self._given if connection is None else connection.endpoint
-        return self._protocol.contact(endpoint=endpoint, now=_clock.monotonic())
+        return self._session.contact(None if connection is None else connection.endpoint)
 
     def watch(
         self,
@@ -110,14 +96,11 @@ class AsyncScheduledEvents:
         since: Document | None = None,
     ) -> AsyncGenerator[Change, None]:
         """Every change of the events: see `ScheduledEvents.watch`."""
-        options = WatchOptions(
-            poll=_clock.seconds(poll),
-            timeout=None if timeout is None else _clock.seconds(timeout),
-            patience=None if patience is None else _clock.seconds(patience),
-            only_mine=only_mine,
-            since=since,
+        return self._watching(
+            self._session.watch(
+                poll=poll, timeout=timeout, patience=patience, only_mine=only_mine, since=since
+            )
         )
-        return self._watching(watch(self._protocol, options))
 
     async def _watching(self, flow: Flow[None]) -> AsyncGenerator[Change, None]:
         step = next(flow)
@@ -176,19 +159,12 @@ class AsyncScheduledEvents:
             case Request():
                 return await (await self._connect()).exchange(step)
             case Pause():
-                await self._note(step)
+                if self._session.should_reconnect(step):
+                    await self._forget()
                 await asyncio.sleep(step.seconds)
             case Tell():
                 pass
         return _clock.passed()
-
-    async def _note(self, pause: Pause) -> None:
-        if pause.because is None:
-            return
-        log_failure(pause)
-        if not self._protocol.has_read:
-            # What was found has never worked: look again, another address may answer by then.
-            await self._forget()
 
     async def _connect(self) -> "AsyncConnection":
         import asyncio  # noqa: PLC0415 - as above
@@ -197,20 +173,15 @@ class AsyncScheduledEvents:
             raise ClosedError
         from forewarned.client._http import AsyncConnection  # noqa: PLC0415 - takes its time
 
-        endpoint = self._given
-        if endpoint is None and self._connection is None:
-            # Looking reads files and may wait for answers.
-            endpoint = await asyncio.to_thread(found_again, self._discovery, self._found)
-            self._found = endpoint
-        # Somebody else may have been quicker, while we looked.
-        if self._connection is None and endpoint is not None:
-            self._connection = AsyncConnection(endpoint)
-        assert self._connection is not None  # noqa: S101 - for the type checker
+        if self._connection is None:
+            endpoint = self._session.given or await asyncio.to_thread(self._session.find)
+            # Another task may have been quicker meanwhile.
+            self._connection = self._connection or AsyncConnection(endpoint)
         return self._connection
 
     async def _forget(self) -> None:
         if self._in_use:
-            # Not under the hands of another task, which does the same when it is done.
+            # Not while another task uses it, which does the same when it is done.
             return
         connection, self._connection = self._connection, None
         if connection is not None:

@@ -1,29 +1,22 @@
 """Scheduled events for programs without an event loop. All that is decided is in `_protocol`."""
 
-import logging
-import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from forewarned.client import _clock
 from forewarned.client._changes import Change
-from forewarned.client._endpoint.discovery import Discovery, endpoint_url
-from forewarned.client._errors import ClosedError, EndpointNotFoundError
+from forewarned.client._errors import ClosedError
 from forewarned.client._models import Contact, Document, Event, Instance
-from forewarned.client._protocol import EventsProtocol
+from forewarned.client._session import Session
 from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
-from forewarned.client._watch import WatchOptions, watch
 
 if TYPE_CHECKING:
     from forewarned.client._http import Connection
 
 T = TypeVar("T")
-
-_log = logging.getLogger("forewarned.client")
 
 
 class ScheduledEvents:
@@ -46,16 +39,13 @@ class ScheduledEvents:
         first_timeout: float | timedelta = 150.0,
         resource: str | None = None,
     ) -> None:
-        self._given = None if endpoint is None else endpoint_url(endpoint)
-        self._protocol = EventsProtocol(
+        self._session = Session(
+            endpoint,
             api_version=api_version,
-            timeout=_clock.seconds(timeout),
-            first_timeout=_clock.seconds(first_timeout),
+            timeout=timeout,
+            first_timeout=first_timeout,
             resource=resource,
-            jitter=random.random,
         )
-        self._discovery = Discovery()
-        self._found: str | None = None
         self._connection: Connection | None = None
         self._in_use = 0
         self._connecting = threading.Lock()
@@ -64,12 +54,7 @@ class ScheduledEvents:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -84,7 +69,7 @@ class ScheduledEvents:
 
     def document(self) -> Document:
         """All events of this moment, with the number that says whether they have changed."""
-        return self._run(self._protocol.read())
+        return self._run(self._session.protocol.read())
 
     def events(self) -> tuple[Event, ...]:
         """The events of this moment."""
@@ -95,17 +80,16 @@ class ScheduledEvents:
 
         All are approved, or none. An event that was approved before, or has started, is fine.
         """
-        self._run(self._protocol.approve(*events))
+        self._run(self._session.protocol.approve(*events))
 
     def me(self) -> Instance:
         """What the service says this VM is; asked for once."""
-        return self._run(self._protocol.me())
+        return self._run(self._session.protocol.me())
 
     def contact(self) -> Contact:
         """How the service was doing when it was asked last; asks nothing."""
         connection = self._connection
-        endpoint = self._given if connection is None else connection.endpoint
-        return self._protocol.contact(endpoint=endpoint, now=_clock.monotonic())
+        return self._session.contact(None if connection is None else connection.endpoint)
 
     def watch(
         self,
@@ -123,14 +107,11 @@ class ScheduledEvents:
         `patience`, one that has lasted so long is raised as UnavailableError. `only_mine` leaves
         out what does not interrupt this VM.
         """
-        options = WatchOptions(
-            poll=_clock.seconds(poll),
-            timeout=None if timeout is None else _clock.seconds(timeout),
-            patience=None if patience is None else _clock.seconds(patience),
-            only_mine=only_mine,
-            since=since,
+        return self._watching(
+            self._session.watch(
+                poll=poll, timeout=timeout, patience=patience, only_mine=only_mine, since=since
+            )
         )
-        return self._watching(watch(self._protocol, options))
 
     def _watching(self, flow: Flow[None]) -> Iterator[Change]:
         step = next(flow)
@@ -156,19 +137,12 @@ class ScheduledEvents:
             case Request():
                 return self._exchange(step, is_watch=is_watch)
             case Pause():
-                self._note(step)
+                if self._session.should_reconnect(step):
+                    self._forget()
                 self._closed.wait(step.seconds)
             case Tell():
                 pass
         return _clock.passed()
-
-    def _note(self, pause: Pause) -> None:
-        if pause.because is None:
-            return
-        log_failure(pause)
-        if not self._protocol.has_read:
-            # What was found has never worked: look again, another address may answer by then.
-            self._forget()
 
     def _exchange(self, request: Request, *, is_watch: bool) -> Passed:
         try:
@@ -202,37 +176,19 @@ class ScheduledEvents:
         if self._connection is None:
             from forewarned.client._http import Connection  # noqa: PLC0415 - takes its time
 
-            endpoint = self._given or found_again(self._discovery, self._found)
-            self._found = endpoint
-            self._connection = Connection(endpoint)
+            self._connection = Connection(self._session.find())
         return self._connection
 
     def _forget(self) -> None:
-        # Whoever has the lock may be looking for the endpoint, which takes its time. It forgets
-        # by itself if this is closed by then.
+        # The thread that has the lock may be looking for the endpoint, which takes a while. It
+        # forgets the connection itself if this is closed by then.
         if not self._connecting.acquire(blocking=False):
             return
         try:
-            # Not under the hands of another thread, which does the same when it is done.
+            # Not while another thread uses it, which does the same when it is done.
             if self._in_use or self._connection is None:
                 return
             connection, self._connection = self._connection, None
         finally:
             self._connecting.release()
         connection.close()
-
-
-def found_again(discovery: Discovery, before: str | None) -> str:
-    """Where the endpoint is, or where it was found before if it can't be found at the moment."""
-    try:
-        return discovery.find()
-    except EndpointNotFoundError:
-        if before is None:
-            raise
-        return before
-
-
-def log_failure(pause: Pause) -> None:
-    """Once for each time that things go wrong; what follows is for whoever looks closely."""
-    level = logging.WARNING if pause.is_first else logging.DEBUG
-    _log.log(level, "scheduled events can't be read, trying again: %s", pause.because)

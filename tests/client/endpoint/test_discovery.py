@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarned.client import EndpointNotFoundError
-from forewarned.client._client import found_again
 from forewarned.client._endpoint import dhcp as _dhcp
 from forewarned.client._endpoint.discovery import Discovery, is_answered
 from forewarned.client._endpoint.leases import endpoint_in
+from forewarned.client._session import Session
 from tests.client.scripted import RESET, an_answer, answering
 
 ADDRESS = IPv4Address("168.63.129.16")
@@ -178,10 +179,16 @@ def test_nobody_at_the_address_is_no_answer() -> None:
 
 def test_what_was_found_once_is_not_given_up_for_want_of_something_better(tmp_path: Path) -> None:
     nothing = a_discovery(tmp_path)
-
-    assert found_again(nothing, "http://10.0.0.1") == "http://10.0.0.1"
+    session = Session(None, api_version="2020-07-01", timeout=1, first_timeout=1, resource=None)
+    session.discovery = nothing
     with pytest.raises(EndpointNotFoundError):
-        found_again(nothing, None)
+        session.find()
+
+    session.discovery = replace(nothing, environment={"FOREWARNED_ENDPOINT": "http://10.0.0.1"})
+    found = session.find()
+    session.discovery = nothing
+
+    assert session.find() == found == "http://10.0.0.1"
 
 
 # ── packets ──
