@@ -92,7 +92,7 @@ async def test_a_hook_is_told_how_much_time_there_is_and_later_that_there_is_non
 async def test_the_undo_gets_what_its_prepare_kept_also_if_that_failed(machine: Machine) -> None:
     async def keeps(call: Call) -> None:
         if call.phase is Phase.PREPARE:
-            call.keep({"state": "ready"})
+            call.save_notes({"state": "ready"})
             raise RuntimeError("a mistake")
 
     machine.hooks["drain"] = hook = StubHook(does=keeps)
@@ -252,7 +252,7 @@ async def test_what_was_not_put_back_is_told_at_every_start(
 async def test_a_prepare_hook_is_ended_when_its_event_is_canceled(machine: Machine) -> None:
     async def waits(call: Call) -> None:
         if call.phase is Phase.PREPARE:
-            call.keep({"state": "ready"})
+            call.save_notes({"state": "ready"})
             await asyncio.Event().wait()
 
     machine.hooks["drain"] = hook = StubHook(does=waits)

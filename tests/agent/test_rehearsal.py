@@ -128,7 +128,7 @@ async def test_whoever_has_enough_of_it_leaves_nothing_drained() -> None:
     is_running = asyncio.Event()
 
     async def hangs(call: Call) -> None:
-        call.keep({"was": "up"})
+        call.save_notes({"was": "up"})
         if call.phase is Phase.PREPARE:
             is_running.set()
             await asyncio.Event().wait()

@@ -107,7 +107,7 @@ class EventWorker:
             me=context.me,
             progress=lambda: self.progress,
             patience=context.ready_timeout,
-            tell=self.wake,
+            on_change=self.wake,
             monotonic=context.monotonic,
         )
         async with self._heartbeat:
@@ -220,11 +220,11 @@ class EventWorker:
         now = context.now()
         is_ahead = not progress.is_gone and not progress.sighting.is_started
 
-        def keep(notes: Mapping[str, str]) -> None:
+        def save_notes(notes: Mapping[str, str]) -> None:
             noted = Noted(event_id=self.key, at=context.now(), turn=turn, notes=dict(notes))
             context.journal.write(noted)
 
-        def tell(waits_for: str) -> None:
+        def waiting_for(waits_for: str) -> None:
             self.waits_for = f"step {turn.step!r} ({turn.phase}): {waits_for}"
 
         return Call(
@@ -235,8 +235,8 @@ class EventWorker:
             time_left=time_left(progress.sighting, now) if is_ahead else None,
             notes=progress.notes(turn.step) if turn.phase is Phase.UNDO else {},
             now=now,
-            keep=keep,
-            tell=tell,
+            save_notes=save_notes,
+            waiting_for=waiting_for,
         )
 
     def _end(self, turn: Turn, outcome: HookOutcome) -> None:

@@ -213,7 +213,7 @@ class _Rehearsal:
                 time_left=not_before - now if is_ahead and not_before is not None else None,
                 notes=notes if turn.phase is Phase.UNDO else {},
                 now=now,
-                keep=notes.update,
+                save_notes=notes.update,
             ),
             monotonic=self._monotonic,
         )

@@ -171,12 +171,19 @@ class AsyncScheduledEvents:
 
         if self._is_closed:
             raise ClosedError
+        if self._connection is not None:
+            return self._connection
+        endpoint = self._session.given
+        if endpoint is None:
+            endpoint = await asyncio.to_thread(self._session.find)
+        return self._opened(endpoint)
+
+    def _opened(self, endpoint: str) -> "AsyncConnection":
         from forewarned.client._http import AsyncConnection  # noqa: PLC0415 - takes its time
 
+        # Another task may have been quicker.
         if self._connection is None:
-            endpoint = self._session.given or await asyncio.to_thread(self._session.find)
-            # Another task may have been quicker meanwhile.
-            self._connection = self._connection or AsyncConnection(endpoint)
+            self._connection = AsyncConnection(endpoint)
         return self._connection
 
     async def _forget(self) -> None:

@@ -145,7 +145,7 @@ prepare = ["stopp"]
         "14: hooks.stop.timeout: expected a duration like 90s, got 30",
         "15: hooks.stop.cuts: there is no such field; did you mean cut?",
         '19: rules[0].type[0]: expected Freeze, Reboot, Redeploy, Preempt or Terminate, got "Rebot"; did you mean Reboot?',
-        "20: rules[0].between: '22-6' is no part of a day: write it like 22:00-06:00",
+        "20: rules[0].between: '22-6' is not a part of a day: write it like 22:00-06:00",
         "21: rules[0].prepare[0]: there is no [hooks.stopp]; did you mean stop?",
         "23: rule: there is no such table; did you mean rules?",
     ]
@@ -200,7 +200,7 @@ def test_a_hook_that_is_wrong_is_not_also_said_to_be_missing() -> None:
         ),
         (
             f'[hooks.a]\nkind = "command"\nargv = ["a\\u0000"]\n{RULE}',
-            "1: hooks.a: an argument of a program can't hold a NUL",
+            "1: hooks.a: an argument can't hold a NUL",
         ),
         (f'{RULE}[[rules]]\nname = "b"', "3: rules[1]: no event gets this far: rule"),
         (f'{RULE}type = ["Freeze"]\n{RULE}', "5: rules[1].name: another rule is called"),

@@ -54,8 +54,8 @@ def a_call(
         time_left=10 * MINUTE,
         notes=notes or {},
         now=NOON + 5 * MINUTE,
-        keep=listener.notes.update,
-        tell=listener.waits_for.append,
+        save_notes=listener.notes.update,
+        waiting_for=listener.waits_for.append,
     )
 
 

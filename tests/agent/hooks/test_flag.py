@@ -115,7 +115,7 @@ def test_what_undo_needs_is_kept_before_anything_is_changed(path: Path, draining
 
     hook = a_hook("flag", path=str(path), draining=draining)
     with pytest.raises(DiedError):
-        asyncio.run(hook.run(replace(a_call(), keep=die)))
+        asyncio.run(hook.run(replace(a_call(), save_notes=die)))
 
     assert names_beside(path) == before
 

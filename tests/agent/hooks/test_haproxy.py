@@ -150,7 +150,7 @@ async def test_a_server_is_drained_waited_for_and_put_back(proxy: Proxy) -> None
     assert len(staying) == 2
 
     waits_for: asyncio.Queue[str] = asyncio.Queue()
-    running = asyncio.ensure_future(hook.run(replace(a_call(), tell=waits_for.put_nowait)))
+    running = asyncio.ensure_future(hook.run(replace(a_call(), waiting_for=waits_for.put_nowait)))
     async with asyncio.timeout(20):
         waiting = await waits_for.get()
 
@@ -263,8 +263,8 @@ async def test_check_finds_what_would_go_wrong(proxy: Proxy, tmp_path: Path) -> 
 
     assert await good.check() == []
     no_server, no_backend = await unknown.check()
-    assert no_server == "HAProxy knows no server three in backend web"
-    assert no_backend.startswith("HAProxy knows no backend none")
+    assert no_server == "HAProxy has no server three in backend web"
+    assert no_backend.startswith("HAProxy has no backend none")
     assert await powerless.check() == [f"{proxy.operator} is not of level admin"]
     assert (await absent.check())[0].startswith(f"can't reach HAProxy at {tmp_path / 'none'}")
 
@@ -273,7 +273,7 @@ async def test_what_may_not_be_changed_is_a_failure(proxy: Proxy) -> None:
     outcome = await a_hook("haproxy", socket=proxy.operator, servers=["web/one"]).run(a_call())
 
     assert outcome.verdict is Verdict.FAILED
-    assert outcome.detail == "HAProxy won't set web/one to drain: Permission denied"
+    assert outcome.detail == "HAProxy refuses to set web/one to drain: Permission denied"
 
 
 async def test_one_that_never_answers_is_left_when_the_time_is_up(tmp_path: Path) -> None:

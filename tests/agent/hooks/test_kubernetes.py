@@ -136,10 +136,10 @@ async def test_a_budget_is_asked_again_until_it_lets_go(
         if "budget" in text and len(waits_for) > 1:
             budget.allowed = 1
 
-    outcome = await drain(service, token).run(replace(a_call(), tell=tell))
+    outcome = await drain(service, token).run(replace(a_call(), waiting_for=tell))
 
     assert outcome.verdict is Verdict.DONE
-    assert waits_for[0] == "a disruption budget to let go of default/web-2"
+    assert waits_for[0] == "a disruption budget to allow the eviction of default/web-2"
     assert api.pods_on("node-1") == []
 
 
@@ -154,7 +154,9 @@ async def test_a_budget_that_never_lets_go_is_named_when_the_time_is_up(
     back = await undone(hook, outcome)
 
     assert outcome.verdict is Verdict.TIMED_OUT
-    assert outcome.detail == ("still waiting for a disruption budget to let go of default/web-1")
+    assert outcome.detail == (
+        "still waiting for a disruption budget to allow the eviction of default/web-1"
+    )
     assert api.pods_on("node-1") == ["web-1"]
     assert back.detail == "uncordoned node-1"
 
@@ -337,9 +339,9 @@ async def test_a_pod_of_the_same_name_elsewhere_is_left_alone(
 @pytest.mark.parametrize(
     ("forbidden", "problem"),
     [
-        (("patch", "nodes"), "the agent's account may not patch nodes"),
-        (("list", "pods"), "the agent's account may not list pods"),
-        (("create", "pods/eviction"), "the agent's account may not create pods/eviction"),
+        (("patch", "nodes"), "the agent's service account may not patch nodes"),
+        (("list", "pods"), "the agent's service account may not list pods"),
+        (("create", "pods/eviction"), "the agent's service account may not create pods/eviction"),
     ],
 )
 async def test_check_names_what_the_account_may_not(

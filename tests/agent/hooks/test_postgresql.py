@@ -188,14 +188,14 @@ async def test_the_leader_hands_over_and_waits_for_the_new_one(
     outcome = await hook.run(a_call(told=told))
     back = await undone(hook, outcome)
 
-    assert (outcome.verdict, outcome.detail) == (Verdict.DONE, "pg2 leads now")
+    assert (outcome.verdict, outcome.detail) == (Verdict.DONE, "pg2 is the leader now")
     assert patroni.switched == [{"leader": "pg1"}]
     assert told.waits_for == [
         "Patroni to switch over",
-        "a new leader to run",
-        "a new leader to run",
+        "a new leader",
+        "a new leader",
     ]
-    assert back.detail == "leadership is not taken back"
+    assert back.detail == "a switchover is not undone"
     assert patroni.leader == "pg2"
 
 
@@ -214,7 +214,7 @@ async def test_a_replica_has_nothing_to_hand_over(patroni: Patroni, service: Ser
 async def test_the_file_can_name_the_next_leader(patroni: Patroni, service: Service) -> None:
     outcome = await switchover(service, candidate="pg3").run(a_call())
 
-    assert outcome.detail == "pg3 leads now"
+    assert outcome.detail == "pg3 is the leader now"
     assert patroni.switched == [{"leader": "pg1", "candidate": "pg3"}]
 
 
@@ -238,7 +238,7 @@ async def test_a_cluster_without_a_leader_is_a_failure(patroni: Patroni, service
     outcome = await switchover(service).run(a_call())
 
     assert outcome.verdict is Verdict.FAILED
-    assert outcome.detail == "nobody leads Patroni's cluster at the moment"
+    assert outcome.detail == "Patroni's cluster has no leader at the moment"
 
 
 async def test_an_old_patroni_needs_to_be_told_the_nodes_name(
@@ -251,7 +251,7 @@ async def test_an_old_patroni_needs_to_be_told_the_nodes_name(
 
     assert nameless.verdict is Verdict.FAILED
     assert "set member" in nameless.detail
-    assert named.detail == "pg2 leads now"
+    assert named.detail == "pg2 is the leader now"
 
 
 async def test_a_password_is_read_from_its_file(
@@ -302,4 +302,7 @@ async def test_an_answer_that_is_not_patronis_is_a_failure(reply: Reply) -> None
 def test_it_says_what_it_would_do() -> None:
     hook = a_hook("postgresql", action="switchover", candidate="pg3")
 
-    assert hook.describe(Phase.PREPARE) == "switch over to pg3 through Patroni, if this node leads"
+    assert (
+        hook.describe(Phase.PREPARE)
+        == "switch over to pg3 through Patroni, if this node is the leader"
+    )

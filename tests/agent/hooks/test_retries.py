@@ -49,7 +49,7 @@ def succeeds(_: Call) -> str:
 
 
 def changes_and_fails(call: Call) -> str:
-    call.keep({"changed": "web/1"})
+    call.save_notes({"changed": "web/1"})
     raise TargetError("half way")
 
 
@@ -123,8 +123,8 @@ async def test_a_limit_ends_it_and_says_what_it_waited_for() -> None:
     class Waiting(Scripted):
         @override
         async def run(self, call: Call, /) -> str:
-            call.keep({"changed": "web/1"})
-            call.tell("the sessions of web/1")
+            call.save_notes({"changed": "web/1"})
+            call.waiting_for("the sessions of web/1")
             await asyncio.Event().wait()
             return ""
 

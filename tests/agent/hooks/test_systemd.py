@@ -150,7 +150,7 @@ async def test_an_undo_with_no_notes_starts_nothing(systemd: Systemd) -> None:
 async def test_check_names_units_that_systemd_does_not_know(systemd: Systemd) -> None:
     hook = a_hook("systemd", units=["app", "nothing.service"])
 
-    assert await hook.check() == ["systemd knows no unit nothing.service"]
+    assert await hook.check() == ["systemd has no unit nothing.service"]
 
 
 async def test_check_says_that_systemctl_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Rules: which events they are for, and what is done about those. Their names are the file's."""
+"""Rules of the agent's file: which events they match, and what the agent does about those."""
 
 import re
 from datetime import time, timedelta
@@ -16,7 +16,7 @@ _DAY: Final = 24 * 60
 
 
 class EventType(StrEnum):
-    """Closed, unlike the SDK's: in a rule, a name nobody knows is a slip of the hand."""
+    """Closed, unlike the SDK's: in a rule, an unknown name is a mistake."""
 
     FREEZE = "Freeze"
     REBOOT = "Reboot"
@@ -31,9 +31,9 @@ class EventSource(StrEnum):
 
 
 class Hours(NamedTuple):
-    """A part of every day, in minutes since midnight; past midnight where it ends before it begins.
+    """A part of every day, in minutes since midnight. It may go past midnight.
 
-    The first minute belongs to it, the last doesn't: two that meet leave no gap and no overlap.
+    It includes its first minute and excludes its last, so two that meet leave no gap.
     """
 
     begin: int
@@ -43,12 +43,12 @@ class Hours(NamedTuple):
     def parse(cls, text: str) -> "Hours":
         found = _BETWEEN.fullmatch(text)
         if found is None:
-            raise ValueError(f"{text!r} is no part of a day: write it like 22:00-06:00")
+            raise ValueError(f"{text!r} is not a part of a day: write it like 22:00-06:00")
         hours = cls(_minutes(found[1], found[2]), _minutes(found[3], found[4]))
         if max(hours) > _DAY or hours.begin == _DAY:
-            raise ValueError(f"{text!r} is no part of a day: it goes from 00:00 to 24:00")
+            raise ValueError(f"{text!r} is not a part of a day: hours go from 00:00 to 24:00")
         if hours.begin == hours.end:
-            raise ValueError(f"{text!r} is no part of a day: it ends where it begins")
+            raise ValueError(f"{text!r} is not a part of a day: it ends where it begins")
         return hours
 
     def has(self, moment: time) -> bool:
@@ -69,28 +69,27 @@ def _minutes(hours: str, minutes: str) -> int:
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is done about the events that match. What a rule does not ask for, it does not mind."""
+    """What the agent does about matching events. A condition that is not given is always met."""
 
     name: Annotated[str, Meta(min_length=1)]
-    """What status and logs call the rule."""
+    """The rule's name in status and logs."""
     type: tuple[EventType, ...] = ()
-    """Types it is for: Freeze, Reboot, Redeploy, Preempt, Terminate."""
+    """Event types it matches: Freeze, Reboot, Redeploy, Preempt, Terminate."""
     source: EventSource | None = None
-    """Who wants the interruption: Platform or User."""
+    """Who causes the interruption: Platform or User."""
     min_duration: timedelta | None = None
-    """The shortest impact it is for. An event that does not tell how long its impact is matches
-    neither this nor `max_duration`."""
+    """The shortest impact it matches. An event of unknown duration matches neither this nor
+    `max_duration`."""
     max_duration: timedelta | None = None
-    """The longest impact."""
+    """The longest impact it matches."""
     resources: tuple[str, ...] = ()
-    """Patterns like `web_*`, of which one must fit a VM that the event names, whatever the case of
-    letters."""
+    """Patterns like `web_*`. One of them must match one of the event's VMs, in any letter case."""
     between: Hours | None = None
-    """A part of the day, like `22:00-06:00`, by the VM's own time zone. What counts is when the
-    agent first sees the event."""
+    """A part of the day, like `22:00-06:00`, in the VM's time zone. It is compared with the time
+    when the agent first sees the event."""
     prepare: tuple[str, ...] = ()
-    """Hooks that run before the interruption, one after another. Those that have an undo are undone
-    after it, the last first."""
+    """Hooks that run before the interruption, one after another. Those with an undo are undone
+    after it, in reverse order."""
     recover: tuple[str, ...] = ()
     """Hooks that run after that, one after another."""
     approve: Approve = Approve.WHEN_READY
@@ -98,11 +97,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     run, unless one has vetoed; `never`."""
     leader: Leader = Leader.EACH
     """Which agent approves an event of several VMs: `each`, `first-resource` for that of the first
-    VM it names, or `all-ready` for the last to be ready."""
+    VM that the event names, or `all-ready` for the last one to be ready."""
 
     @property
     def takes_all(self) -> bool:
-        """Whether there is no event that it does not match."""
+        """Whether it matches every event."""
         asked = (self.source, self.min_duration, self.max_duration, self.between)
         return not self.type and not self.resources and all(each is None for each in asked)
 

@@ -46,16 +46,16 @@ class DirectoryReadiness(Readiness, frozen=True, kw_only=True, tag="directory"):
     """A directory that all the VMs of an event share."""
 
     path: Path
-    """The directory; it must exist."""
+    """The directory. It must exist."""
 
 
 class KubernetesReadiness(Readiness, frozen=True, kw_only=True, tag="kubernetes"):
     """Leases in a Kubernetes cluster."""
 
     namespace: Annotated[str, Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")] = "default"
-    """Where the leases are; the agent's role must reach it."""
+    """The namespace of the leases; the agent's role must allow it to use them."""
     server: str = ""
-    """The API server's URL; empty for that of the cluster it runs in."""
+    """The API server's URL; if empty, that of the cluster it runs in."""
     credentials: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")
     """A directory with `token` and `ca.crt`, as Kubernetes mounts it."""
 
@@ -65,7 +65,7 @@ class KubernetesReadiness(Readiness, frozen=True, kw_only=True, tag="kubernetes"
 
 
 class ForewarnedReadiness(Readiness, frozen=True, kw_only=True, tag="forewarned"):
-    """The Forewarned server that the events come from; Azure has no such thing."""
+    """The Forewarned server that the events come from. Azure does not offer this."""
 
 
 AnyReadiness = DirectoryReadiness | KubernetesReadiness | ForewarnedReadiness
@@ -75,24 +75,23 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """The table `[agent]`."""
 
     endpoint: Annotated[str, Meta(min_length=1)] = AUTO
-    """Where the VM's metadata is, as a URL; `auto` looks as the SDK does. The variable
-    FOREWARNED_ENDPOINT wins."""
+    """The URL of the VM's metadata service; `auto` finds it as the SDK does. The variable
+    FOREWARNED_ENDPOINT overrides it."""
     resource: Annotated[str, Meta(min_length=1)] = AUTO
-    """This VM's name as events have it; `auto` asks the metadata."""
+    """This VM's name in events; `auto` asks the metadata service."""
     state: Path = Path("/var/lib/forewarned-agent")
-    """Directory of the journal. It must outlive a restart of the VM."""
+    """The directory of the journal. It must survive a restart of the VM."""
     listen: Annotated[Address | None, or_off(Address.parse)] = Address("127.0.0.1", 8172)
-    """Where /healthz, /readyz, /metrics and /status are; or `off`."""
+    """Where to serve /healthz, /readyz, /metrics and /status; or `off`."""
     poll: timedelta = timedelta(seconds=1)
-    """How often the document is read, up to 1m. A Forewarned server that answers long polls is
-    asked only when there is news."""
+    """How often to read the document, at most 1m. From a Forewarned server, the agent learns of
+    changes at once, by long polls."""
     ready_timeout: timedelta = timedelta(minutes=2)
-    """With `leader = "all-ready"`: how long another VM's agent may be silent before it is waited
-    for no longer."""
+    """With `leader = "all-ready"`: after how long the agent stops waiting for a silent one."""
     readiness: AnyReadiness | None = None
-    """Where agents tell that they are ready; needed for `"all-ready"`."""
+    """Where agents report that they are ready; needed for `"all-ready"`."""
     log_level: LogLevel = LogLevel.INFO
-    """The least severe line to log."""
+    """The least severe level to log."""
     log_format: LogFormat = LogFormat.TEXT
     """`text` for people, `json` for programs."""
 

@@ -1,4 +1,4 @@
-"""Runs a program of the operator's own: the event in its environment, and as JSON on its stdin."""
+"""Runs a program, with the event in its environment and as JSON on its standard input."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,31 +17,31 @@ from forewarned.agent.targets.programs import last_line, missing, run_program
 
 
 class CommandSettings(HookSettings, frozen=True, kw_only=True):
-    """Runs a program: the event in `FOREWARNED_*` variables and as JSON on its standard input."""
+    """Runs a program, with the event in `FOREWARNED_*` variables and as JSON on its stdin."""
 
     argv: Annotated[tuple[str, ...], Meta(min_length=1)]
-    """The program and its arguments. No shell reads them."""
+    """The program and its arguments. No shell is involved."""
     undo_argv: tuple[str, ...] = ()
-    """What puts back what `argv` changed; without it there is no undo."""
+    """The program that undoes it; without one there is no undo."""
     veto_exit_code: int | None = None
-    """The exit code that says: done, but don't approve."""
+    """The exit code for: done, but don't approve."""
     environment: dict[str, str] = field(default_factory=dict)
-    """Variables it gets beside `PATH`, `LANG`, `HOME` and `FOREWARNED_*`."""
+    """Variables it gets in addition to `PATH`, `LANG`, `HOME` and `FOREWARNED_*`."""
     directory: str = "/"
-    """Where it is run, and where `./program` is looked for."""
+    """The directory it runs in, which `./program` is relative to."""
 
     def __post_init__(self) -> None:
         for name, value in self.environment.items():
             if not name or "=" in name or "\0" in name + value:
-                raise ValueError(f"{name!r} can't be a variable of a program")
+                raise ValueError(f"{name!r} can't be a variable's name, or its value holds a NUL")
         if any("\0" in part for part in (*self.argv, *self.undo_argv)):
-            raise ValueError("an argument of a program can't hold a NUL")
+            raise ValueError("an argument can't hold a NUL")
         if not all(argv[0] for argv in (self.argv, self.undo_argv) if argv):
-            raise ValueError("the name of a program can't be empty")
+            raise ValueError("the program's name can't be empty")
         if self.veto_exit_code is not None and not 1 <= self.veto_exit_code <= 255:
-            raise ValueError("veto_exit_code is a number from 1 to 255")
+            raise ValueError("veto_exit_code must be from 1 to 255")
         if not self.directory.startswith("/"):
-            raise ValueError("directory is a path from the root of the file system")
+            raise ValueError("directory must be an absolute path")
 
     @property
     @override
@@ -81,10 +81,10 @@ class _Command:
     async def _run(self, argv: Sequence[str], call: Call) -> str:
         if not argv:
             return "there is no undo_argv"
-        call.tell(f"{argv[0]} to end")
+        call.waiting_for(f"{argv[0]} to end")
         ran = await run_program(
             argv,
-            # Last, so that nothing in the file can say what the event is.
+            # Last, so that nothing in the file can override the event.
             variables={**self.settings.environment, **variables(call)},
             stdin=event_json(call),
             directory=self.settings.directory,

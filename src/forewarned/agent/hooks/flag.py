@@ -1,7 +1,7 @@
-"""A file that a load balancer's health check looks at: there while draining, or gone.
+"""A file that a load balancer's health check looks for: present, or absent, while draining.
 
-Invariant: the file is changed in one step, and put back as it was only where it
-is still as we left it. A file that somebody else made, or made anew, is theirs.
+Invariant: the file is changed in one step, and put back only if it is still as the agent left it. A
+file that another program has made, or made again, is left alone.
 """
 
 import base64
@@ -25,7 +25,7 @@ from forewarned.agent.targets.errors import TargetError
 from forewarned.security.files import replace_file
 
 _LARGEST: Final = 64 * 1024
-"""A file that is to come back has to fit into the journal."""
+"""A file that is to be put back has to fit into the journal."""
 
 
 class While(StrEnum):
@@ -34,20 +34,20 @@ class While(StrEnum):
 
 
 class FlagSettings(UndoableSettings, frozen=True, kw_only=True):
-    """Makes or removes a file that nginx, or any load balancer's health check, looks at."""
+    """Makes or removes a file that nginx, or a load balancer's health check, looks for."""
 
     path: str
-    """The file, from the root of the file system."""
+    """The file's absolute path."""
     draining: While = While.PRESENT
     """Whether the file is `present` or `absent` while this VM is draining."""
     content: str = "{event_id}\n"
-    """What a file that is made holds, with placeholders."""
+    """The content of a file that is made, with placeholders."""
     mode: Annotated[str, Meta(pattern="^0?[0-7]{3}$")] = "0644"
-    """Who may read a file that is made."""
+    """The mode of a file that is made, in octal digits."""
 
     def __post_init__(self) -> None:
         if not self.path.startswith("/") or self.path.endswith("/") or "\0" in self.path:
-            raise ValueError(f"{self.path!r} is not the path of a file from the root")
+            raise ValueError(f"{self.path!r} is not the absolute path of a file")
         check_template(self.content)
 
     @property
@@ -93,7 +93,7 @@ class _Flag:
         if not folder.is_dir():
             return [f"there is no directory {folder}"]
         if not os.access(folder, os.W_OK | os.X_OK):
-            return [f"no file can be made or removed in {folder}"]
+            return [f"the agent may not make or remove files in {folder}"]
         if self.path.exists() and not self.path.is_file():
             return [f"{self.path} is not a file"]
         return []
@@ -106,9 +106,9 @@ class _Flag:
 
     def _make(self, call: Call) -> str:
         if "made" not in call.notes and self.path.exists():
-            return f"{self.path} was there already, and stays"
+            return f"{self.path} exists already, and stays"
         content = fill(self.settings.content, call)
-        call.keep({"made": content})
+        call.save_notes({"made": content})
         _write(self.path, content.encode(), mode=int(self.settings.mode, 8))
         return f"made {self.path}"
 
@@ -116,8 +116,8 @@ class _Flag:
         try:
             content, status = _read(self.path)
         except FileNotFoundError:
-            return f"{self.path} was not there already"
-        call.keep(
+            return f"{self.path} does not exist anyway"
+        call.save_notes(
             {
                 "removed": base64.b64encode(content).decode(),
                 "mode": f"{stat.S_IMODE(status.st_mode):o}",
@@ -131,15 +131,15 @@ class _Flag:
         try:
             found, _ = _read(self.path)
         except FileNotFoundError:
-            return f"{self.path} was gone already"
+            return f"{self.path} is gone already"
         if found != content:
-            return f"{self.path} is not the one that was made, and stays"
+            return f"{self.path} has been changed since, and stays"
         self.path.unlink(missing_ok=True)
         return f"removed {self.path}"
 
     def _put_back(self, notes: Mapping[str, str]) -> str:
         if self.path.exists():
-            return f"{self.path} was there again already"
+            return f"{self.path} exists again already"
         user, _, group = notes["owner"].partition(":")
         _write(
             self.path,
@@ -151,7 +151,7 @@ class _Flag:
 
 
 def _read(path: Path) -> tuple[bytes, os.stat_result]:
-    # Not a link, nor a pipe that would never end: what is removed must be what was read.
+    # No link, and no pipe that would never end: what is removed must be what was read.
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         status = os.fstat(file)
@@ -161,7 +161,7 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
     finally:
         os.close(file)
     if len(content) > _LARGEST:
-        raise TargetError(f"{path} is too large to be put back: more than {_LARGEST} bytes")
+        raise TargetError(f"{path} has more than {_LARGEST} bytes, too many to put it back")
     return content, status
 
 

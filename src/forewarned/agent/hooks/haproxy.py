@@ -1,7 +1,7 @@
 """Takes servers out of HAProxy through its runtime socket, and waits for their sessions to end.
 
-Invariant: a server that somebody else has drained or put into maintenance is
-theirs. It is neither touched now nor put back later.
+Invariant: a server that an operator has drained or put into maintenance is left alone, now and
+later.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from forewarned.agent.targets.errors import TargetError
 
 _MAINTENANCE: Final = 0x01
 _DRAINED: Final = 0x08
-"""Bits of `srv_admin_state`: what was asked for on the socket, not what checks have found."""
+"""Bits of `srv_admin_state`: what was set through the socket, not what health checks have found."""
 _LOOK: Final = 0.25
-"""Seconds between two looks at how many sessions are left."""
+"""Seconds between two counts of the sessions that are left."""
 _ANSWER: Final = 5.0
-"""Seconds that HAProxy may take for an answer."""
+"""Seconds that HAProxy may take to answer."""
 _LARGEST: Final = 8 * 1024 * 1024
 _TCP: Final = "tcp://"
 _DENIED: Final = "Permission denied"
@@ -37,17 +37,17 @@ class HaproxySettings(UndoableSettings, frozen=True, kw_only=True):
     """Drains servers of HAProxy, waits for their sessions to end, and puts them back."""
 
     socket: str = "/run/haproxy/admin.sock"
-    """HAProxy's runtime socket: a path, or `tcp://HOST:PORT`; level admin."""
+    """HAProxy's runtime socket, of level admin: a path, or `tcp://HOST:PORT`."""
     servers: Annotated[tuple[ServerName, ...], Meta(min_length=1)]
-    """What is drained, each as `backend/server`."""
+    """The servers to drain, each as `backend/server`."""
     wait: bool = True
-    """Whether it waits until no session of the servers is left."""
+    """Whether to wait until the servers have no sessions left."""
 
     def __post_init__(self) -> None:
         if self.socket.startswith(_TCP):
             _host_and_port(self.socket)
         elif not self.socket.startswith("/"):
-            raise ValueError(f"{self.socket!r} is neither a path from the root nor tcp://HOST:PORT")
+            raise ValueError(f"{self.socket!r} is neither an absolute path nor tcp://HOST:PORT")
 
     @property
     @override
@@ -71,7 +71,7 @@ class _Haproxy:
             state = await self._admin_state(server)
             if not state & (_DRAINED | _MAINTENANCE):
                 ours.add(server)
-                call.keep({"drained": " ".join(sorted(ours))})
+                call.save_notes({"drained": " ".join(sorted(ours))})
                 await self._set(server, "drain")
         while self.settings.wait:
             sessions = await self._sessions()
@@ -79,18 +79,18 @@ class _Haproxy:
             if not busy:
                 break
             left = ", ".join(f"{count} of {server}" for server, count in busy.items())
-            call.tell(f"sessions to end: {left}")
+            call.waiting_for(f"sessions to end: {left}")
             await asyncio.sleep(_LOOK)
         theirs = [server for server in servers if server not in ours]
         if theirs:
-            return f"{', '.join(theirs)} had been taken out before, and will stay out"
+            return f"{', '.join(theirs)} had been drained before, and will stay so"
         return f"drained {', '.join(servers)}"
 
     async def undo(self, call: Call) -> str:
         back = []
         for server in call.notes.get("drained", "").split():
             state = await self._admin_state(server)
-            # In maintenance by now, or put back, or HAProxy was restarted: no longer as we left it.
+            # Otherwise it is in maintenance or back by now, or HAProxy was restarted.
             if state & _DRAINED and not state & _MAINTENANCE:
                 await self._set(server, "ready")
                 back.append(server)
@@ -103,7 +103,7 @@ class _Haproxy:
                 await self._admin_state(server)
             except TargetError as error:
                 problems.append(str(error))
-        # With nothing to set, an admin is told how it is used, and others that they may not.
+        # Without a state to set, it answers with its usage, or that the socket may not do this.
         if not problems and await self._ask(f"set server {self.settings.servers[0]}") == _DENIED:
             problems.append(f"{self.settings.socket} is not of level admin")
         return problems
@@ -111,28 +111,28 @@ class _Haproxy:
     def describe(self, phase: Phase) -> str:
         servers = ", ".join(self.settings.servers)
         if phase is Phase.UNDO:
-            return f"put those of {servers} back into HAProxy that were drained"
+            return f"put back into HAProxy what was drained of {servers}"
         waits = " and wait for their sessions" if self.settings.wait else ""
         return f"drain {servers} of HAProxy{waits}"
 
     async def _set(self, server: str, state: str) -> None:
         answer = await self._ask(f"set server {server} state {state}")
-        # It has nothing to say when all is well.
+        # Its answer is empty when it has done so.
         if answer:
-            raise TargetError(f"HAProxy won't set {server} to {state}: {answer}")
+            raise TargetError(f"HAProxy refuses to set {server} to {state}: {answer}")
 
     async def _admin_state(self, server: str) -> int:
         backend, _, name = server.partition("/")
         answer = await self._ask(f"show servers state {backend}")
         lines = answer.splitlines()
         if len(lines) < 2 or not lines[1].startswith("#"):
-            raise TargetError(f"HAProxy knows no backend {backend}: {answer}".removesuffix(": "))
+            raise TargetError(f"HAProxy has no backend {backend}: {answer}".removesuffix(": "))
         columns = lines[1].removeprefix("#").split()
         for line in lines[2:]:
             row = dict(zip(columns, line.split(), strict=False))
             if row.get("srv_name") == name:
                 return int(row["srv_admin_state"])
-        raise TargetError(f"HAProxy knows no server {name} in backend {backend}")
+        raise TargetError(f"HAProxy has no server {name} in backend {backend}")
 
     async def _sessions(self) -> Mapping[str, int]:
         # 4 is for servers: a proxy with thousands of listeners would make this long.

@@ -1,4 +1,4 @@
-"""Calls an HTTP service: its address, headers and body may name the event."""
+"""Calls an HTTP service. URL, headers and body may have placeholders."""
 
 import json
 from dataclasses import dataclass
@@ -40,30 +40,30 @@ _SUCCESSES: Final = tuple(range(200, 300))
 
 
 class HttpSettings(HookSettings, frozen=True, kw_only=True):
-    """Calls an HTTP service. Never through a proxy, and never after a redirect."""
+    """Calls an HTTP service. Proxies and redirects are never followed."""
 
     url: str
-    """What is called; placeholders such as `{event_id}` are filled."""
+    """The URL, with placeholders such as `{event_id}`."""
     method: str = "POST"
-    """How."""
+    """The HTTP method."""
     headers: dict[str, str] = field(default_factory=dict)
-    """Headers of the call, with placeholders."""
+    """The request's headers, with placeholders."""
     body: Body = ""
-    """A text, or a table that is sent as JSON; both with placeholders."""
+    """Text, or a table that is sent as JSON; both with placeholders."""
     undo_url: str | None = None
-    """What is called to put things back; without it there is no undo."""
+    """The URL for the undo; without it there is no undo."""
     undo_method: str | None = None
-    """How; as `method` if not given."""
+    """The method for the undo; `method` if not given."""
     undo_body: Body | None = None
-    """As `body` if not given."""
+    """The body for the undo; `body` if not given."""
     ok: tuple[int, ...] = ()
-    """Statuses that mean done: any 2xx if not given."""
+    """Statuses that mean: done. Any 2xx if not given."""
     veto: tuple[int, ...] = ()
-    """Statuses that say: done, but don't approve."""
+    """Statuses that mean: done, but don't approve."""
     bearer_file: str | None = None
     """A file with a token, sent as `Authorization: Bearer …`."""
     ca_file: str | None = None
-    """Certificates that have signed the service's own."""
+    """The authority that signed the service's certificate, if it is not well known."""
 
     def __post_init__(self) -> None:
         for url in (self.url, *([] if self.undo_url is None else [self.undo_url])):
@@ -106,7 +106,7 @@ class _Http:
         )
 
     async def check(self) -> list[str]:
-        """Whether it can be reached, and no more: what a call means only its owner knows."""
+        """Only whether it can be reached: the call itself may have any effect."""
         if self.settings.bearer_file is not None:
             secret(self.settings.bearer_file)
         asked = Request(method="OPTIONS", url=f"{origin(self.settings.url)}/")
@@ -123,7 +123,7 @@ class _Http:
         return f"call {settings.method} {without_secrets(settings.url)}"
 
     async def _ask(self, call: Call, method: str, url: str, body: Body) -> str:
-        call.tell(f"an answer of {origin(url)}")
+        call.waiting_for(f"an answer from {origin(url)}")
         headers = {name: fill_line(value, call) for name, value in self.settings.headers.items()}
         names = {name.lower(): value for name, value in headers.items()}
         if self.settings.bearer_file is not None:

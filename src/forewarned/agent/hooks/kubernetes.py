@@ -1,8 +1,8 @@
 """Cordons this VM's node and evicts its pods, as disruption budgets allow; then uncordons it.
 
-Invariant: only a node that the agent has cordoned is uncordoned, and only when
-the last event it was cordoned for is over. An annotation on the node says which those are, written
-in one step with the cordon, so neither a crash nor somebody's `kubectl cordon` is mistaken.
+Invariant: only a node that the agent has cordoned is uncordoned, and only when the last event it
+was cordoned for is over. An annotation on the node names these events. It is written in one step
+with the cordon, so neither a crash nor an operator's `kubectl cordon` can be mistaken for it.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from forewarned.agent.targets.kubernetes import (
 )
 
 _LOOK: Final = 1.0
-"""Seconds between two looks at the pods, and between two requests for what a budget has held."""
+"""Seconds between two looks at the pods, and between two attempts to evict a pod."""
 _CONFLICTS: Final = 20
-"""How often the node may change under our hands: its status does all the time."""
+"""How many times a write may lose against another: the node's status changes all the time."""
 _NAMED: Final = 5
 """As many pods as a message names."""
 
@@ -39,21 +39,21 @@ class KubernetesSettings(UndoableSettings, frozen=True, kw_only=True):
     """Cordons the node, evicts its pods as disruption budgets allow, and uncordons it."""
 
     node: str | None = None
-    """The node's name: `$NODE_NAME`, or else the host's, if not given."""
+    """The node's name; if not given, `$NODE_NAME` or else the host's name."""
     evict: bool = True
-    """Whether pods are evicted; if not, only cordon."""
+    """Whether to evict the pods, or only cordon the node."""
     evict_unmanaged: bool = False
-    """Whether pods go too that nothing would make anew."""
+    """Whether to evict pods that nothing would create again, too."""
     keep_namespaces: tuple[str, ...] = ()
-    """Namespaces whose pods stay."""
+    """Namespaces whose pods are not evicted."""
     grace: timedelta | None = None
-    """The time that pods get to end; as each says itself if not given."""
+    """How long pods get to end; if not given, as long as each asks for."""
     server: str | None = None
-    """The API's address: the cluster's own if not given."""
+    """The API server's URL; if not given, that of the cluster it runs in."""
     token_file: str | None = None
-    """A file with the token: the service account's in a cluster."""
+    """A file with the token; in a cluster, by default the service account's."""
     ca_file: str | None = None
-    """Certificates that have signed the API's: the cluster's own in one."""
+    """The authority that signed the API server's certificate; in a cluster, by default its own."""
 
     def __post_init__(self) -> None:
         if self.server is not None:
@@ -90,7 +90,7 @@ class _Kubernetes:
         if self.settings.evict:
             needed += [("list", "pods", ""), ("create", "pods", "eviction")]
         return [
-            f"the agent's account may not {verb} {'/'.join(filter(None, (what, part)))}"
+            f"the agent's service account may not {verb} {'/'.join(filter(None, (what, part)))}"
             for verb, what, part in needed
             if not await cluster.may(verb, what, part)
         ]
@@ -112,17 +112,17 @@ class _Kubernetes:
                     return [pod for pod in pods if not pod.is_finished]
                 held = await self._ask_to_go(cluster, going, accepted)
             except BusyError as error:
-                # Draining takes minutes: the API's servers may be on their way too.
-                call.tell(f"Kubernetes: {error}")
+                # Draining takes minutes: the API's servers may be restarting themselves.
+                call.waiting_for(f"Kubernetes: {error}")
             else:
                 if held:
-                    call.tell(f"a disruption budget to let go of {_names(held)}")
+                    call.waiting_for(f"a disruption budget to allow the eviction of {_names(held)}")
                 else:
-                    call.tell(f"pods to end: {_names(going)}")
+                    call.waiting_for(f"pods to end: {_names(going)}")
             await asyncio.sleep(_LOOK)
 
     async def _ask_to_go(self, cluster: Cluster, going: list[Pod], accepted: set[str]) -> list[Pod]:
-        """Returns those that a budget holds. `accepted` are uids of pods that need not be asked."""
+        """Returns those that a budget holds back. `accepted` has the uids of evicted pods."""
         grace = None if self.settings.grace is None else int(self.settings.grace.total_seconds())
         held = []
         for pod in going:
@@ -134,7 +134,7 @@ class _Kubernetes:
                 case Eviction.ACCEPTED:
                     accepted.add(pod.uid)
                 case Eviction.GONE:
-                    # Whether it is will be seen at the next look.
+                    # The next look at the pods will show.
                     pass
         return held
 
@@ -156,7 +156,7 @@ class _Kubernetes:
 
 
 async def _cordon(cluster: Cluster, name: str, event_id: str) -> bool:
-    """False where somebody else keeps it cordoned, who will also be the one to uncordon it."""
+    """False if an operator has cordoned it, who will also uncordon it."""
     for _ in range(_CONFLICTS):
         node = await cluster.node(name)
         if event_id in node.cordoned_by:
@@ -183,7 +183,7 @@ async def _uncordon(cluster: Cluster, name: str, event_id: str) -> str:
 
 
 def _still(node: Node) -> tuple[str, ...]:
-    """Events whose cordon still holds: none, where somebody has uncordoned the node since."""
+    """Events whose cordon is still in place: none, if an operator has uncordoned the node since."""
     return node.cordoned_by if node.is_cordoned else ()
 
 

@@ -65,7 +65,7 @@ class _Log:
         return ""
 
     async def undo(self, _call: Call) -> str:
-        return "what was logged stays"
+        return "a log line can't be undone"
 
     async def check(self) -> list[str]:
         return []

@@ -1,4 +1,4 @@
-"""Tells people: a webhook that takes JSON, or a channel of Slack or Teams."""
+"""Notifies people: through a webhook that takes JSON, or a channel of Slack or Teams."""
 
 import json
 import re
@@ -25,7 +25,7 @@ class Shape(StrEnum):
     """The event as hooks get it, and the text as `Text`."""
     SLACK = "slack"
     TEAMS = "teams"
-    """A message with an adaptive card, as workflows of Teams take it."""
+    """A message with an adaptive card, as Teams workflows take it."""
 
 
 class NotifySettings(HookSettings, frozen=True, kw_only=True):
@@ -34,9 +34,9 @@ class NotifySettings(HookSettings, frozen=True, kw_only=True):
     required: bool = False
     """Whether the event is approved only if this hook is done."""
     url: str | None = None
-    """The webhook's address."""
+    """The webhook's URL."""
     url_file: str | None = None
-    """A file that holds the address, where that is a secret."""
+    """A file that holds the URL, if that is a secret."""
     shape: Shape = Shape.JSON
     """What is sent: `json`, `slack` or `teams`."""
     text: str = _TEXT
@@ -44,7 +44,7 @@ class NotifySettings(HookSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if (self.url is None) == (self.url_file is None):
-            raise ValueError("a notify hook takes either url or url_file")
+            raise ValueError("give either url or url_file")
         if self.url is not None:
             check_url(self.url)
         check_template(self.text)
@@ -61,7 +61,7 @@ class _Notify:
 
     async def run(self, call: Call) -> str:
         url = self._url()
-        call.tell(f"an answer of {origin(url)}")
+        call.waiting_for(f"an answer from {origin(url)}")
         told = self._body(fill_line(self.settings.text, call).strip(), call)
         answer = await send(
             Request(
@@ -73,18 +73,18 @@ class _Notify:
         )
         if not 200 <= answer.status < 300:
             raise TargetError(f"{origin(url)} answered {answer.status}: {answer.excerpt()}")
-        return f"told {origin(url)}"
+        return f"notified {origin(url)}"
 
     async def undo(self, _call: Call) -> str:
-        return "what was said can't be unsaid"
+        return "a message can't be undone"
 
     async def check(self) -> list[str]:
-        # Reaching it is enough: a message would be read.
+        # Only whether it can be reached: someone would read a message.
         await send(Request(method="OPTIONS", url=f"{origin(self._url())}/"))
         return []
 
     def describe(self, _phase: Phase) -> str:
-        where = origin(self.settings.url) if self.settings.url else "the one in url_file"
+        where = origin(self.settings.url) if self.settings.url else "the URL in url_file"
         return f"send a message to {where}"
 
     def _url(self) -> str:
@@ -94,8 +94,8 @@ class _Notify:
         try:
             check_url(url)
         except ValueError:
-            # Without the address: it is in a file because nobody shall see it.
-            raise TargetError(f"{self.settings.url_file} does not hold an address") from None
+            # Without the URL: it is in a file because it is a secret.
+            raise TargetError(f"{self.settings.url_file} does not hold a URL") from None
         return url
 
     # Any: what JSON is made of.
@@ -110,7 +110,7 @@ class _Notify:
 
 
 def _for_slack(text: str) -> str:
-    """Slack takes these three for its own: links, mentions, entities."""
+    """These three mean something to Slack: links, mentions, entities."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

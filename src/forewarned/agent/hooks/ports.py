@@ -1,4 +1,4 @@
-"""What every kind of hook offers, and what it is told when it runs.
+"""What every kind of hook offers, and what it gets when it runs.
 
 Invariant: a hook never raises for what can go wrong outside. It says what came
 of it, in words for people, and it ends at once when it is cancelled.
@@ -12,7 +12,7 @@ from typing import Protocol
 from forewarned.agent.model import HookOutcome, Phase, Sighting
 
 
-def _to_nobody(_: object) -> None:
+def _ignore(_: object) -> None:
     pass
 
 
@@ -30,25 +30,25 @@ class Call:
     time_left: timedelta | None
     """Until NotBefore; None once the event has started, or is gone."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """For an undo, what its prepare has kept, also where that was cut short."""
+    """For an undo: what its prepare has saved, even if that was interrupted."""
     now: datetime
-    keep: Callable[[Mapping[str, str]], None] = _to_nobody
-    """Writes notes down, on disk, before the change is made that an undo has to know of."""
-    tell: Callable[[str], None] = _to_nobody
-    """What it waits for at the moment, for people who ask what the agent is doing."""
+    save_notes: Callable[[Mapping[str, str]], None] = _ignore
+    """Has notes on disk before the hook changes what its undo must know of."""
+    waiting_for: Callable[[str], None] = _ignore
+    """Tells the status what the hook is waiting for."""
 
 
 class Hook(Protocol):
-    """Made from its table in the agent's file. Making one touches nothing."""
+    """Made from its table in the agent's file. Making one has no side effects."""
 
     async def run(self, call: Call) -> HookOutcome:
         """Prepare or recover. Runs once for an event; retries within its limit are its own."""
 
     async def undo(self, call: Call) -> HookOutcome:
-        """Put back what `run` changed, and only that; also where `run` was cut short."""
+        """Put back what `run` changed, and only that; also if `run` was interrupted."""
 
     async def check(self) -> list[str]:
-        """What is wrong with its target, a line each: `forewarned agent check` shows them."""
+        """Problems with its target, one line each: `forewarned agent check` shows them."""
 
     def describe(self, phase: Phase) -> str:
         """What it would do, in one line, for a rehearsal and for `explain`."""

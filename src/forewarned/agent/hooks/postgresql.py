@@ -26,7 +26,7 @@ _LOOK: Final = 0.5
 """Seconds between two looks at the cluster."""
 
 
-class Deed(StrEnum):
+class PostgresqlAction(StrEnum):
     CHECKPOINT = "checkpoint"
     SWITCHOVER = "switchover"
 
@@ -34,33 +34,33 @@ class Deed(StrEnum):
 class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
     """Writes a checkpoint with `psql`, or hands leadership over through Patroni's REST API."""
 
-    action: Deed = Deed.CHECKPOINT
-    """`checkpoint`, or `switchover` where this node leads its cluster."""
+    action: PostgresqlAction = PostgresqlAction.CHECKPOINT
+    """`checkpoint`; or `switchover`, if this node is its cluster's leader."""
     psql: Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)] = ("psql",)
-    """How `psql` is run: `["runuser", "-u", "postgres", "--", "psql"]`."""
+    """How to run `psql`, for example `["runuser", "-u", "postgres", "--", "psql"]`."""
     connection: str = "dbname=postgres"
-    """What `psql` connects to; a password is in the file that `passfile` names."""
+    """What `psql` connects to; for a password, name a file with `passfile`."""
     patroni: str = "http://127.0.0.1:8008"
-    """The address of this node's Patroni."""
+    """The URL of this node's Patroni."""
     member: str | None = None
-    """This node's name in the cluster: as its Patroni says, if not given."""
+    """This node's name in the cluster; if not given, its Patroni is asked."""
     candidate: str | None = None
-    """The member that is to lead; Patroni chooses if not given."""
+    """The member to become the leader; if not given, Patroni chooses one."""
     user: str | None = None
-    """Patroni's user, where it wants one."""
+    """The user for Patroni's API, if it needs one."""
     password_file: str | None = None
     """A file with that user's password."""
     ca_file: str | None = None
-    """Certificates that have signed Patroni's own."""
+    """The authority that signed Patroni's certificate, if it is not well known."""
 
     def __post_init__(self) -> None:
         check_url(self.patroni)
         if (self.user is None) != (self.password_file is None):
-            raise ValueError("user and password_file are given together, or not at all")
+            raise ValueError("give user and password_file together, or neither")
 
     @override
     def make(self, name: str) -> Hook:
-        if self.action is Deed.CHECKPOINT:
+        if self.action is PostgresqlAction.CHECKPOINT:
             return RetryingHook(_Checkpoint(self), retries=self.retries)
         return RetryingHook(_Switchover(self), retries=self.retries)
 
@@ -71,7 +71,7 @@ class _Checkpoint:
     retries_undo = False
 
     async def run(self, call: Call) -> str:
-        call.tell("the checkpoint to be written")
+        call.waiting_for("the checkpoint to be written")
         await self._psql("CHECKPOINT")
         return "wrote a checkpoint"
 
@@ -118,18 +118,18 @@ class _Switchover:
         me = await self._me()
         leader = await self._leader()
         if leader is None:
-            raise TargetError("nobody leads Patroni's cluster at the moment")
+            raise TargetError("Patroni's cluster has no leader at the moment")
         if leader.name != me:
             return f"{me} is not the leader: {leader.name} is"
-        call.tell("Patroni to switch over")
+        call.waiting_for("Patroni to switch over")
         await self._switch(me)
         while (leader := await self._leader()) is None or leader.name == me or not leader.is_up:
-            call.tell("a new leader to run")
+            call.waiting_for("a new leader")
             await asyncio.sleep(_LOOK)
-        return f"{leader.name} leads now"
+        return f"{leader.name} is the leader now"
 
     async def undo(self, _call: Call) -> str:
-        return "leadership is not taken back"
+        return "a switchover is not undone"
 
     async def check(self) -> list[str]:
         members = await self._members()
@@ -144,7 +144,7 @@ class _Switchover:
 
     def describe(self, _phase: Phase) -> str:
         to = f" to {self.settings.candidate}" if self.settings.candidate else ""
-        return f"switch over{to} through Patroni, if this node leads"
+        return f"switch over{to} through Patroni, if this node is the leader"
 
     async def _switch(self, me: str) -> None:
         told = {"leader": me}
@@ -188,7 +188,7 @@ class _Switchover:
         answer = await self._ask(Request(method="GET", url=self._url("/cluster")))
         members = _table(answer).get("members")
         if not isinstance(members, list) or not all(isinstance(one, dict) for one in members):
-            raise TargetError("Patroni does not say who is in the cluster")
+            raise TargetError("Patroni's answer does not list the cluster's members")
         return members
 
     async def _ask(self, request: Request) -> Answer:
@@ -198,7 +198,7 @@ class _Switchover:
         return self.settings.patroni.rstrip("/") + path
 
 
-# Any: what JSON is made of; whoever takes something from it looks at what it is.
+# Any: what JSON is made of; callers check what they take from it.
 def _table(answer: Answer) -> dict[str, Any]:
     # A node that is a replica, or is just starting, says so by 503, with the same body.
     if answer.status not in {200, 503}:

@@ -1,10 +1,10 @@
-"""What every kind of hook has in common: its limit, its retries, and that it never raises.
+"""What all kinds of hooks have in common: a limit, retries, and outcomes in place of exceptions.
 
 A kind says what is to be done once, and raises a TargetError where that failed.
 
 Invariants: the next attempt knows what an earlier one has kept, so that it never takes our own
 change for someone else's; and putting back is retried until its limit wherever a retry does no
-harm, because a node that stays drained for ever is worse than a late one.
+harm, because a node that stays drained forever is worse than a late one.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ class VetoError(Exception):
 
 
 class HookKind(Protocol):
-    """What a kind of hook does, once. What it returns is told to people; nothing is fine too."""
+    """One kind of hook: what it does in one attempt. What it returns is shown to people."""
 
     retries_undo: bool
-    """Whether its undo may be tried until the limit, however many retries were asked for."""
+    """Whether its undo is retried until the limit, regardless of the number of retries."""
 
     async def run(self, call: Call, /) -> str: ...
 
@@ -64,7 +64,7 @@ class RetryingHook:
         except TargetError as error:
             return [str(error)]
         except TimeoutError:
-            return [f"there was no answer within {_CHECKING:.0f} seconds"]
+            return [f"no answer within {_CHECKING:.0f} s"]
 
     def describe(self, phase: Phase) -> str:
         return self._work.describe(phase)
@@ -82,7 +82,7 @@ class RetryingHook:
 
 
 class _Attempts:
-    """One turn of a hook: as many attempts as it takes, or as are allowed."""
+    """One turn of a hook: as many attempts as it needs, or is allowed."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -99,7 +99,14 @@ class _Attempts:
             call = self._call
             notes = {**call.notes, **self.kept}
             try:
-                told = await work(replace(call, notes=notes, keep=self._keep, tell=self._tell))
+                told = await work(
+                    replace(
+                        call,
+                        notes=notes,
+                        save_notes=self._save_notes,
+                        waiting_for=self._waiting_for,
+                    )
+                )
             except VetoError as error:
                 return Verdict.VETOED, str(error)
             except TargetError as error:
@@ -109,7 +116,7 @@ class _Attempts:
             else:
                 return Verdict.DONE, told
             made += 1
-            self._tell(f"another attempt: {self._failure}")
+            self._waiting_for(f"another attempt: {self._failure}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -118,13 +125,13 @@ class _Attempts:
             return f"still waiting for {self._waits_for}"
         return self._failure
 
-    def _keep(self, notes: Mapping[str, str]) -> None:
-        self._call.keep(notes)
+    def _save_notes(self, notes: Mapping[str, str]) -> None:
+        self._call.save_notes(notes)
         self.kept.update(notes)
 
-    def _tell(self, waits_for: str) -> None:
+    def _waiting_for(self, waits_for: str) -> None:
         self._waits_for = waits_for
-        self._call.tell(waits_for)
+        self._call.waiting_for(waits_for)
 
 
 def _own_limit(limit: timedelta) -> float:

@@ -1,4 +1,4 @@
-"""What every kind of hook can be told in the agent's file.
+"""The fields that every kind of hook has in the agent's file.
 
 Each kind's own table is a struct like this one, with its own fields added. The line that describes
 a field is the one in the reference.
@@ -17,15 +17,15 @@ class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A table under `hooks`."""
 
     timeout: timedelta = timedelta(seconds=30)
-    """After which the hook is ended, and has timed out."""
+    """How long the hook may take. After that it is ended, and has timed out."""
     retries: Annotated[int, Meta(ge=0, le=100)] = 0
-    """How often it is tried again after a failure."""
+    """How many times it is tried again after a failure."""
     required: bool = True
     """Whether the event is approved only if this hook is done."""
     expected: timedelta | None = None
-    """How long it usually takes; as long as its timeout if not given."""
+    """How long it usually takes; its timeout, if not given."""
     cut: Annotated[int, Meta(ge=0)] = 0
-    """Left out where time is short, the highest first; 0 is never left out."""
+    """Hooks to skip when time is short, the highest number first; 0 is never skipped."""
 
     @property
     def has_undo(self) -> bool:
@@ -33,22 +33,22 @@ class HookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def targets(self) -> frozenset[str]:
-        """What it changes, where another hook may have changed the same: named as nothing else is.
+        """Unique names of what it changes, where other hooks may change the same.
 
-        Empty where hooks can't be in each other's way, or keep out of it by themselves.
+        Empty where hooks can't conflict, or avoid it themselves.
         """
         return frozenset()
 
     def make(self, name: str) -> Hook:
-        """The hook itself. Making it touches nothing."""
+        """The hook itself. Making it has no side effects."""
         raise NotImplementedError
 
 
 class UndoableSettings(HookSettings, frozen=True, kw_only=True):
-    """A table of a kind that can put back what it changed."""
+    """A table of a kind that can undo its changes."""
 
     undo: bool = True
-    """Whether what it changed is put back when the event is over or canceled."""
+    """Whether its changes are undone when the event is over or canceled."""
 
     @property
     @override

@@ -33,13 +33,13 @@ _OPPOSITE: Final = {Verb.STOP: Verb.START, Verb.START: Verb.STOP}
 
 
 class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
-    """Stops or starts units of systemd, and waits for them; undo starts only what it stopped."""
+    """Stops or starts systemd units, and waits for them. Undo starts only what it stopped."""
 
     units: Annotated[
         tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9:_.@\\\\][A-Za-z0-9:_.@\\\\-]*$")], ...],
         Meta(min_length=1),
     ]
-    """The units, stopped in this order and started in reverse."""
+    """The units. They are stopped in this order, and started in reverse."""
     action: Verb = Verb.STOP
     """`stop`, `start` or `restart`."""
 
@@ -51,7 +51,7 @@ class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
     @property
     @override
     def targets(self) -> frozenset[str]:
-        # As systemctl reads a name without a kind.
+        # As systemctl completes a name without a suffix.
         whole = (unit if "." in unit else f"{unit}.service" for unit in self.units)
         return frozenset(f"unit {unit}" for unit in whole)
 
@@ -71,9 +71,9 @@ class _Systemd:
         if verb is not Verb.RESTART:
             concerned = call.notes.get("changed", "").split()
             if not concerned:
-                # Asked before anything is changed: afterwards nobody can tell.
+                # Before anything is changed: afterwards there is no telling.
                 concerned = await self._those(running=verb is Verb.STOP)
-                call.keep({"changed": " ".join(concerned)})
+                call.save_notes({"changed": " ".join(concerned)})
         return await self._all(verb, concerned, call)
 
     async def undo(self, call: Call) -> str:
@@ -84,7 +84,7 @@ class _Systemd:
         problems = missing("systemctl")
         for unit in [] if problems else self.settings.units:
             if await _property("LoadState", unit) != "loaded":
-                problems.append(f"systemd knows no unit {unit}")
+                problems.append(f"systemd has no unit {unit}")
         return problems
 
     def describe(self, phase: Phase) -> str:
@@ -100,7 +100,7 @@ class _Systemd:
 
     async def _all(self, verb: Verb, units: Sequence[str], call: Call) -> str:
         for unit in units:
-            call.tell(f"systemctl {verb} {unit}")
+            call.waiting_for(f"systemctl {verb} {unit}")
             await _systemctl(verb, "--", unit)
         return f"{verb}: {', '.join(units)}" if units else f"nothing to {verb}"
 

@@ -1,4 +1,4 @@
-"""What a hook's target is told of the event: variables, placeholders in texts, and JSON.
+"""The event as hooks pass it on: in variables, in texts with placeholders, and as JSON.
 
 Invariant: what an event says is a value, wherever it ends up. It never becomes
 a variable's name, a part of a URL's path, a header or JSON's structure (S15).
@@ -27,14 +27,14 @@ PLACEHOLDERS: Final = (
     "time_left",
     "limit",
 )
-"""What `{…}` in a text may name; as variables, in capitals after `FOREWARNED_`."""
+"""What `{…}` may name. The variables have the same names, in capitals after `FOREWARNED_`."""
 
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def values(call: Call) -> dict[str, str]:
-    """By placeholder. What is not known is empty, and spans are whole seconds."""
+    """By placeholder. Unknown values are empty, and durations are in whole seconds."""
     sighting = call.sighting
     return {
         "event_id": sighting.event_id,
@@ -62,7 +62,7 @@ def variables(call: Call) -> dict[str, str]:
 
 
 def event_json(call: Call) -> bytes:
-    """The event as a document shows it, and with it what is asked of the hook."""
+    """The event as a document shows it, and the hook's phase and limits with it."""
     sighting = call.sighting
     not_before = sighting.not_before
     told = {
@@ -89,11 +89,11 @@ def event_json(call: Call) -> bytes:
 
 
 def check_template(text: str) -> None:
-    """Raise ValueError for a placeholder that means nothing."""
+    """Raise ValueError for an unknown placeholder."""
     for name in _PLACEHOLDER.findall(text):
         if name not in PLACEHOLDERS:
             known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
-            raise ValueError(f"there is no {{{name}}} to put into a text: use one of {known}")
+            raise ValueError(f"there is no placeholder {{{name}}}: use one of {known}")
 
 
 def fill(text: str, call: Call) -> str:
@@ -101,7 +101,7 @@ def fill(text: str, call: Call) -> str:
 
 
 def fill_line(text: str, call: Call) -> str:
-    """For a header or a line of a log: whatever would end the line becomes a space."""
+    """For a header or a log line: line breaks become spaces."""
     return _filled(text, call, lambda value: _UNPRINTABLE.sub(" ", value))
 
 

@@ -27,14 +27,14 @@ class Heartbeat:
         me: str,
         progress: Callable[[], Progress],
         patience: timedelta,
-        tell: Callable[[], None],
+        on_change: Callable[[], None],
         monotonic: Callable[[], timedelta],
     ) -> None:
         self._readiness = readiness
         self._me = me
         self._progress = progress
         self._pause = min(_LONGEST_PAUSE, patience / 4)
-        self._tell = tell
+        self._on_change = on_change
         self._monotonic = monotonic
         self._beats = 0
         self._is_troubled = False
@@ -103,7 +103,7 @@ class Heartbeat:
         known = ready | silent
         if known != self._known:
             self._known = known
-            self._tell()
+            self._on_change()
 
 
 def standing(progress: Progress) -> Standing:

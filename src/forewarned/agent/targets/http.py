@@ -128,13 +128,13 @@ def check_url(url: str) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise ValueError(f"{url!r} is not an address that starts with http:// or https://")
+        raise ValueError(f"{url!r} is not a URL that starts with http:// or https://")
 
 
 def check_header(name: str, value: str) -> None:
     """Raise ValueError for what can't be a header."""
     if not _TOKEN.fullmatch(name) or _UNPRINTABLE.search(value):
-        raise ValueError(f"{name!r} can't be a header, or what it holds can't")
+        raise ValueError(f"{name!r} can't be a header's name, or its value can't be a header's")
 
 
 def secret(path: str) -> str:
