@@ -16,7 +16,7 @@ from forewarned.cli.session import control_option_or_variable, json_option, repo
 
 PROGRAM: Final = "forewarned"
 
-# In the order that `--help` shows: serving, looking, causing, deciding, the rest.
+# In the order of `--help`: the server, what reads, what schedules, what decides, the rest.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "serve": "commands.serve",
@@ -99,9 +99,9 @@ def _with_epilog(command: click.Command) -> click.Command:
 @credential_options_or_variables
 @click.version_option(__version__, prog_name=PROGRAM, message="%(prog)s %(version)s")
 def cli() -> None:
-    """Scheduled events for every virtual machine: serve them, cause them, see them through.
+    """Scheduled events for every virtual machine.
 
-    Start a server with 'forewarned serve'; every other command talks to one that runs.
+    Start a server with 'forewarned serve'; most other commands talk to a running server.
     """
 
 

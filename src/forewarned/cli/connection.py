@@ -1,7 +1,7 @@
-"""The CLI's way to the control API: one request, one answer, or a CommandError that says why not.
+"""The CLI's connection to the control API: a request gets an answer, or raises a CommandError.
 
 Never through a proxy and never after a redirect: what is asked here can take machines down. A token
-never goes where somebody on the way could read it.
+is never sent where it could be read on the way.
 """
 
 import getpass
@@ -36,7 +36,7 @@ WATCHING: Final = httpx2.Timeout(30, connect=5, read=60)
 """The stream of changes says something every 15 s, so a minute of silence is a dead server."""
 FOLLOWING: Final = httpx2.Timeout(30, connect=5, read=300)
 """Progress comes every second, but not before the server has read all that was sent to it."""
-_NOBODY: Final = Credentials()
+_NO_CREDENTIALS: Final = Credentials()
 _LONGEST_CHANGE: Final = 256 * 1024 * 1024
 _LONGEST_ACTOR: Final = 64
 _PORT: Final = re.compile(r":[0-9]+/?$")
@@ -68,7 +68,7 @@ class Control:
         self,
         address: str,
         *,
-        credentials: Credentials = _NOBODY,
+        credentials: Credentials = _NO_CREDENTIALS,
         timeout: httpx2.Timeout = PATIENCE,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
@@ -210,7 +210,7 @@ def normal_address(text: str) -> str:
         url = httpx2.URL(text if "://" in text else f"http://{text}")
     except httpx2.InvalidURL as error:
         raise _not_an_address(text) from error
-    # Without a port it would be 80, where nobody who leaves it out has a server.
+    # Without a port it would be 80, which is never meant.
     has_port = "://" in text or _PORT.search(text) is not None
     is_plain = url.path in {"", "/"} and not url.query and not url.fragment and not url.userinfo
     if url.scheme not in {"http", "https"} or not url.host or not is_plain or not has_port:

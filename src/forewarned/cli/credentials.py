@@ -1,7 +1,7 @@
-"""What the CLI shows a server that asks who is calling, and what it trusts that server by.
+"""The token that the CLI sends to a server, and the certificate it trusts that server by.
 
-A token comes from FOREWARNED_TOKEN or from a file. There is no flag for it: everybody on a machine
-can read what programs were started with. Invariant: no message shows a token.
+A token comes from FOREWARNED_TOKEN or from a file. There is no option for it: all users of
+a machine can read how programs were started. Invariant: no message shows a token.
 """
 
 import re
@@ -37,7 +37,7 @@ class Credentials:
 
 
 class _VariableOnly(click.Option):
-    """An option that nobody can type."""
+    """An option that can't be typed: it only comes from the environment."""
 
     @override
     def add_to_parser(

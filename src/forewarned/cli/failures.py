@@ -34,7 +34,7 @@ GET_ADMITTED = (
     " put it into FOREWARNED_TOKEN, or into a file for --token-file."
 )
 
-# What to do next after a refusal of the API, where its own words don't say it in the CLI's terms.
+# What to do after an error of the API, where its message does not name the CLI's commands.
 ADVICE = {
     "already_started": "'forewarned explain EVENT' says what it is waiting for.",
     "bad_step": "Time only goes forward: 'forewarned clock' shows where it is.",

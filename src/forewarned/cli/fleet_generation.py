@@ -100,7 +100,7 @@ def _availability_sets(size: int, scopes: int, first: int) -> Iterator[str]:
 def generate(
     *, vms: int, scopes: int | None, per_scope: int | None, kind: str, output: Path | None
 ) -> None:
-    """Print a fleet file of as many VMs as wanted, for benchmarks. Needs no server."""
+    """Print a fleet file with any number of VMs, for benchmarks. Needs no server."""
     if scopes is not None and per_scope is not None:
         raise click.UsageError("give either --scopes or --per-scope")
     default = 1 if kind == "vms" else PLACEMENT_GROUP_SIZE

@@ -41,10 +41,10 @@ def event_page(events: Sequence[Event], *, now: datetime, none: str) -> Iterator
 
 
 def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableType]:
-    """For events that nobody was told of: what happens, and how to be told next time."""
+    """For events that no VM was told of: what happens, and how to get notice next time."""
     unseen: dict[str, Event] = {}
     for event in events:
-        # A host that fails gives no notice to those who read, either.
+        # A host that fails gives no notice to VMs that read, either.
         if not event.announced and event.start_cause != "host_failure":
             unseen.setdefault(event.scope, event)
     if not unseen:
@@ -57,7 +57,7 @@ def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableT
         yield "The first read of a document switches notice on:"
     else:
         yield "The first read of a document, by its own VM, switches notice on:"
-    # In service mode they are all the same: who asks is told by the address.
+    # In service mode they are all the same: a VM is known by its address.
     for curl in dict.fromkeys(_curl(plain(e.resources[0]), health) for e in unseen.values()):
         yield _command_line(curl)
 

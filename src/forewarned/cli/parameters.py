@@ -1,4 +1,4 @@
-"""What commands take, beyond plain text; and how a shell completes it from the running server."""
+"""Types of parameters, options that commands share, and completion from the running server."""
 
 import math
 import re
@@ -174,7 +174,7 @@ complete_fault = _completer(fault_ids)
 
 
 class _Stray(click.Argument):
-    """What was typed without the option it belongs to: never taken, so usage does not name it."""
+    """A name without the option it belongs to: never accepted, so usage does not show it."""
 
     @override
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
@@ -182,9 +182,9 @@ class _Stray(click.Argument):
 
 
 def stray_argument(explain: Callable[[tuple[str, ...]], tuple[str, str]]) -> Callable[[F], F]:
-    """Answer names that stand alone with the command that was probably meant.
+    """Refuse names without an option, and show the command that was probably meant.
 
-    `explain` tells of them what they are, and the option they need.
+    `explain` says what they are, and which option they need.
     """
 
     def refuse(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ def type_option(help: str, default: str | None = None) -> Callable[[F], F]:
 
 
 def plan_options(function: F) -> F:
-    """How an interruption is to be: the same for a single event and for maintenance."""
+    """Options that single events and maintenance share."""
     options = (
         click.option(
             "--notice",
@@ -241,5 +241,5 @@ def plan_options(function: F) -> F:
 
 
 def given(**values: object) -> dict[str, object]:
-    """A request's body: what was not said is left to the server."""
+    """A request's body, without what was not given: that is left to the server."""
     return {name: value for name, value in values.items() if value is not None}

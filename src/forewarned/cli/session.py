@@ -47,7 +47,7 @@ json_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_note_json,
-    help="Print what the API returned, as JSON.",
+    help="Print the API's response, as JSON.",
 )
 
 
@@ -76,7 +76,7 @@ def control_address(context: click.Context) -> str:
 
 
 def is_control_named(context: click.Context) -> bool:
-    """Whether somebody has said where the control listener is."""
+    """Whether the address of the control listener was given."""
     return _CONTROL in context.meta
 
 

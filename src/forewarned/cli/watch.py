@@ -193,7 +193,7 @@ class _Reckoning:
 
     def now(self) -> datetime:
         if self._elapsed() > _LOOK_AGAIN:
-            # Somebody may have moved the clock, which is no change of any event.
+            # An operator may have moved the clock, which is no change of an event.
             with suppress(CommandError):
                 self.look()
         return self._seen.now + self._elapsed() * self._seen.speed

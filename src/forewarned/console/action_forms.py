@@ -37,7 +37,7 @@ class ActionForm:
     needs: Role = Role.MAINTAINER
     """As the same thing needs at the ARM listener."""
     is_grave: bool = False
-    """Whether it is sent only by somebody who was shown what will happen: there is no way back."""
+    """Whether it can only be sent after its preview was shown: there is no way back."""
 
 
 async def _schedule(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
@@ -213,6 +213,6 @@ BY_KEY: Final = {each.key: each for each in ACTION_FORMS}
 
 
 def role_for(path: Mapping[str, str]) -> Role:
-    """What the form at an address needs; what is no form shows nothing to anybody."""
+    """The role for the form at an address; what is no form is not found anyway."""
     action = BY_KEY.get(path["action"])
     return Role.MAINTAINER if action is None else action.needs

@@ -119,7 +119,7 @@ def _route(method: str, path: str, needs: Needs, answer: Answer, console: Consol
 
 
 def _open_route(method: str, path: str, answer: Answer, console: Console) -> BaseRoute:
-    """For everybody, strangers too."""
+    """For all visitors, signed in or not."""
 
     async def endpoint(request: Request) -> Response:
         return await answer(console, request)
@@ -128,7 +128,7 @@ def _open_route(method: str, path: str, answer: Answer, console: Console) -> Bas
 
 
 class _SignedInOnly:
-    """Lets nobody past the sign-in page who is not signed in, whatever the address."""
+    """Sends visitors who are not signed in to the sign-in page, whatever the address."""
 
     def __init__(self, app: ASGIApp, *, sessions: Sessions) -> None:
         self._app = app

@@ -48,7 +48,7 @@ Answer = Callable[[Console, Request], Awaitable[Response]]
 REFUSED = (FieldError, RefusalError)
 """What is shown beside a field."""
 
-# The rules' names for what is at fault, where a form has another.
+# The rules' names for fields, where a form has another.
 _FIELDS = {"resources": "vms", "instanceIds": "vms", "resourceGroup": "group", "event_id": ""}
 
 
@@ -64,7 +64,7 @@ def page_number(request: Request) -> int:
 
 
 def own_path(text: str) -> str:
-    """A page of ours to lead to: what might be anybody else's is the first page instead."""
+    """A page of ours to go to next; the first page instead of anything that might not be ours."""
     is_ours = text.startswith("/") and not text.startswith("//") and "\\" not in text
     return text if is_ours and text.isprintable() else "/"
 

@@ -33,8 +33,8 @@ class Preview:
     """What is otherwise at once, without an event."""
     events: tuple[PreviewedEvent, ...]
     fingerprint: str
-    """The same for the same outcome, whenever it is told: a form that has it was sent by somebody
-    who was shown this."""
+    """The same for the same outcome, whenever it is made: a form that has it was sent after this
+    preview was shown."""
 
     @property
     def groups(self) -> list[tuple[str, list[PreviewedEvent]]]:

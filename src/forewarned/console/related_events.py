@@ -78,7 +78,7 @@ def _by_urgency(sibling: Sibling) -> tuple[object, ...]:
 
 def _is_unapproved(event: Event) -> bool:
     is_waiting = event.status is EventStatus.SCHEDULED and event.approval is None
-    # Where no VM reads, there is nobody to approve.
+    # Where no VM reads, no VM can approve.
     return is_waiting and event.announced
 
 

@@ -84,11 +84,11 @@ class Pages:
         **shown: Any,  # whatever the template names
     ) -> HTMLResponse:
         reading = self._services.use_cases.clock_control.show()
-        somebody = visitor(request)
+        principal = visitor(request)
         is_open = self._services.sessions is None
 
         def may(role: str) -> bool:
-            return is_open or (somebody is not None and somebody.role.covers(Role(role)))
+            return is_open or (principal is not None and principal.role.covers(Role(role)))
 
         text = self._templates.get_template(template).render(
             here=request.url.path,
@@ -99,10 +99,10 @@ class Pages:
             clock_state=clock_state(reading),
             is_emulator=self._services.is_emulator,
             product_version=__version__,
-            visitor=somebody,
+            visitor=principal,
             may=may,
-            # Whoever is not signed in sees nothing of the server, nor where to look for it.
-            is_inside=is_open or somebody is not None,
+            # Visitors who are not signed in see nothing of the server, and no navigation.
+            is_inside=is_open or principal is not None,
             **{"now": reading.now, **shown},
         )
         return HTMLResponse(text, status_code=status)
@@ -131,7 +131,7 @@ def iso(moment: datetime) -> str:
 
 
 def local(text: str, *, is_end: bool = False) -> str:
-    """A time that somebody gave, as a field of the browser for one wants it; in UTC, as they read.
+    """A time from a form, as the browser's field for it wants it, in UTC.
 
     A day alone begins with its first second, or ends with its last. What is no time stays out.
     """
@@ -173,7 +173,7 @@ def indented(document: bytes) -> str:
 
 
 def visitor(request: Request) -> Principal | None:
-    """Who is signed in; None for nobody, and where nobody has to."""
+    """Who is signed in; None if no one is, or if no sign-in is needed."""
     found: Principal | None = getattr(request.state, "visitor", None)
     return found
 
@@ -183,5 +183,5 @@ def address(request: Request) -> str:
 
 
 def actor(request: Request) -> Actor:
-    somebody = visitor(request)
-    return Actor(name="console" if somebody is None else somebody.name, address=address(request))
+    principal = visitor(request)
+    return Actor(name="console" if principal is None else principal.name, address=address(request))

@@ -22,7 +22,7 @@ _TLS_COOKIE: Final = f"__Host-{COOKIE}"
 
 
 class TokenCheck(Protocol):
-    """Whoever knows the tokens, and keeps a record of those that are turned away."""
+    """Knows the tokens, and records refused sign-ins."""
 
     async def recognize(self, token: str, *, address: str) -> Principal:
         """Whose token this is. Raises InvalidTokenError."""
@@ -42,7 +42,7 @@ class Sessions:
         new_id: Callable[[], str],
         monotonic: Callable[[], float],
     ) -> None:
-        """`new_id` makes ids that nobody can guess; `monotonic` counts seconds."""
+        """`new_id` makes ids that can't be guessed; `monotonic` counts seconds."""
         self._tokens = tokens
         self._new_id = new_id
         self._monotonic = monotonic
@@ -66,7 +66,7 @@ class Sessions:
         self._open.pop(_id(connection), None)
 
     def holder(self, connection: HTTPConnection) -> Principal | None:
-        """Who is signed in in the browser that asks; None for nobody."""
+        """Who is signed in in the requesting browser; None if no one is."""
         self._end_idle()
         session_id = _id(connection)
         digest, _ = self._open.pop(session_id, ("", 0.0))

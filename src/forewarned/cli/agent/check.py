@@ -1,4 +1,4 @@
-"""Whether all that the agent's file names is there: hooks' targets, its state, its metadata."""
+"""Checks of what the agent's file names: hooks' targets, its state, its metadata."""
 
 import asyncio
 import os

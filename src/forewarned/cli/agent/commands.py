@@ -1,4 +1,4 @@
-"""The agent of this VM: run it, check its file, ask it what it does, rehearse an event."""
+"""The agent of this VM: running it, checking its file, its status, rehearsals."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +42,7 @@ _agent_option = click.option(
 def agent() -> None:
     """Prepare this VM for its events, approve them, and recover.
 
-    'forewarned agent run' is what a VM runs; the other commands look at its file, or ask it.
+    'forewarned agent run' runs the agent; the other commands check its file, or ask it.
     """
 
 
@@ -51,7 +51,7 @@ def agent() -> None:
 def run(config: Path) -> None:
     """Run the agent until interrupted.
 
-    It is safe to end it at any moment, and to start it again: it goes on where it was.
+    You can stop it at any moment and start it again: it continues where it was.
     """
     settings = _load(config, UsageError)
     import asyncio
@@ -79,9 +79,9 @@ def run(config: Path) -> None:
 @click.option("--offline", is_flag=True, help="Check only the file, and none of its targets.")
 @json_option
 def check(file: Path, *, offline: bool) -> None:
-    """Say what is wrong with FILE, and with what its hooks reach.
+    """Check FILE, and the targets of its hooks.
 
-    Nothing is changed: hooks look at their targets, and no event is read.
+    Nothing is changed: hooks only look at their targets, and no event is read.
     """
     settings = _load(file, RefusedError)
     session = _session()
@@ -113,7 +113,7 @@ def check(file: Path, *, offline: bool) -> None:
 @_agent_option
 @json_option
 def status(address: str, *, all_: bool) -> None:
-    """Show how the agent is, and what it does about each event."""
+    """Show the agent's state, and what it does about each event."""
     from forewarned.cli.agent.pages import status_page
     from forewarned.cli.agent.status import ask
 
@@ -135,9 +135,9 @@ def status(address: str, *, all_: bool) -> None:
 @_agent_option
 @json_option
 def explain(event: str, *, address: str) -> None:
-    """Tell by which rule EVENT is met, and what the agent waits for.
+    """Show which rule applies to EVENT, and what the agent is waiting for.
 
-    EVENT is the beginning of an id. It may be left out where only one event is open.
+    EVENT is an id, or the first characters of one; omit it if only one event is open.
     """
     from forewarned.cli.agent.pages import explanation_page
     from forewarned.cli.agent.status import ask, find
@@ -157,19 +157,19 @@ def explain(event: str, *, address: str) -> None:
 @_config_option
 @json_option
 def rehearse(type_: str, *, live: bool, config: Path) -> None:
-    """Play an event of TYPE, and tell for which types time is too short.
+    """Rehearse an event of TYPE, and show for which types there is too little time.
 
-    Without --live nothing is run: each step is described, and taken to last as long as the file
-    says. With it, hooks run for real, are timed, and are undone again.
+    Without --live no hook runs: each step is described, and assumed to take as long as the file
+    says. With it, hooks really run, are timed, and are undone again.
     """
     settings = _load(config, UsageError)
     import asyncio
 
     from forewarned.cli.agent.pages import rehearsal_page
-    from forewarned.cli.agent.rehearsal import as_json, refuse_while_at_work, rehearse_here
+    from forewarned.cli.agent.rehearsal import as_json, refuse_while_busy, rehearse_here
 
     if live:
-        refuse_while_at_work(settings)
+        refuse_while_busy(settings)
     resource, found = asyncio.run(rehearse_here(settings, type_, live=live))
     session = _session()
     if session.is_json:

@@ -1,4 +1,4 @@
-"""A rehearsal on this VM, by the agent's file, and what is told of it as JSON."""
+"""A rehearsal on this VM with the agent's file, and its result as JSON."""
 
 import asyncio
 import signal
@@ -24,7 +24,7 @@ from forewarned.config.durations import format_duration
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
-def refuse_while_at_work(settings: AgentSettings) -> None:
+def refuse_while_busy(settings: AgentSettings) -> None:
     """A live rehearsal must not undo what was prepared for a real event. Raises RefusedError."""
     for event_id in _open_events(settings):
         raise RefusedError(

@@ -1,7 +1,7 @@
-"""Who may steer the server from outside its VMs: tokens and service principals.
+"""Tokens and service principals, for operators and their programs.
 
-These commands write a file beside the store, and need no server: whoever may write there may admit
-others.
+These commands write a file beside the store, and need no server: users who can write there can
+admit others.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ from forewarned.security.identities import TENANT_ID, Principal, Role
 
 @click.group()
 def token() -> None:
-    """Admit people and programs, or shut them out again.
+    """Create, list and revoke tokens for people and programs.
 
-    A server in service mode wants a token of everybody but its VMs; an emulator wants none, unless
-    its setting 'control_access' says so.
+    A server in service mode requires a token from all callers but its VMs. An emulator requires
+    none, unless its setting 'control_access' says so.
     """
 
 
@@ -64,9 +64,9 @@ def create(
     config: Path | None,
     data: str | None,
 ) -> None:
-    """Make a token for NAME, and print it. It is shown this once.
+    """Create a token for NAME, and print it. It is shown only once.
 
-    The server keeps its digest alone, and notices without a restart.
+    The server stores only its digest, and accepts it without a restart.
     """
     if not principals.NAME.fullmatch(name):
         raise UsageError(
@@ -128,7 +128,7 @@ def _with_secret(made: Principal, secret: str) -> dict[str, object]:
 @folder_options
 @json_option
 def list_(*, config: Path | None, data: str | None) -> None:
-    """List who has a token, what they may do, and until when. No secret is shown."""
+    """List the tokens: names, roles, and when they expire. No secret is shown."""
     context = click.get_current_context()
     session = Session("", is_json=wants_json(context))
     with _faults():
@@ -146,7 +146,7 @@ def list_(*, config: Path | None, data: str | None) -> None:
 @folder_options
 @json_option
 def revoke(*, name: str, config: Path | None, data: str | None) -> None:
-    """Take NAME's token back. It is refused from now on."""
+    """Revoke NAME's token. The server refuses it from now on."""
     with _edited(data_folder(config, data)) as known:
         found = [each for each in known if principals.same_name(each, name)]
         if not found:
@@ -164,7 +164,7 @@ def revoke(*, name: str, config: Path | None, data: str | None) -> None:
 
 
 def _shown(principal: Principal) -> dict[str, object]:
-    """Without its secret, and what it does not have."""
+    """Without the secret, and without empty fields."""
     facts = {
         "name": principal.name,
         "role": principal.role,

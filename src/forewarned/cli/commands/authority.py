@@ -26,10 +26,10 @@ _BEGINNING: Final = "-----BEGIN CERTIFICATE-----"
 def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
     """Print the certificate that HTTPS clients have to trust.
 
-    az and the Azure SDKs talk HTTPS alone, and must be told to trust it: give its path to az and
-    Python in REQUESTS_CA_BUNDLE, to Node in NODE_EXTRA_CA_CERTS, to curl with --cacert.
-    'forewarned env' does that. This CLI takes it with --ca, or in FOREWARNED_CA. The server makes
-    it on its first start, and keeps it.
+    az and the Azure SDKs only use HTTPS. Pass the path of the certificate to az and Python in
+    REQUESTS_CA_BUNDLE, to Node in NODE_EXTRA_CA_CERTS, to curl with --cacert; 'forewarned env' does
+    that for az and the SDKs. This CLI takes it with --ca, or in FOREWARNED_CA. The server creates
+    the certificate at its first start, and keeps it.
     """
     settings = local_settings(config, data)
     if settings.tls_certificate is not None:

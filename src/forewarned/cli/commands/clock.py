@@ -1,4 +1,4 @@
-"""The server's clock, as people move it."""
+"""The server's clock: showing it, and moving it."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -27,21 +27,21 @@ def clock(session: Session) -> None:
 @clock.command()
 @with_session
 def show(session: Session) -> None:
-    """Show the time and how fast it goes. The same as 'forewarned clock'."""
+    """Show the time and the speed. The same as 'forewarned clock'."""
     _show(session, session.control.get("/v1/clock"))
 
 
 @clock.command()
 @with_session
 def pause(session: Session) -> None:
-    """Let time stand still."""
+    """Stop the clock."""
     _show(session, session.control.post("/v1/clock/pause"))
 
 
 @clock.command()
 @with_session
 def resume(session: Session) -> None:
-    """Let time go on as fast as before the pause."""
+    """Let the clock run as fast as before the pause."""
     _show(session, session.control.post("/v1/clock/resume"))
 
 
@@ -49,7 +49,7 @@ def resume(session: Session) -> None:
 @click.argument("speed", type=Speed(), metavar="SPEED")
 @with_session
 def speed(session: Session, speed: float) -> None:
-    """Let time go at SPEED times its real pace, like 60x."""
+    """Let the clock run at SPEED times real time, like 60x."""
     _show(session, session.control.post("/v1/clock/speed", {"speed": speed}))
 
 
@@ -65,7 +65,7 @@ def speed(session: Session, speed: float) -> None:
 def step(session: Session, span: str | None, to: datetime | None) -> None:
     """Move the clock forward by SPAN, like 15m.
 
-    All that falls due on the way happens, in order and at its own time, before this returns.
+    Everything that falls due on the way happens, in order and at its own time, before this returns.
     """
     if (span is None) == (to is None):
         raise click.UsageError("give either SPAN or --to INSTANT")

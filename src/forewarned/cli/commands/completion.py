@@ -1,4 +1,4 @@
-"""Scripts that teach a shell to complete commands, VM names and event ids."""
+"""Scripts with which a shell completes commands, VM names and event ids."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -9,10 +9,10 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that makes a shell complete commands.
+    """Print a shell's completion script.
 
     For bash: eval "$(forewarned completion bash)". Names of VMs and ids of events come from the
-    server, when one answers.
+    server, if it is running.
     """
     from forewarned.cli.app import PROGRAM, cli
 

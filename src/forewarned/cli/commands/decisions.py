@@ -1,4 +1,4 @@
-"""Deciding what becomes of an event: let it start, call it off, say it is done."""
+"""Approving, canceling and completing events."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,10 +15,9 @@ from forewarned.control.v1 import wire
 @event_argument
 @with_session
 def approve(session: Session, event: str) -> None:
-    """Let EVENT start now, ahead of its NotBefore.
+    """Approve EVENT, so that it starts before its NotBefore.
 
-    EVENT is an id, or the first characters of one; none is needed if one event alone can be
-    approved.
+    EVENT is an id, or the first characters of one; omit it if only one event can be approved.
     """
     path = f"{lookup.event_path(session.control, event, lookup.APPROVABLE)}/approve"
     answer = session.control.post(path)
@@ -39,10 +38,10 @@ def _approved(session: Session, event: wire.Event) -> Iterator[RenderableType]:
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the history.")
 @with_session
 def cancel(session: Session, event: str, reason: str) -> None:
-    """Call EVENT off, with all of the maintenance it is a part of.
+    """Cancel EVENT, with all of the maintenance it belongs to.
 
-    EVENT is an id, or the first characters of one; none is needed if one event alone can be
-    canceled. What has started can't be called off.
+    EVENT is an id, or the first characters of one; omit it if only one event can be canceled. An
+    event that has started can't be canceled.
     """
     path = f"{lookup.event_path(session.control, event, lookup.CANCELABLE)}/cancel"
     answer = session.control.post(path, {"reason": reason})
@@ -53,12 +52,12 @@ def cancel(session: Session, event: str, reason: str) -> None:
 @event_argument
 @with_session
 def complete(session: Session, event: str) -> None:
-    """Say that the work of EVENT, which has started, is done.
+    """Report that the work of EVENT, which has started, is done.
 
-    EVENT is an id, or the first characters of one; none is needed if one event alone has started.
+    EVENT is an id, or the first characters of one; omit it if only one event has started.
 
-    An emulator completes events by itself after a while. A server in service mode carries nothing
-    out: an operator does the work, and then runs this command.
+    An emulator completes events by itself after a while. A server in service mode does not carry
+    events out: an operator does the work, and then runs this command.
     """
     path = f"{lookup.event_path(session.control, event, lookup.STARTED)}/complete"
     answer = session.control.post(path)

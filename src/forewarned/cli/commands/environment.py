@@ -1,4 +1,4 @@
-"""What other people's clients need in their environment to find the server that runs."""
+"""What az and the Azure SDKs need in their environment to use the running server."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def _for_az(at: wire.Endpoints, arm: str) -> Environment:
     update = f"az cloud update --name {_CLOUD} --endpoint-resource-manager {shlex.quote(arm)}"
     return Environment(
         variables={
-            # Beside the store: whatever somebody has in ~/.azure is left alone.
+            # Beside the store: ~/.azure is left alone.
             "AZURE_CONFIG_DIR": str(Path(at.data) / _AZ_FOLDER),
             # Or each command would leave a process behind that calls home.
             "AZURE_CORE_COLLECT_TELEMETRY": "no",
@@ -68,7 +68,7 @@ def _python_variables(at: wire.Endpoints) -> Mapping[str, str]:
 
 
 def _trust(variable: str, at: wire.Endpoints) -> Mapping[str, str]:
-    """Nothing where the server has a certificate that its operator has seen to."""
+    """Empty if the server has a certificate of its operator's."""
     return {} if at.ca is None else {variable: at.ca}
 
 
@@ -83,10 +83,10 @@ _CLIENTS: Final[Mapping[str, Callable[[wire.Endpoints, str], Environment]]] = {
 @click.argument("client", type=click.Choice(list(_CLIENTS)))
 @with_session
 def env(session: Session, client: str) -> None:
-    """Print what lets az or an Azure SDK find the server.
+    """Print the environment that az or an Azure SDK needs.
 
-    For a shell: eval "$(forewarned env az)". It sets variables and, for az, registers the server as
-    a cloud and signs in, all in a configuration directory beside the server's store.
+    For a shell: eval "$(forewarned env az)". This sets variables and, for az, registers the server
+    as a cloud and signs in, all in a configuration directory beside the server's store.
     """
     at = session.control.get("/v1/endpoints").read(wire.Endpoints)
     if at.arm is None:

@@ -1,4 +1,4 @@
-"""Waiting for an event to get somewhere: for scripts and tests."""
+"""Waiting for an event to be approved, to start or to complete: for scripts and tests."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from forewarned.cli.connection import Answer
 
 _A_REQUEST: Final = timedelta(seconds=20)
-"""How long one waits. Shorter than the connection's patience, and Ctrl-C is noticed between."""
+"""How long one request waits: shorter than the read timeout, and Ctrl-C works in between."""
 
 
 @click.command()
@@ -42,10 +42,10 @@ _A_REQUEST: Final = timedelta(seconds=20)
 def wait(session: Session, event: str, *, milestone: str, timeout: str) -> None:
     """Wait until EVENT is approved, has started or is completed.
 
-    Fails when the time is up, and at once when it can't happen any more: the event was canceled, or
-    it has started without an approval.
+    Fails on timeout, and at once if it can no longer happen: the event was canceled, or it started
+    without an approval.
 
-    EVENT is an id, or the first characters of one; none is needed if one event is open.
+    EVENT is an id, or the first characters of one; omit it if only one event is open.
     """
     answer = _answer(session, lookup.event_path(session.control, event), milestone, timeout)
     session.show(

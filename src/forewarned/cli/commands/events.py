@@ -1,4 +1,4 @@
-"""Looking: events, why one is where it is, and what happened before."""
+"""Reading: events, the explanation of one, and the history."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -49,8 +49,8 @@ def events(
 ) -> None:
     """List the open events, oldest first.
 
-    With --watch, a terminal shows a table that keeps itself up to date; anything else gets a line
-    for each change, or with --json one JSON object a line.
+    With --watch, a terminal shows a table that is kept up to date; otherwise each change is printed
+    as a line, or with --json as one JSON object per line.
     """
     if watch:
         from forewarned.cli.watch import Wanted, watch_changes
@@ -81,11 +81,11 @@ def events(
 @event_argument
 @with_session
 def explain(session: Session, event: str) -> None:
-    """Say what EVENT waits for, and what comes next.
+    """Explain what EVENT is waiting for, and what comes next.
 
-    Who has approved it, why it is where it is, and its history.
+    Also shows who approved it, why it is in its status, and its history.
 
-    EVENT is an id, or the first characters of one; none is needed if one event is open.
+    EVENT is an id, or the first characters of one; omit it if only one event is open.
     """
     answer = session.control.get(f"{lookup.event_path(session.control, event)}/explain")
     session.show(answer, lambda: pages.explanation_page(answer.read(wire.Explained)))
@@ -134,7 +134,7 @@ def history(
 ) -> None:
     """List what happened, newest first.
 
-    When, what, to which VMs, by whom, why.
+    Each line says when, what, to which VMs, by whom and why.
     """
     query = {
         "vm": vm,

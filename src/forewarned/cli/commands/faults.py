@@ -1,4 +1,4 @@
-"""Faults: what is to go wrong between VMs and an emulator."""
+"""Faults of an emulator: listing, adding and removing them."""
 
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
@@ -19,10 +19,10 @@ _KINDS = ("status", "delay", "empty", "reset", "truncated", "stale")
 @click.group(invoke_without_command=True)
 @with_session
 def faults(session: Session) -> None:
-    """Show the emulator's faults, add some, or clear them.
+    """List an emulator's faults, add some, or remove them.
 
-    A fault is something that goes wrong between VMs and the server because you want it to, for
-    handlers to be tried against. Faults are kept in memory: a restart ends them.
+    A fault makes something go wrong between VMs and the emulator, so that you can test handlers
+    against it. Faults are kept in memory: a restart removes them.
     """
     if click.get_current_context().invoked_subcommand is None:
         _list(session)
@@ -63,10 +63,10 @@ def add(
     vm: str | None,
     method: str | None,
 ) -> None:
-    """Make something of KIND go wrong from now on.
+    """Add a fault of KIND, from now on.
 
-    KIND is status (an error is answered), delay, empty (no body), reset (no answer at all),
-    truncated (half an answer) or stale (documents as they are now).
+    KIND is status (respond with an error), delay, empty (no body), reset (no response at all),
+    truncated (half a response) or stale (documents stay as they are now).
     """
     body = given(
         kind=kind,
@@ -85,7 +85,7 @@ def add(
 @faults.command("list")
 @with_session
 def list_(session: Session) -> None:
-    """Show every fault and how often it has happened. The same as 'forewarned faults'."""
+    """List the faults, and how often each was used. The same as 'forewarned faults'."""
     _list(session)
 
 
@@ -93,7 +93,7 @@ def list_(session: Session) -> None:
 @click.argument("fault", metavar="[FAULT]", default="", shell_complete=complete_fault)
 @with_session
 def clear(session: Session, fault: str) -> None:
-    """Remove FAULT, by its id; or every fault, if none is named."""
+    """Remove the fault with the id FAULT; or every fault, if you omit it."""
     if fault:
         answer = session.control.delete(f"/v1/faults/{quote(fault, safe='')}")
         session.show(answer, lambda: _removed([answer.read(wire.Fault)]))

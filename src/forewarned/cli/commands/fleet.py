@@ -1,4 +1,4 @@
-"""The fleet: what it is, and bringing it to what a file says."""
+"""The fleet: showing it, and applying a fleet file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ _file_argument = click.argument(
 
 @click.group()
 def fleet() -> None:
-    """Show the fleet, or bring it to what a fleet file says."""
+    """Show the fleet, or apply a fleet file."""
 
 
 fleet.add_command(generate)
@@ -35,7 +35,7 @@ fleet.add_command(generate)
 @fleet.command()
 @with_session
 def show(session: Session) -> None:
-    """List every VM, by the scopes that share a document."""
+    """List every VM, grouped by scope."""
     answer = session.control.get("/v1/fleet")
     session.show(answer, lambda: pages.fleet_page(answer.read(wire.Scopes), now=session.now()))
 
@@ -45,9 +45,9 @@ def show(session: Session) -> None:
 @click.option("--prune", is_flag=True, help="Remove VMs that the file does not name.")
 @with_session
 def apply(session: Session, *, file: Path, prune: bool) -> None:
-    """Bring the server's fleet to what FILE says: all of it, or nothing.
+    """Change the server's fleet to match FILE: all of it, or nothing.
 
-    More than 10,000 VMs are checked as a whole, then written in parts.
+    A fleet of more than 10,000 VMs is checked as a whole, then written in parts.
     """
     plan = _load(file)
     query = {"prune": "true"} if prune else None
@@ -61,7 +61,7 @@ def apply(session: Session, *, file: Path, prune: bool) -> None:
 @_file_argument
 @json_option
 def check(file: Path) -> None:
-    """Say what FILE would make of the fleet, or what is wrong with it. Needs no server."""
+    """Show the fleet that FILE describes, or its mistakes. Needs no server."""
     plan = _load(file)
     rows: list[PlannedRow] = []
     hosts: set[str] = set()
@@ -90,7 +90,7 @@ def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:
     """One after another: a large fleet need not be in memory whole."""
     from forewarned.cli.commands.serve import load_settings
 
-    # Where a server is, is no business of this command, so its form is of no interest either.
+    # This command talks to no server, so a FOREWARNED_CONTROL that can't be read is no mistake.
     settings = load_settings(None, {"control": "127.0.0.1:0"}).settings
     try:
         # The server knows the addresses in use and may give others; how many fit is the same.

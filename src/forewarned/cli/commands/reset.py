@@ -1,4 +1,4 @@
-"""Putting an emulator back to how it started."""
+"""Resetting an emulator."""
 
 from collections.abc import Iterator
 
@@ -14,11 +14,11 @@ from forewarned.control.v1 import wire
 @click.command()
 @with_session
 def reset(session: Session) -> None:
-    """Put an emulator back to how it started: between two tests.
+    """Reset an emulator to its state at startup, between two tests.
 
-    The fleet is as it was declared, no event is open, there are no faults, no VM counts as reading,
-    and the clock runs as fast as at the start. Time does not go back, documents go on counting, and
-    history stays.
+    Afterwards the fleet is as declared, no event is open, there are no faults, no VM counts as
+    reading, and the clock runs as fast as at startup. Time does not go back, incarnations keep
+    rising, and the history stays.
     """
     answer = session.control.post("/v1/reset", timeout=ENDLESS)
     session.show(answer, lambda: _page(answer.read(wire.ResetDone)))

@@ -74,12 +74,12 @@ def run(
 ) -> None:
     """Run COMMAND as a VM of an emulator.
 
-    The emulator is the one that runs, or else one that is started for it and removed afterwards.
+    The emulator is the running one, or else one that is started for COMMAND and removed afterwards.
 
-    The command finds the metadata service at 169.254.169.254, as on Azure, where the system lets us
-    make a network namespace; it has no other network then. FOREWARNED_ENDPOINT and
-    FOREWARNED_CONTROL tell it where the service and the emulator's control listener are, so that
-    'forewarned schedule' works inside. Signals are passed on, and the exit code is the command's.
+    If the system allows a network namespace, COMMAND finds the metadata service at 169.254.169.254,
+    as on Azure, and has no other network. FOREWARNED_ENDPOINT and FOREWARNED_CONTROL hold the
+    addresses of the service and of the emulator's control listener, so that 'forewarned schedule'
+    works inside. Signals are passed on, and the exit code is that of COMMAND.
     """
     if sys.platform != "linux":
         raise RefusedError("'forewarned run' needs Linux", code="not_linux")
@@ -119,7 +119,7 @@ def run(
 
 
 def _running(session: Session, *, is_named: bool) -> "Emulator | None":
-    """The emulator that runs; None where none does, and nobody has said where it is."""
+    """The running emulator; None if none runs and no address was given."""
     from forewarned.sandbox.command import Emulator
 
     try:

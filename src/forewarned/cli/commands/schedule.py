@@ -1,4 +1,4 @@
-"""Causing events: single ones, a host's, a whole set's."""
+"""Scheduling events: for VMs, for a host, for a whole set."""
 
 import difflib
 
@@ -31,7 +31,7 @@ class _Types(click.Group):
         typed, *rest = args
         if typed.lower() in EVENT_TYPES:
             return super().resolve_command(ctx, [typed.lower(), *rest])
-        # What begins with a dash is an option that there is not, and click says so.
+        # What begins with a dash is an unknown option, and click says so.
         if not typed.startswith("-") and not ctx.resilient_parsing:
             near = difflib.get_close_matches(typed.lower(), EVENT_TYPES, n=1)
             meant = f". Did you mean {near[0]!r}?" if near else ""
@@ -89,7 +89,7 @@ for _type in EVENT_TYPES:
 @host_argument
 @with_session
 def fail(session: Session, host: str) -> None:
-    """Let HOST fail, which gives its VMs no notice."""
+    """Make HOST fail, which gives its VMs no notice."""
     _on_host(session, host, "fail")
 
 
@@ -97,7 +97,7 @@ def fail(session: Session, host: str) -> None:
 @host_argument
 @with_session
 def predict(session: Session, host: str) -> None:
-    """Foresee that HOST will fail: its VMs get days of notice."""
+    """Predict that HOST will fail: its VMs get days of notice."""
     _on_host(session, host, "predict")
 
 
@@ -116,9 +116,9 @@ def _host_or_scope(names: tuple[str, ...]) -> tuple[str, str]:
 def maintain(
     session: Session, /, *, host: str | None, scope: str | None, type_: str, **plan: object
 ) -> None:
-    """Do maintenance on a host, or on a whole set.
+    """Maintain a host, or a whole set.
 
-    A host's VMs are interrupted together, when every scope on it is ready; those of a set one
+    The VMs of a host are interrupted together, once every scope on it is ready; those of a set one
     update domain after another.
     """
     body = given(type=type_, **plan)

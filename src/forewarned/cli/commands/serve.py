@@ -119,8 +119,9 @@ def _default(setting: Setting) -> str:
 def serve(config: Path | None, ready_file: Path | None, **flags: str | None) -> None:
     """Serve scheduled events until interrupted.
 
-    Each setting may stand in the settings file, in the environment or here; what stands here wins.
-    Port 0, as in --control 127.0.0.1:0, takes any free port: it is printed, and in --ready-file.
+    Each setting can be given in the settings file, in the environment or here; an option given here
+    wins. Port 0, as in --control 127.0.0.1:0, picks a free port, which is printed and written to
+    --ready-file.
     """
     resolved = load_settings(config, flags)
     refuse_missing_packages()
@@ -153,9 +154,9 @@ def refuse_missing_packages() -> None:
 def settings(
     context: click.Context, /, *, config: Path | None, running: bool, **flags: str | None
 ) -> None:
-    """Print each setting, and where its value came from.
+    """Print each setting, and where its value comes from.
 
-    It takes the flags of 'forewarned serve', and shows what that would serve with.
+    It takes the options of 'forewarned serve', and shows the settings that 'serve' would use.
     """
     address = flags["control"] or control_address(context)
     session = Session(address, is_json=wants_json(context), transport=context.obj)

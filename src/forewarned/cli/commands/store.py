@@ -1,4 +1,4 @@
-"""A server's store, looked after on its own machine while the server is stopped."""
+"""Maintenance of a server's store, on its own machine, while the server is stopped."""
 
 from pathlib import Path
 
@@ -15,18 +15,18 @@ from forewarned.storage.sqlite.restore_marker import declare_restored
 
 @click.group()
 def store() -> None:
-    """Look after the store of a server that is stopped."""
+    """Maintain the store of a stopped server."""
 
 
 @store.command()
 @folder_options
 @json_option
 def restored(*, config: Path | None, data: str | None) -> None:
-    """Say that the store was brought back from a backup or a snapshot.
+    """Report that the store was restored from a backup or a snapshot.
 
-    A server finds out by itself where files were copied or unpacked. It can't where a whole disk or
-    virtual machine was set back: run this then, before the server starts. At its next start it
-    raises all incarnations, so that no VM takes what it reads for older than what it has seen.
+    A server detects this by itself if files were copied or unpacked. It can't if a whole disk or
+    virtual machine was rolled back: then run this before the server starts. At its next start it
+    raises all incarnations, so that no VM mistakes what it reads for something older.
     """
     path = data_folder(config, data).absolute() / DATABASE
     if not path.exists():

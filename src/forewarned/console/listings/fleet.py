@@ -1,7 +1,7 @@
 """A page of the list of scopes: a row for each, with counts, and the VMs that were looked for.
 
 Invariant: of a large fleet a page counts its own scopes and loads none, since it is made again
-after every change, for everybody who has it open.
+after every change, in every browser that has it open.
 """
 
 from dataclasses import dataclass, replace

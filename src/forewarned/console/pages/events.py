@@ -69,7 +69,7 @@ def read_event_id(request: Request) -> EventId:
 
 
 def _approvers(console: Console, explained: Explanation, scope: Scope) -> tuple[str, ...]:
-    """The VMs that may approve it; nobody has to once it has started."""
+    """The VMs that may approve it; none once it has started."""
     event = explained.record.event
     if event.status is not EventStatus.SCHEDULED:
         return ()

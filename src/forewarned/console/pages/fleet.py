@@ -144,7 +144,7 @@ async def show_vm(console: Console, request: Request) -> Response:
 
 
 async def read_as_vm(console: Console, request: Request) -> Response:
-    """Switch a VM's scope on, as its first read would. An emulator's VMs may have nobody inside."""
+    """Activate a VM's scope, as its first read would: an emulator's VMs may not really exist."""
     name = ResourceName(request.path_params["name"])
     about = await console.use_cases.activation.about(name)
     if about is None or not console.services.is_emulator:

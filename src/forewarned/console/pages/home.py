@@ -82,7 +82,7 @@ def _first_vm(snapshot: Snapshot) -> ResourceName | None:
 
 
 def _lately(seen: _Seen) -> list[EventRecord]:
-    """The last to end first, as far as anybody still wonders about them."""
+    """Events that ended lately, the latest first."""
     since = seen.now - _REMEMBERED
     over = [record for record in seen.over if record.ended_at and record.ended_at >= since]
     return sorted(over, key=lambda record: record.ended_at or since, reverse=True)[:_REMINDED_OF]

@@ -1,4 +1,4 @@
-"""Signing in with a token, and out again. Where nobody has to, these pages are not there."""
+"""Signing in with a token, and out again. Without sign-in, these pages don't exist."""
 
 from http import HTTPStatus
 from typing import Final
@@ -35,7 +35,7 @@ async def sign_in(console: Console, request: Request) -> Response:
         session_id = await sessions.sign_in(token, address=address(request))
     except InvalidTokenError as error:
         return _page(console, request, leads_to, error=str(error))
-    # Whoever was signed in here before is not any more; and an id is never taken over.
+    # A session that this browser had before ends; and an id is never reused.
     sessions.sign_out(request)
     response = see(leads_to)
     give_cookie(response, request, session_id)
@@ -50,7 +50,7 @@ async def sign_out(console: Console, request: Request) -> Response:
 
 
 def lead_to_sign_in(connection: HTTPConnection) -> Response:
-    """For somebody who is not signed in, or no more."""
+    """For visitors who are not signed in, or no longer."""
     scope = connection.scope
     path: str = scope.get("raw_path", b"/").decode("ascii", "replace")
     query: str = scope["query_string"].decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""The best few names for what somebody has begun to type, whatever the size of the fleet.
+"""The few names that best match what is typed, whatever the size of the fleet.
 
 Pieces of pages, for the script that shows them beneath a field. Without it the field is one to type
 into like any other.

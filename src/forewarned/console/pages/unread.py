@@ -1,4 +1,4 @@
-"""The scopes that nobody reads, whose VMs get no notice of anything."""
+"""The scopes that no VM reads, whose VMs get no notice."""
 
 from datetime import datetime
 from typing import Final, NamedTuple

@@ -1,7 +1,7 @@
 // Keeps an open page true: by the server's clock, and by what /v1/changes tells.
 //
 // Pages work without this script; it only spares people the reload. It decides nothing and makes
-// no markup: what it shows it fetches, as the same page the server would show to anybody.
+// no markup: what it shows it fetches, as the same page that the server shows without a script.
 //
 // Marks that it knows:
 //   [data-live][id]   brought up to date from the page's own address after every change
@@ -12,7 +12,7 @@
 //   #clock-now        data-now, data-speed: the server's clock, which goes on between changes
 //   [data-until]      an instant: how far away it is
 //   #timeline         data-start, data-span: where the now-line stands
-//   #sign-in-again    shown to whoever is signed in no more
+//   #sign-in-again    shown when the session has ended
 //   #live-state       told whether the page is live;  #announcer: what happened, for screen readers
 
 import { morph } from "./morph.js";
@@ -145,7 +145,7 @@ function refreshSoon() {
   }
 }
 
-// For somebody who has clicked, and waits for it.
+// After a click, the reader is waiting.
 function refreshNow() {
   if (isFetching) {
     isHurried = true;
@@ -337,7 +337,7 @@ function stopWatching() {
   watching = null;
 }
 
-// Whoever is signed in no more hears of nothing, and asking again would change nothing.
+// Without a session there are no changes, and asking again would not help.
 function leaveOff() {
   stopWatching();
   tellState("signed-out");
@@ -418,7 +418,7 @@ function tellState(state) {
 
 // --- begin ---------------------------------------------------------------------------------------
 
-// Browsers keep few connections to one server: a page that nobody sees gives its own back.
+// Browsers keep few connections to one server: a hidden page gives its own back.
 function listenToVisibility() {
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {

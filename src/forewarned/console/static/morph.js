@@ -1,6 +1,6 @@
 // Changing one piece of a page into another, newer one.
 //
-// What the server sent is the truth, except for what the person in front of it is busy with.
+// What the server sent is the truth, except for what the reader is busy with.
 
 // Changes `old` into `wanted` with as little done as possible: what has the focus keeps it, what
 // was typed stays, and a bar that moves is the same bar, so that it can be seen to move.
@@ -36,7 +36,7 @@ export function morph(old, wanted) {
 }
 
 function morphAttributes(old, wanted) {
-  // Whether details are open is up to whoever reads them.
+  // Whether details are open is up to the reader.
   const isKept = (name) => name === "open" && old.localName === "details";
   for (const { name } of [...old.attributes]) {
     if (!wanted.hasAttribute(name) && !isKept(name)) {
@@ -68,7 +68,7 @@ function isNeeded(node, index, needs) {
 }
 
 // The next one like it, if nothing that is still needed stands in between: except that whatever
-// somebody is busy with is worth more than that.
+// the reader is busy with is worth more than that.
 function findAlike(place, child, index, needs) {
   if (child.nodeType !== Node.ELEMENT_NODE) {
     return isAlike(place, child) ? place : null;

@@ -1,4 +1,4 @@
-// Names for what somebody has begun to type, looked up as they type.
+// Names that match what is typed into a field, looked up on every change.
 //
 // Fields work without this script: they take what is typed. It makes no markup of its own: what it
 // shows beneath a field the server has sent.

@@ -58,7 +58,7 @@ class Bar:
     status: EventStatus
     label: str
     details: tuple[str, ...]
-    """Lines for whoever points at the bar."""
+    """Lines that are shown when the pointer is on the bar."""
     notice: Stretch | None
     impact: Stretch | None
     left: float

@@ -1,6 +1,6 @@
 """Which lanes the timeline has, and in which order: the next event to start is in the first.
 
-Pure. A scale set's placement groups share a lane, unless somebody has opened it.
+Pure. A scale set's placement groups share a lane, unless the visitor has opened it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

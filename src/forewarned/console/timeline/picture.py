@@ -66,7 +66,7 @@ SPANS: Final[Mapping[Zoom, timedelta]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What somebody wants to look at."""
+    """What a visitor wants to see."""
 
     zoom: Zoom | None = None
     """None: what shows the next event to start well."""
@@ -78,7 +78,7 @@ class View:
 
     @classmethod
     def read(cls, query: Form) -> "View":
-        """From an address somebody may have typed: what makes no sense is as if left out."""
+        """From an address, which may be typed: values that make no sense are ignored."""
         scope = query.text("scope")
         zoom = query.text("zoom")
         return cls(
@@ -168,7 +168,7 @@ def build(
                 of_set=lambda name: path + view.toggled(name).query(),
             ),
         ),
-        # Whoever looks at one scope wants to see each of its events.
+        # A visitor who looks at one scope wants to see each of its events.
         Pen(window=window, now=now, size=HIGH, merges=view.scope is None),
         sketches or Sketches(),
     )

@@ -1,8 +1,7 @@
-"""Who may do what: deny by default, and keep a record of whom. One for all listeners of a server.
+"""Which callers may do what: deny by default, and record refusals. One for all listeners.
 
-Invariant: nobody is admitted whose token was not checked, except where
-`OpenOnLoopback` stands before it. A refusal says what is missing, never what a secret should have
-been.
+Invariant: no caller is admitted without a checked token, except through `OpenOnLoopback`. An error
+says what is missing, never what a secret should have been.
 """
 
 import hashlib
@@ -52,8 +51,8 @@ __all__ = [
 
 _AZURE_AUDIENCES: Final = ("https://management.azure.com", "https://management.core.windows.net")
 """What clients ask tokens for that were told of no other cloud."""
-_NOBODY: Final = "local"
-"""What the history calls someone on an emulator's machine who did not say who they are."""
+_UNNAMED: Final = "local"
+"""What the history calls a caller on an emulator's machine without a token."""
 _MOST_ADDRESSES: Final = 256
 _BETWEEN_RECORDS: Final = 1.0
 
@@ -64,7 +63,7 @@ class SignInError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identities:
-    """All that a decision to admit somebody rests on."""
+    """What a decision to admit a caller rests on."""
 
     issuer: TokenIssuer
     reader: TokenReader
@@ -73,12 +72,12 @@ class Identities:
     """Who tokens must be for, as `audiences_of` has them."""
     vm_role: Role
     now: Callable[[], datetime] = wall_clock
-    """Real time, by which tokens expire: who moves an emulator's clock shuts nobody out."""
+    """Real time, by which tokens expire: moving an emulator's clock expires none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Somebody whose token was checked."""
+    """A caller whose token was checked."""
 
     actor: Actor
     role: Role
@@ -111,7 +110,7 @@ class Access:
         return known.actor
 
     async def recognize(self, token: str, *, address: str) -> Principal:
-        """Whose token of `forewarned token create` this is, for somebody at the console's door.
+        """Whose token of `forewarned token create` this is, for signing in at the console.
 
         Raises InvalidTokenError.
         """
@@ -130,7 +129,7 @@ class Access:
         return next((each for each in holders if each.token_sha256 == token_sha256), None)
 
     async def require(self, principal: Principal, *, address: str, needs: Role) -> None:
-        """For somebody who was recognized before. Raises RoleTooLowError."""
+        """For a principal who was recognized before. Raises RoleTooLowError."""
         if not principal.role.covers(needs):
             error = RoleTooLowError(principal.name, needs=needs, has=principal.role)
             await self._record(Actor(name=principal.name, address=address), str(error))
@@ -150,13 +149,13 @@ class Access:
     def by_secret(self, client_id: str, secret: str) -> Principal | None:
         return _by_secret(self._current(), client_id, secret)
 
-    async def issue_to_nobody(self, client_id: str, *, audience: str) -> IssuedToken:
+    async def issue_to_unnamed(self, client_id: str, *, audience: str) -> IssuedToken:
         """A token that says no more than that there was a sign-in, where that is all it takes.
 
         It must not pass for a service principal's at a listener that asks for more.
         """
-        is_somebodys = self._by_client_id(client_id) is not None
-        return await self._issue(_NOBODY if is_somebodys else client_id, audience=audience)
+        is_taken = self._by_client_id(client_id) is not None
+        return await self._issue(_UNNAMED if is_taken else client_id, audience=audience)
 
     async def _issue(self, client_id: str, *, audience: str) -> IssuedToken:
         bearer = Bearer(subject=client_id, object_id=client_id)
@@ -225,13 +224,13 @@ class Access:
         def record(tx: Transaction) -> None:
             tx.record("refused", by=by, cause=cause)
 
-        # Whoever may not is turned away all the same when that can't be written down.
+        # The caller is refused all the same when that can't be recorded.
         with suppress(StoreUnavailableError):
             await self._engine.decide(record)
 
 
 class OpenOnLoopback:
-    """The same door on an emulator's own machine: everybody is admin, by any token or none."""
+    """The same on an emulator's own machine: every caller is admin, with any token or none."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -245,7 +244,7 @@ class OpenOnLoopback:
         try:
             known = await self._access.known(authorization, address)
         except AccessError:
-            return Actor(name=_NOBODY, address=address)
+            return Actor(name=_UNNAMED, address=address)
         # Not as the VM whose token it may be: that could approve for its own scope only.
         return Actor(name=known.actor.name, address=address)
 
@@ -254,7 +253,7 @@ class OpenOnLoopback:
     ) -> IssuedToken:
         """As any token will do here, so will any secret."""
         if _is_loopback(address) and self._access.by_secret(client_id, secret) is None:
-            return await self._access.issue_to_nobody(client_id, audience=audience)
+            return await self._access.issue_to_unnamed(client_id, audience=audience)
         return await self._access.sign_in(client_id, secret, audience=audience, address=address)
 
     async def key_set(self) -> Mapping[str, object]:
@@ -264,7 +263,7 @@ class OpenOnLoopback:
 class _Refusals:
     """Which of them are recorded: one a second for each address, and of so many addresses.
 
-    Nobody can fill the disk, or the memory, by being refused.
+    So callers that are refused can't fill the disk or the memory.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:

@@ -1,7 +1,7 @@
-"""Who a request to the control API is of, and whether they may.
+"""Who calls the control API, and whether they may.
 
-Invariant: a browser's session never admits anybody to change something. A page
-of another site can make a browser send its cookies, but not a token.
+Invariant: a browser's session never allows a change. A page of another site can make a browser send
+its cookies, but not a token.
 """
 
 from collections.abc import Awaitable, Callable
@@ -66,9 +66,9 @@ def stranger(request: Request) -> Admitted:
 
 
 async def is_shown_all(services: Services, request: Request) -> bool:
-    """Whether somebody may see what readers see, where others get an answer too.
+    """Whether the caller may see what readers see, where others get an answer too.
 
-    Raises AccessError for a token that is no good: whoever shows one wants to be known.
+    Raises AccessError for a token that is not valid: a caller who sends one wants to be known.
     """
     if services.access is not None and "Authorization" not in request.headers:
         return False

@@ -1,6 +1,6 @@
 """Reading requests: bodies and queries into shapes, and who is asking.
 
-What a decoder finds wrong is refused with the path of the field at fault.
+What a decoder can't read is refused with the path of the field.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Who may talk to this listener from a browser: nobody but its own pages.
+"""Which pages may talk to this listener from a browser: only its own.
 
 A page of some other site, open on the same laptop, can send requests to loopback. It can't choose
 the Host header, though, nor leave Origin out of a request that changes something.

@@ -66,7 +66,7 @@ class Operation:
     """The shapes of a 503 where it is no `Refusal`."""
     media_type: str = "application/json"
     lines: tuple[object, ...] = ()
-    """The shapes of a good answer's lines, for those who ask for lines of JSON; empty for none."""
+    """The shapes of an answer's lines, for callers that ask for lines of JSON; empty for none."""
 
     async def serve(self, services: Services, request: Request) -> Response:
         # Who may not ask is not told what is wrong with the rest.

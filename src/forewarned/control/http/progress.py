@@ -78,7 +78,7 @@ async def _lines(request: Request, work: Work, beat: timedelta) -> AsyncIterator
 async def _last_line(request: Request, ended: Awaitable[wire.Shape]) -> bytes:
     try:
         return wire.encode(await ended)
-    except Exception as error:  # noqa: BLE001  # told to whoever waits
+    except Exception as error:  # noqa: BLE001  # told to the caller
         refusal = errors.answer(request, error)
         if refusal.status_code == errors.FAILED:
             # The status has been sent, so nothing above this will hear of the error.

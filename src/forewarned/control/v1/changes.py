@@ -66,7 +66,7 @@ class Watcher:
 
 
 class Changes:
-    """Hears of every commit, and passes it on to whoever watches."""
+    """Hears of every commit, and passes it on to the watchers."""
 
     def __init__(self, *, queue: int = QUEUE, beat: timedelta = BEAT) -> None:
         self._queue = queue

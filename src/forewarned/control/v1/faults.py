@@ -31,7 +31,7 @@ async def remove_fault(services: Services, asked: Asked[Nothing, Nothing]) -> wi
 
 
 async def _refuse_unknown_vm(services: Services, fault: Fault) -> None:
-    """A fault for a VM that is misspelt would never happen, and nobody would know why."""
+    """A fault for a misspelt VM would never happen, and no one would know why."""
     name = fault.vm
     if name is not None and await services.engine.ask(lambda s: s.binding(name)) is None:
         raise UnknownResourceError(name).at("vm")

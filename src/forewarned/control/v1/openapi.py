@@ -14,7 +14,7 @@ from forewarned.control.http.operations import Operation
 from forewarned.control.v1 import wire
 from forewarned.control.v1.request_wire import Ask, Nothing
 
-# A description is JSON that nobody here looks into.
+# A description is JSON of any shape.
 Json = dict[str, Any]
 
 _REF: Final = "#/components/schemas/{name}"

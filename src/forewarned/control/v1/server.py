@@ -18,7 +18,7 @@ from forewarned.service.errors import BadStepError, StoreUnavailableError
 
 
 async def show_health(services: Services, request: Request, _: Admitted) -> Response:
-    """Asks the store something small: a server that can't read it is of no use to anybody.
+    """Asks the store something small: a server that can't read it is of no use.
 
     Probes have no token, so strangers are answered too, with no more than what a probe needs.
     """

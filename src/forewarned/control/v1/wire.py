@@ -88,7 +88,7 @@ class Events(Shape, frozen=True):
 
 
 class Policy(Shape, frozen=True):
-    """Which events need nobody's approval."""
+    """Which events need no approval."""
 
     approve_user_reboot: bool
     approve_user_redeploy: bool
@@ -229,7 +229,7 @@ class Clock(Shape, frozen=True):
 
 
 class Fault(Shape, frozen=True):
-    """What goes wrong between VMs and the emulator, because somebody wants it to."""
+    """What the emulator does wrong to VMs, because an operator asked for it."""
 
     id: str
     kind: FaultKind
