@@ -19,7 +19,7 @@ from forewarned.service.records import Report, Stage
 
 _RETRY: Final = timedelta(seconds=1)
 _TOGETHER: Final = 1000
-"""Reports in a transaction, while which nobody else can write."""
+"""Reports per transaction, during which no other change can be written."""
 _LEAVES_VMS: Final = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 
 
@@ -43,7 +43,7 @@ class SimulatedActuator:
     def begin(self, scope_id: ScopeId, event: Event) -> None:
         started_at = event.started_at or self._clock.now()
         if not event.announced:
-            # Nobody was told of it, so nobody watches it: it is over as soon as it has begun.
+            # It was not announced, so no VM watches it: it is over as soon as it begins.
             self._plan(started_at, Report(Stage.COMPLETED, scope_id, event.id))
             return
         timing = self._timings[event.type]

@@ -7,7 +7,7 @@ can be known only so far, and `Ending` says how far:
 - it had been seen Scheduled and not Started: it was canceled, or it was approved, started and
   completed all between two looks at the document. The second needs an approval or a NotBefore
   that has come, and some time. So it is CANCELED if NotBefore is still ahead, this client has not
-  approved it, and nobody looked away for longer than `GLANCE`. Another VM that shares the
+  approved it, and the last look was at most `GLANCE` ago. Another VM that shares the
   document may have approved it, and its interruption may have been over in seconds: then CANCELED
   is wrong, and no client can tell;
 - otherwise UNKNOWN.
@@ -72,7 +72,7 @@ class Knowledge:
     approved: Collection[str] = ()
     """Keys of the events that this client has asked to start."""
     blind: timedelta = timedelta(0)
-    """How long nobody looked, before the newer document was read."""
+    """How long the client had not looked when it read the newer document."""
     resource: str | None = None
     """The VM whose events alone count; None for every event."""
 

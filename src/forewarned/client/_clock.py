@@ -1,4 +1,4 @@
-"""The two clocks that the SDK reads, on a VM where nobody injects one."""
+"""The two clocks that the SDK reads, if none is injected."""
 
 import time
 from datetime import UTC, datetime, timedelta

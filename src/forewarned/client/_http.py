@@ -52,7 +52,7 @@ class Connection:
         self._noting = threading.RLock()
 
     def close(self) -> None:
-        """Only when no request is under way: a descriptor may be somebody else's by then."""
+        """Only when no request is under way: the descriptor may be reused by then."""
         self._calls.close()
         self._watches.close()
 
@@ -143,7 +143,7 @@ def _client(endpoint: str) -> httpx2.Client:
 
 
 def _shut(channel: socket.socket) -> None:
-    """Whoever reads from it reads its end. It is still open, for its owner to close."""
+    """Readers reach its end. It is still open, for its owner to close."""
     with contextlib.suppress(OSError):
         channel.shutdown(socket.SHUT_RDWR)
 

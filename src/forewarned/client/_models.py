@@ -23,7 +23,7 @@ class _Open(StrEnum):
         for member in cls:
             if member.value.lower() == value.lower():
                 return member
-        # Made anew each time, so that a service that invents values does not fill our memory.
+        # Created each time, so that a service that invents values does not fill our memory.
         # They are equal because they are strings; only known members may be compared by `is`.
         unseen = str.__new__(cls, value)
         unseen._name_ = value
@@ -37,7 +37,7 @@ class _Open(StrEnum):
 
 
 class EventType(_Open):
-    """What is going to happen. `EventType("Blackout")` is a type nobody has told us of yet."""
+    """What is going to happen. `EventType("Blackout")` is a type that we don't know yet."""
 
     FREEZE = "Freeze"
     """The VM pauses for some seconds; memory and open files are kept."""
@@ -69,7 +69,7 @@ class EventSource(_Open):
 class Event:
     """One planned interruption.
 
-    What an old api-version does not send, or nobody can read, is at its default here; whatever
+    What an old api-version does not send, or can't be parsed, has its default here; whatever
     is unknown or unreadable is in `extra` as it came.
     """
 

@@ -28,7 +28,7 @@ class Severity(Enum):
     SLOW = auto()
     """The time for the answer is used up."""
     REFUSED = auto()
-    """Somebody would have to change something, and may: a path, a name, a rule."""
+    """An operator would have to change something, and may: a path, a name, a rule."""
     FINAL = auto()
     """The request itself is wrong, and will be wrong again."""
 

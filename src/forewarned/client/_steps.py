@@ -1,4 +1,4 @@
-"""What the protocol asks of whoever does the I/O, and what it is told in return. Pure.
+"""What the protocol asks of the I/O layer, and what it gets in return. Pure.
 
 A flow is a generator: it yields a step, and is sent what came of it. The two clients differ only
 in how they take a step.
@@ -41,7 +41,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Hand this to whoever watches."""
+    """Pass this to the watcher."""
 
     change: Change
 
@@ -70,7 +70,7 @@ class Answer(Passed):
 
 class Loss(Enum):
     UNREACHED = auto()
-    """No connection came about, so the request was not seen by anybody."""
+    """No connection came about, so no service saw the request."""
     TIMED_OUT = auto()
     BROKEN = auto()
     """The connection ended, or made no sense, before the whole answer was there."""

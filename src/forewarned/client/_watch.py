@@ -3,7 +3,7 @@
 Every change is told once. Nothing is told twice, because each document is compared with the one
 that was told of last; nothing is lost, because whatever fails, the next good document is compared
 with that same one. After a failure the document is asked for whole, without conditions: a service
-that started anew may have another document under the number that we know.
+that restarted may have another document under the number that we know.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _NEVER_READ: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchOptions:
-    """How somebody wants to watch; spans in seconds."""
+    """How to watch; spans in seconds."""
 
     poll: float
     timeout: float | None

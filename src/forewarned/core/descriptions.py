@@ -20,7 +20,7 @@ USER_REDEPLOY: Final = "Virtual machine is going to be redeployed as requested b
 
 
 def usual(type_: EventType, source: EventSource) -> str:
-    """What Azure says of such an event when nobody has said anything else."""
+    """What Azure says of such an event by default."""
     match type_, source:
         case EventType.REBOOT, EventSource.USER:
             return USER_REBOOT

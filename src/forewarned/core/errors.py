@@ -51,7 +51,7 @@ class InvalidIdError(RefusalError):
     field = "event_id"
 
     def __init__(self, text: str) -> None:
-        # Whoever sends a book gets a line back.
+        # A caller that sends a book gets a line back.
         shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
         super().__init__(f"{shown!r} is not an event id: expected a GUID of 32 hexadecimal digits")
         self.text = text

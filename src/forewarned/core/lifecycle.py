@@ -75,7 +75,7 @@ class Plan:
     description: str = ""
     maintenance: MaintenanceId | None = None
     silent: bool = False
-    """Whether nobody is to be told: carried out at once and recorded, as on an inactive scope."""
+    """Whether it is not announced: carried out at once and recorded, as on an inactive scope."""
 
 
 # --- what people, VMs and actuators ask for ------------------------------------------------------

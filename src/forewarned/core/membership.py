@@ -30,7 +30,7 @@ def enroll(
     """Bring the scope's VMs and policy to what is planned. VMs that are not planned stay.
 
     A VM that is here keeps its state and its domains: those are what happened to it, not what
-    somebody planned, and open events rest on them. It keeps its host too, unless it is one of
+    an operator planned, and open events rest on them. It keeps its host too, unless it is one of
     those `placed`: the plan says where they are.
     """
     resources: dict[ResourceName, Resource] = dict(scope.resources)

@@ -39,7 +39,7 @@ class StartCause(StrEnum):
     POLICY = "policy"
     HOST_FAILURE = "host_failure"
     INACTIVE = "inactive"
-    """There was nobody to give notice to: nobody reads the document, or the work gives none."""
+    """There was no VM to give notice to: none reads the document, or the work gives no notice."""
 
 
 class ScopeKind(StrEnum):
@@ -95,7 +95,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A scope's `scheduledEventsPolicy`: which events need nobody's approval."""
+    """A scope's `scheduledEventsPolicy`: which events need no approval."""
 
     approves_user_reboot: bool = False
     approves_user_redeploy: bool = False

@@ -9,7 +9,7 @@ from forewarned.core.model import EventType
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     silence: timedelta = timedelta(hours=24)
-    """How long nobody may read a document before its scope is switched off."""
+    """How long after the last read of a document its scope is switched off."""
 
     resets_incarnation: bool = False
     """Azure starts again at 1 after the silence; clients that remember the number go deaf."""

@@ -86,7 +86,7 @@ class PollerEnd:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _hold(self, line: "_Line") -> None:
-        """Until the connection is lost. Raises OSError where there is none."""
+        """Until the connection is lost. Raises OSError if it can't connect."""
         await asyncio.get_running_loop().create_unix_connection(lambda: line, self._path())
         try:
             while not line.lost.is_set():

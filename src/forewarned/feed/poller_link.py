@@ -27,7 +27,7 @@ from forewarned.service.ports import Reader
 _log = logging.getLogger(__name__)
 
 MOST_UNREAD: Final = 64 * 1024 * 1024
-"""Bytes kept for a poller that does not read. One that falls further behind starts anew."""
+"""Bytes buffered for a poller that does not read. One further behind has to reconnect."""
 
 
 class LinkLostError(Exception):
@@ -60,7 +60,7 @@ class PollerLink(asyncio.Protocol):
         self._has_room.set()
         self._syncs: dict[int, asyncio.Future[None]] = {}
         self.is_lagging = False
-        """Whether a Sync has been waited for in vain. Nobody waits again until it is answered."""
+        """Whether a Sync timed out. The writer does not wait again until it is answered."""
         self._requests: set[asyncio.Task[None]] = set()
 
     @property
@@ -94,7 +94,7 @@ class PollerLink(asyncio.Protocol):
         if self._outgoing is None:
             raise LinkLostError
         self._outgoing.write(framed)
-        # Now and not at the turn's end, so that whoever comes next knows whether there is room.
+        # Now and not at the turn's end, so that the next writer knows whether there is room.
         self._outgoing.flush()
 
     def end_snapshot(self) -> None:

@@ -1,4 +1,4 @@
-"""Every message of the feed. Whoever changes one raises PROTOCOL: both ends must speak the same.
+"""Every message of the feed. Raise PROTOCOL with every change: both ends must speak the same.
 
 The order on a connection, from writer to poller:
 
@@ -6,7 +6,7 @@ The order on a connection, from writer to poller:
     then, in any order, Committed, ClockSet, FaultsSet, Sync and answers
 
 A poller asks nothing before the snapshot's end. Invariant: a change stands on
-the stream before the answer to whoever asked for it.
+the stream before the response to its caller.
 """
 
 from datetime import datetime
@@ -64,7 +64,7 @@ class Places(Message, frozen=True):
 
 
 class FirstVm(Message, frozen=True):
-    """Part of a snapshot: the fleet's first VM; None where there is none."""
+    """Part of a snapshot: the fleet's first VM; None if the fleet is empty."""
 
     name: ResourceName | None
 
@@ -122,7 +122,7 @@ class AboutVm(Message, frozen=True):
 
 
 class FaultTaken(Message, frozen=True):
-    """The fault that is to happen, counted already; None where there is none any more."""
+    """The fault to inject, already counted; None if it no longer exists."""
 
     id: int
     fault: Fault | None

@@ -1,6 +1,6 @@
 """What a poller asks of the writer, as the metadata listener wants to ask it.
 
-While the writer can't be reached there is nobody to make anything durable: every request is
+While the writer can't be reached nothing can be made durable: every request is
 refused at once as unavailable, and those under way are as soon as the connection is lost.
 """
 
@@ -56,7 +56,7 @@ class _Question(NamedTuple):
 
 
 class RemoteWriter:
-    """Requests under way. `open` and `close` say whether there is somebody to ask."""
+    """Requests under way. `open` and `close` say whether the writer can be asked."""
 
     def __init__(self, *, longest_wait: timedelta = LONGEST_WAIT) -> None:
         self._longest_wait = longest_wait.total_seconds()
@@ -80,7 +80,7 @@ class RemoteWriter:
 
     def take(self, answer: Answer) -> None:
         question = self._under_way.pop(answer.id, None)
-        # None where whoever asked has given up since.
+        # None if the caller has given up since.
         if question is not None and not question.answered.done():
             question.answered.set_result(answer)
 

@@ -42,7 +42,7 @@ class SendBuffer:
             self.flush()
 
     def flush(self) -> None:
-        """Send what was written. Once the connection is gone there is nobody to send it to."""
+        """Send what was written. Does nothing once the connection is gone."""
         frames, self._frames = self._frames, []
         if not frames or self._transport.is_closing():
             return

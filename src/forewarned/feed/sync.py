@@ -1,4 +1,4 @@
-"""Read your own writes: whoever steers the server finds the pollers in step with it.
+"""Read your own writes: a control client finds the pollers in step with its changes.
 
 A person, or a test, schedules an event and polls in the next instant; or polls, and then asks when
 that VM last read. In one process both just work, and so they must with several.

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 PART: Final = 4096
 """What a message may weigh: VMs named in it, more or less."""
 PATIENCE: Final = timedelta(seconds=1)
-"""How long anybody is kept waiting for pollers to be in step."""
+"""How long a caller waits at most for pollers to be in step."""
 
 
 class PacedClock(Protocol):
@@ -111,9 +111,9 @@ class WriterEnd:
 
 
 def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
-    """A commit as messages. A VM reads one scope, so between the parts nobody sees half of it.
+    """A commit as messages. A VM reads one scope, so no VM sees half of it between the parts.
 
-    Pages come first: whoever is bound finds a document. A commit that shows nothing yields nothing.
+    Pages come first, so a bound VM finds a document. A commit that shows nothing yields nothing.
     """
     for pages in page_parts(map(PageContent.of, commit.shown)):
         after += 1

@@ -42,7 +42,7 @@ class WriterRequests:
         self._faults = faults
 
     async def answer(self, request: Request) -> Answer:
-        """Never raises: whoever waits at the other end is told what became of it."""
+        """Never raises: the poller that waits always gets a reply."""
         try:
             return await self._grant(request)
         except StoreUnavailableError:

@@ -28,7 +28,7 @@ _LONGEST: Final = 100
 
 
 class FeedServer:
-    """Serves from `async with` on. Whoever opens it must hold the store of the same folder."""
+    """Serves from `async with` on. Its opener must hold the store of the same folder."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class FeedServer:
             os.unlink(path)  # noqa: PTH108  # may lead through a descriptor, which no Path is
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(path)
-        # Before it listens nobody can connect, so there is no moment at which others could.
+        # Before it listens no process can connect, so others never get a chance to.
         os.chmod(path, 0o600)  # noqa: PTH101  # as above
         listener.listen()
         self._server = await asyncio.get_running_loop().create_unix_server(

@@ -171,7 +171,7 @@ class MetadataServer:
             one_shot.serve(self._context, fd, address)
 
     def _rest_from_accepting(self) -> None:
-        """There are no more sockets to be had: let some go before the next is taken."""
+        """No more sockets are available: close some before the next is accepted."""
         if self._listener is None or self._context is None:
             return
         _log.error("no more connections can be accepted for now")

@@ -52,7 +52,7 @@ class Edges:
         metrics: Metrics,
         take_counts: Callable[[], Mapping[str, int]],
     ) -> Services:
-        """`plan` is the fleet as declared at the start; None where there is none."""
+        """`plan` is the fleet as declared at startup; None if there is none."""
         settings, admission = self.resolved.settings, self.admission
         use_cases, sessions = self.application.use_cases, admission.sessions
         return Services(

@@ -73,7 +73,7 @@ def _log_transition(fact: Transition) -> None:
 
 
 def _few(names: Sequence[ResourceName]) -> list[str]:
-    """A line of a hundred names is read by nobody."""
+    """A line with a hundred names is unreadable."""
     if len(names) <= _MOST_NAMES:
         return list(names)
     return [*names[: _MOST_NAMES - 1], f"and {len(names) - _MOST_NAMES + 1} more"]

@@ -1,6 +1,6 @@
 """The file that tells scripts where a server listens, there for exactly as long as it does.
 
-Invariant: whoever finds the file finds all of it, and a server that answers at every address in it.
+Invariant: the file is always complete, and the server answers at every address in it.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Final
 from forewarned.security.files import PUBLIC, replace_file
 
 _MARK: Final = "pid"
-"""What each of these files has. One without it is somebody's own, and is left alone."""
+"""What every ready file has. A file without it belongs to the user, and is left alone."""
 
 
 class ReadyFileError(Exception):

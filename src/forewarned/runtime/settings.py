@@ -286,7 +286,7 @@ class Settings:
 
     @property
     def control_is_tls(self) -> bool:
-        """Off this machine, tokens are not sent for anybody on the way to read."""
+        """Off this machine, tokens are not sent unencrypted."""
         return not self.control.is_loopback
 
     def rules(self) -> Rules:

@@ -38,7 +38,7 @@ _FORWARDED: Final = (
 )
 _SI_KERNEL: Final = 0x80
 _LOOK_AGAIN: Final = 0.2
-"""Seconds. A thread of somebody else may take the signal that a child has ended."""
+"""Seconds. Another thread may take the signal that a child has ended."""
 BY_SIGNAL: Final = 128
 """What a shell adds to a signal's number, for the exit code of a program that it has ended."""
 
@@ -144,7 +144,7 @@ def signals_held() -> Iterator[None]:
 
 
 def held_signal() -> int | None:
-    """One that has come and that nobody has taken."""
+    """One that has arrived and is not yet handled."""
     return next((number for number in _FORWARDED if number in signal.sigpending()), None)
 
 

@@ -2,9 +2,9 @@
 
 A helper process makes the namespace, opens the listeners in it, hands them to its parent outside
 and then becomes the program. So the parent serves what the program reaches, at addresses that are
-somebody else's on the machine itself, such as 169.254.169.254:80.
+in use on the machine itself, such as 169.254.169.254:80.
 
-Root needs no more than the right to make namespaces. Everybody else gets a user namespace as well,
+Root needs only the right to create namespaces. Other users get a user namespace as well,
 in which they are who they were. Only Linux has any of this.
 """
 
@@ -152,7 +152,7 @@ def _enter(addresses: Sequence[str]) -> None:
         if not _unshare(_CLONE_NEWUSER | _CLONE_NEWNET):
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), "making a network namespace")
-        # Without this, nobody may map groups.
+        # Without this, mapping groups is not allowed.
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
@@ -195,7 +195,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _end_with_parent() -> None:
-    """A program whose service is gone is of no use, and nobody would look for it."""
+    """A program whose service is gone is of no use, and would be left behind unnoticed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 

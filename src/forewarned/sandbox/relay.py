@@ -93,7 +93,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def _pass_request_on(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, prefix: bytes
 ) -> bool:
-    """False where there is none. Raises _UnclearError, and ValueError for a line without end."""
+    """False if there is none. Raises _UnclearError, and ValueError for a line without end."""
     line = await reader.readline()
     if not line:
         return False

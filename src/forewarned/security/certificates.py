@@ -1,7 +1,7 @@
 """The private certificate authority of one server, and the certificate it answers TLS with.
 
 Both lie beside the store. The authority is made once and kept, because people tell their clients to
-trust it; the server's certificate is made anew whenever it would not do any more.
+trust it; the server's certificate is renewed whenever it is no longer usable.
 
 Invariant: a private key is never readable by others, and no file is ever half
 written.
@@ -64,7 +64,7 @@ class _Pair:
 def provide(folder: Path, *, names: Collection[str], now: datetime) -> ServerCertificate:
     """Certificates that serve under these names, and under `ALWAYS`: found, or made.
 
-    For whoever has the store to itself. Raises CertificateError.
+    For the process that holds the store. Raises CertificateError.
     """
     wanted = _names([*ALWAYS, *names])
     with _write_errors(folder):
@@ -110,7 +110,7 @@ def _authority(folder: Path, now: datetime) -> _Pair:
 
 
 def _server(folder: Path) -> _Pair | None:
-    """Whatever is wrong with it, a new one is as good: nobody was told to trust it."""
+    """Whatever is wrong with it, a new one is as good: no client trusts this one itself."""
     certificate, key = folder / SERVER_FILE, folder / SERVER_KEY_FILE
     return _read(certificate, key) if certificate.exists() and key.exists() else None
 
@@ -229,7 +229,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _names(listed: Collection[str]) -> list[Name]:
-    """Each once. An address that stands for every address is none that anybody connects to."""
+    """Each once. A wildcard address is left out, because no client connects to it."""
     found: dict[Name, None] = {}
     for name in listed:
         try:

@@ -60,7 +60,7 @@ class Bearer:
 
 
 LOCAL_USER: Final = Bearer(subject="local", object_id="6e6f7462-6566-4f72-a501-6c6f63616c75")
-"""Whoever is at an emulator's own machine, as no VM. It opens no door that asks who somebody is."""
+"""A local user of an emulator, who is no VM. Not accepted where a token is required."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

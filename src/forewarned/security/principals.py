@@ -74,7 +74,7 @@ class _PrincipalTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrincipalsFile:
-    """Reads the file anew whenever it has changed."""
+    """Reads the file again whenever it has changed."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE

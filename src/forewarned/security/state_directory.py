@@ -1,7 +1,7 @@
 """The directory that a server keeps its state in, and who may look into it.
 
 Invariant: what a server writes there only its own user can read, certificates aside, from the
-first moment on; and in service mode nobody else can even see what there is. Directories and files
+first moment on; and in service mode no other user can even list it. Directories and files
 from before, or that were opened since, are closed at the start, and the log says so.
 """
 
@@ -25,7 +25,7 @@ _PRIVATE: Final = (
     f"{DATABASE}*",
     "principals.toml*",
 )
-"""Files of the server's. Whatever else lies there is somebody's own, and is left alone."""
+"""The server's files. Other files in the directory belong to users, and are left alone."""
 
 
 class StateDirectoryError(Exception):
@@ -33,13 +33,13 @@ class StateDirectoryError(Exception):
 
 
 def prepare(folder: Path) -> None:
-    """Make the directory where there is none, and close the server's files in it to others."""
+    """Create the directory if needed, and close the server's files in it to other users."""
     _make(folder, mode=0o777)
     _close_files(folder)
 
 
 def prepare_private(folder: Path) -> None:
-    """The same, and nobody else may look into the directory. Raises StateDirectoryError."""
+    """The same, and close the directory to other users. Raises StateDirectoryError."""
     _make(folder, mode=0o700)
     found = folder.stat()
     _refuse_shared(folder, found)
@@ -78,7 +78,7 @@ def _refuse_shared(folder: Path, found: os.stat_result) -> None:
             f"which runs as {_name(user)}, stores there: run it as {owner}, give the directory to "
             f"{_name(user)} with `chown -R`, or choose another one with --data"
         )
-    # Root in a container often gets a directory of somebody's on the host.
+    # Root in a container often gets a directory of another user on the host.
     _log.warning(
         "the data directory belongs to another user, who can read and change what is in it",
         extra={"folder": str(folder), "owner": owner},

@@ -1,7 +1,7 @@
 """Signed tokens: JSON Web Tokens by ES256, with a key that lies beside the store.
 
 They are timed by the machine's own clock, not the server's: clients keep a token by real time, and
-would lose theirs whenever somebody moved the server's.
+would lose theirs whenever a user moved the server's.
 
 Invariant: the libraries are loaded, and the key is read, when the first token
 is wanted. Most pollers never issue one.
@@ -59,7 +59,7 @@ class Tokens:
         self._key: _Key | None = None
 
     async def prepare(self) -> None:
-        """Make the key where there is none yet. For whoever has the store to itself.
+        """Create the key if there is none. For the process that holds the store.
 
         Raises TokensUnavailableError.
         """

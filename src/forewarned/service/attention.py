@@ -15,7 +15,7 @@ SOON: Final = timedelta(minutes=15)
 GRACE: Final = timedelta(minutes=5)
 """How much longer than expected work may take."""
 UNKNOWN_IMPACT: Final = timedelta(hours=1)
-"""How long work may take whose duration nobody has told."""
+"""How long an event may take if its duration is unknown."""
 
 
 class Attention(StrEnum):

@@ -74,7 +74,7 @@ class Board(Generic[Rendered]):
                 watcher(content.scope_id)
 
     def pages(self) -> dict[ScopeId, Page[Rendered]]:
-        """As they are now, and stay for whoever keeps this."""
+        """As they are now; the copy does not change."""
         return dict(self._pages)
 
     def watch(self, watcher: Callable[[ScopeId], None]) -> None:

@@ -17,7 +17,7 @@ class MemoryDirectory:
         self._addresses: dict[str, str] = {}
         """By folded name; of those that have one."""
         self._unreachable: dict[str, Caller] = {}
-        """By folded name: those without an address, and those who lost theirs to another VM."""
+        """By folded name: those without an address, and those that lost theirs to another VM."""
         self._first: ResourceName | None = None
         self.generation = 0
 

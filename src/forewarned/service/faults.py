@@ -51,7 +51,7 @@ class FaultMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What is to go wrong, how often, and for whom. What is None does not narrow."""
+    """What goes wrong, how often, and for which VMs. None means no limit."""
 
     id: str = ""
     """Given when it is added."""

@@ -119,7 +119,7 @@ class Snapshot(Listings, Protocol):
         """The same, those of a scope together where they lie together."""
 
     def first_vm(self) -> ResourceName | None:
-        """That of `bindings` which comes first; None where there is none."""
+        """The first of `bindings`; None if there is none."""
 
     def event(self, event_id: EventId) -> EventRecord | None: ...
     def events(self, wanted: EventFilter) -> list[EventRecord]: ...

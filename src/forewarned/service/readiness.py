@@ -1,6 +1,6 @@
 """How far the agents of an event are, as they tell each other by way of the server.
 
-Kept in memory, and of open events only. Agents say it again and again: a server that starts anew
+Kept in memory, and of open events only. Agents say it again and again: a server that restarts
 knows it again after one beat of each.
 
 Instants are of real time, whatever the server's clock does. A beat tells that an agent lives, and

@@ -33,7 +33,7 @@ class Profile:
     model_revision: int = 0
     """Which model of its scale set the VM was made from, or brought to."""
     image_notice: timedelta | None = None
-    """That model's notice of a new OS image; None where nobody is told of one."""
+    """That model's notice of a new OS image; None if VMs get no notice of one."""
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,10 +95,10 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """What somebody declared under a ResourceId, and what has come of it.
+    """What a client declared under a ResourceId, and what has become of it.
 
     VMs and their scopes are the truth about the fleet. This holds what they can't tell: the words
-    of whoever declared them, what no VM is part of, and the counters of a scale set.
+    of the client that declared them, what no VM is part of, and the counters of a scale set.
     """
 
     path: str
@@ -116,7 +116,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRecord:
-    """Something that takes its time, for whoever asked to look how far it is.
+    """A long-running request, whose progress its caller can poll.
 
     It has no state of its own: it is over when its events are.
     """
@@ -146,7 +146,7 @@ class Census:
 
     scopes: int
     events: Mapping[tuple[EventType, EventStatus], int]
-    """Open events, by type and status; what there is none of is left out."""
+    """Open events, by type and status; zero counts are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class PageContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What one transaction made true: told to the Board and everybody else, after the fact."""
+    """What one transaction changed: announced to the Board and other listeners, once committed."""
 
     scopes: tuple[Saved, ...] = ()
     shown: tuple[Saved, ...] = ()

@@ -1,4 +1,4 @@
-"""Collects what one transaction changes, for the `Commit` that listeners are told of."""
+"""Collects what one transaction changes, for the `Commit` that listeners receive."""
 
 from datetime import datetime
 

@@ -49,12 +49,12 @@ class Event:
 
     @property
     def is_announced(self) -> bool:
-        """Whether the VMs are told of it: not where nobody had read their document."""
+        """Whether the VMs see it: not if none of them had read the document."""
         return self._now.announced
 
     @property
     def approved_by(self) -> str | None:
-        """The VM's name, `test` for the test itself, or `policy`; None while nobody has."""
+        """The VM's name, `test` for the test itself, or `policy`; None if not approved."""
         approval = self._now.approval
         return None if approval is None else approval.by.removeprefix("vm:")
 
@@ -110,7 +110,7 @@ class Event:
 
     @property
     def _untold(self) -> str:
-        """Why no VM was told of it, where none was."""
+        """Why the event was not announced, if it was not."""
         name = self.resources[0]
         if self.type == EventType.TERMINATE:
             return f"vm({name!r}, terminate_notice='5m') creates a VM that gets that notice"

@@ -36,7 +36,7 @@ class Fault:
         return self._running.call(look())
 
     def remove(self) -> None:
-        """Let it happen no more. Removing it again changes nothing."""
+        """Remove the fault. Removing it again changes nothing."""
         count = self.used
 
         async def remove() -> None:

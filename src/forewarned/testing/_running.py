@@ -67,7 +67,7 @@ class Running:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run it where the service runs, and return what it returns.
 
-        What the rules refuse is a mistake in the test, and so a ValueError. It is raised anew, so
+        What the rules refuse is a mistake in the test, and so a ValueError. It is raised again, so
         that pytest shows the line of the test and not what the server was made of.
         """
         if self._loop is None:

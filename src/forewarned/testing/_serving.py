@@ -61,7 +61,7 @@ class ScheduledEventsService:
     ) -> Vm:
         """The VM of this name, made on first use. VMs of one set share a document.
 
-        Events of VMs that have never read their document are announced to nobody, as on Azure.
+        Events of VMs that have never read their document are not announced, as on Azure.
         A VM counts as having read it, unless `active` is False. Raises ValueError for what makes
         no sense, or differs from what the VM was made as.
         """
@@ -94,7 +94,7 @@ class ScheduledEventsService:
         By `"10m"`, by a timedelta, or by a number of seconds.
 
         Whatever falls due on the way has happened, in order, when this returns: events have
-        started and completed, and whoever waits for a change of the document is being answered.
+        started and completed, and VMs that wait for a change of the document are being answered.
         """
         clock_control = self._running.use_cases.clock_control
         return self._running.call(clock_control.step(span(by))).now

@@ -67,7 +67,7 @@ class Vm:
         ValueError for what makes no sense.
 
         Without a `notice`, a Terminate does what deleting the VM does on Azure: a VM that was made
-        with a `terminate_notice` is told of it and goes then, every other is gone at once.
+        with a `terminate_notice` sees it and goes then, every other is gone at once.
         """
         kind = choose(EventType, type, "a type of event")
         if kind is EventType.TERMINATE and notice is None:

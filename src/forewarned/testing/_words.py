@@ -26,7 +26,7 @@ def span(given: Span) -> timedelta:
     """Raises ValueError."""
     if isinstance(given, timedelta):
         return given
-    # True and False are numbers to Python, but nobody means a second by them.
+    # True and False are numbers to Python, but never mean seconds.
     if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
         return _seconds(given)
     if isinstance(given, str):

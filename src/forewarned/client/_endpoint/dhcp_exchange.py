@@ -20,7 +20,7 @@ _NETWORK: Final = Path("/sys/class/net")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DhcpExchange:
-    """Raises OSError where the system lets nobody but root use DHCP's port, or it is in use."""
+    """Raises OSError if only root may use DHCP's port, or it is in use."""
 
     interface: str | None = None
     """Where to ask; None for wherever broadcasts go."""
@@ -28,13 +28,13 @@ class DhcpExchange:
     """Seconds to wait for an answer, each time that it is asked for."""
 
     def ask(self) -> IPv4Address | None:
-        """The address, or None if nobody offers one."""
+        """The address, or None if no server offers one."""
         mac = self._mac()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
             channel.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             channel.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             if self.interface is not None:
-                # Linux's alone; elsewhere nobody names an interface.
+                # Only on Linux; elsewhere no interface can be named.
                 channel.setsockopt(
                     socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.interface.encode()
                 )
@@ -67,7 +67,7 @@ def _listen(
             packet = channel.recv(_LARGEST)
         except TimeoutError:
             return None
-        # Everybody hears broadcasts: answers to others are passed over.
+        # Broadcasts reach every host: responses to others are ignored.
         found = dhcp.endpoint_of(packet, transaction=transaction, mac=mac)
         if found is not None:
             return found

@@ -1,6 +1,6 @@
 """Option 245 of DHCP, as DHCP clients write it down: where scheduled events are. Pure.
 
-Four bytes of an IPv4 address, in the notation of whoever got the lease. Later leases of a file are
+Four bytes of an IPv4 address, in the notation of the DHCP client. Later leases of a file are
 newer, so the last one counts.
 """
 

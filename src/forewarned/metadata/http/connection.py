@@ -91,7 +91,7 @@ class Connection(Peer):
         """Whether reading is paused; one more chunk may still arrive."""
         self.is_closing = False
         self.waiting_request: RoutedRequest | None = None
-        """The long poll that waits for a change; None while there is none."""
+        """The long poll that waits for a change; None if there is none."""
         self.wait: Wait | None = None
         self.deadline = 0.0
         """By `monotonic`. The sweep compares it, so no connection needs a timer."""
@@ -208,7 +208,7 @@ class Connection(Peer):
         self._conversation = None
 
     def _ended(self) -> None:
-        """The client sends no more. What was written for it is still sent."""
+        """The client has stopped sending. What was written for it is still sent."""
         if self._conversation is not None:
             self._conversation.ended()
         else:

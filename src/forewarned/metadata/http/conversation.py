@@ -217,7 +217,7 @@ class Conversation:
         self._timed = None
 
     def ended(self) -> None:
-        """The client sends no more."""
+        """The client has stopped sending."""
         self._ignores_input = True
         self._connection.close()
 

@@ -62,7 +62,7 @@ class RateLimit:
     def prune(self, now: float) -> None:
         """Drop buckets that have long been full: a new one would be the same.
 
-        Buckets of VMs that poll are kept: making theirs anew every second would cost more than the
+        Buckets of VMs that poll are kept: creating them again every second would cost more than the
         limit itself.
         """
         if len(self._buckets) < self._prune_at:

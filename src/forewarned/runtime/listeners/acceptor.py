@@ -79,7 +79,7 @@ class Seat:
         self._taken.leave(self)
 
     def vacate(self) -> None:
-        """Cut the connection off: whoever reads from it finds its end."""
+        """Cut the connection off: readers find its end."""
         self.leave()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -221,7 +221,7 @@ class Acceptor:
             self._refused = 0
 
     def _rest(self, error: OSError) -> None:
-        """There are no more sockets to be had: let some go before the next is taken."""
+        """No more sockets are available: close some before the next is accepted."""
         _log.error("no more connections can be accepted for now", extra={"why": str(error)})
         self._loop.remove_reader(self._listener)
         self._resting = self._loop.call_later(

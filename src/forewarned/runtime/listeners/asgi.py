@@ -88,7 +88,7 @@ async def serving(
         log_level="warning",
         access_log=False,
         server_header=False,
-        # Or whoever is on this machine could say in a header which address they call from.
+        # Otherwise a local user could forge the caller's address in a header.
         proxy_headers=False,
         timeout_graceful_shutdown=5,
     )

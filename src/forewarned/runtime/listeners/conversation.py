@@ -61,7 +61,7 @@ class Conversation(HttpToolsProtocol):
 
     @override
     def on_headers_complete(self) -> None:
-        # Nobody has stalled who goes on asking, unless there is too much left to be taken in.
+        # A client that keeps sending has not stalled, unless too much is left to be read.
         if not self.flow.write_paused:
             self._drop_stall()
         self._in_headers = False

@@ -33,7 +33,7 @@ from forewarned.service.records import Binding, Place
 __all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
 
 LARGE: Final = 10_000
-"""VMs above which a plan is written in steps: the store can be held for about a second, no more."""
+"""VMs above which a plan is written in steps: the store may be held for about a second at most."""
 
 _APPLIED: Final = "fleet applied"
 _REST: Final = 20
@@ -54,7 +54,7 @@ class ScopeView:
     scope: Scope
     bindings: tuple[Binding, ...]
     last_read_by: ResourceName | None = None
-    """None where nobody has read, or it was before this server started."""
+    """None if no VM has read, or if that was before this server started."""
 
 
 class Fleet:

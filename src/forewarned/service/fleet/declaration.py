@@ -37,7 +37,7 @@ class Model:
     terminate_notice: timedelta | None = None
     """None where terminate notifications are off."""
     image_notice: timedelta | None = None
-    """None where nobody is told of a new OS image."""
+    """None if VMs get no notice of a new OS image."""
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -92,7 +92,7 @@ def expand(
     """The scopes of a plan, in its order.
 
     `kept` are the addresses that VMs have now, by name: a VM for which the plan has no address
-    keeps the one it has, so that a plan can grow in the middle and nobody moves.
+    keeps the one it has, so that a plan can grow in the middle and no VM moves.
     """
     for fault in declaration_faults(plan):
         raise fault.error
@@ -190,7 +190,7 @@ def guid(name: str) -> str:
 def free_addresses(
     plan: FleetPlan, address_range: Network, kept: Mapping[str, str]
 ) -> Iterator[str]:
-    """Those of the range, in order, that nobody has or is to have."""
+    """The addresses of the range, in order, that no VM has or will have."""
     # Also those of VMs that are not in the plan: applying one need not remove them.
     taken = {*map(plain_address, plan.declared_addresses()), *kept.values(), *_NEVER}
     return (text for address in address_range.hosts() if (text := str(address)) not in taken)

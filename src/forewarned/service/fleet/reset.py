@@ -106,7 +106,7 @@ def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Acto
 def _not_as_planned(
     scope: Scope, bindings: Mapping[ResourceName, Binding], planned: PlannedScope | None
 ) -> list[ResourceName]:
-    """VMs that are not declared, or have come to be otherwise: those are made anew."""
+    """VMs that are not as declared: those are created again."""
     if planned is None:
         return list(scope.resources)
     wanted = {binding.name: binding for binding in planned.bindings}
@@ -123,7 +123,7 @@ def _is_whole(scope: Scope, planned: Scope) -> bool:
 
 
 def _put_in_order(tx: Transaction, planned: Scope, *, by: Actor) -> None:
-    """VMs that were made anew came last, and the fleet's first VM is the default VM."""
+    """Recreated VMs come last, and the fleet's first VM is the default VM."""
     scope = tx.load(planned.id)
     in_order = {name: scope.resources[name] for name in planned.resources}
     tx.save(Change(scope=replace(scope, resources=in_order)), by=by)

@@ -115,7 +115,7 @@ def refuse_shared_hosts(
 def _remove(
     tx: Transaction, scope_id: ScopeId, names: Iterable[ResourceName], by: Actor
 ) -> list[ResourceName]:
-    # Loaded anew: a VM that went may have been the last thing an event of this scope waited for,
+    # Loaded again: a VM that went may have been the last thing an event of this scope waited for,
     # and some of these may be gone by themselves.
     scope = tx.load(scope_id)
     removed = [name for name in names if name in scope.resources]

@@ -72,7 +72,7 @@ def hand_over(commit: Commit, actuator: Actuator) -> None:
 def _begun_before(reports: Collection[Report], tx: Transaction) -> set[EventId]:
     """The events whose impact has begun already: VMs must not go through it a second time.
 
-    After a restart an actuator begins every Started event anew.
+    After a restart an actuator begins every Started event again.
     """
     impacts = [report.event_id for report in reports if report.stage is Stage.INTERRUPTED]
     return set(tx.recorded(_INTERRUPTED, impacts)) if impacts else set()
