@@ -15,20 +15,21 @@ from forewarned.core.model import Document, EventType, Policy, Priority
 from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.azure import availability_sets, groups, inventory, scale_sets, vms
-from forewarned.service.azure.availability_sets import WantedAvailabilitySet
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import AvailabilitySetView, Machine, ScaleSetView
+from forewarned.service.azure.models.documents import Json, put_at
+from forewarned.service.azure.models.policies import show_policy
+from forewarned.service.azure.models.profiles import Notices, show_notices
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
     MACHINES,
     SCALE_SETS,
     ResourceId,
 )
-from forewarned.service.azure.scale_sets import SetOutcome, WantedSet
-from forewarned.service.azure.vms import ReadingSets, WantedMachine
-from forewarned.service.fleet.declaration import Model, Orchestration, ScaleSet, VirtualMachine
+from forewarned.service.azure.scale_sets import SetOutcome
+from forewarned.service.fleet.declaration import Model
 from forewarned.service.ports import Snapshot, Transaction
-from forewarned.service.records import Caller, Declaration
+from forewarned.service.records import Caller
 from forewarned.service.use_cases import UseCases
 from forewarned.storage.memory import MemoryStore
 from tests.bases import a_basis
@@ -54,15 +55,18 @@ def availability_id(name: str = "db", group: str = "shop") -> ResourceId:
     return ResourceId(subscription=SUBSCRIPTION, group=group, type=AVAILABILITY_SETS, name=name)
 
 
-def five_and_two(_: AvailabilitySetView) -> tuple[int, int]:
-    return 5, 2
-
-
-def flexible_by_its_vms(view: ScaleSetView) -> bool:
-    return view.is_flexible
-
-
-SETS: Final = ReadingSets(domains=five_and_two, is_flexible=flexible_by_its_vms)
+def profile(model: Model) -> Json:
+    """What a VM's `properties` and a set's `virtualMachineProfile` say of a model alike."""
+    declared: Json = {
+        "priority": model.priority,
+        "storageProfile": {"osDisk": {"osType": model.os_type}},
+        "scheduledEventsProfile": show_notices(
+            Notices(terminate=model.terminate_notice, image=model.image_notice)
+        ),
+    }
+    if model.priority is Priority.SPOT:
+        declared["evictionPolicy"] = model.eviction_policy
+    return declared
 
 
 class Estate:
@@ -93,32 +97,30 @@ class Estate:
         zones: tuple[str, ...] = (),
         policy: Policy | None = None,
         group: str = "shop",
-        reimaged: bool = False,
+        image: str = "",
     ) -> SetOutcome:
         """What is None stays as it is."""
-
-        def revise(view: ScaleSetView | None) -> WantedSet:
-            staying = 0 if view is None else len(view.staying)
-            return WantedSet(
-                declared=ScaleSet(
-                    name=name if view is None else view.id.name,
-                    capacity=staying if capacity is None else capacity,
-                    orchestration=Orchestration.FLEXIBLE if flexible else Orchestration.UNIFORM,
-                    zones=zones,
-                    model=model or Model(),
-                    policy=policy or Policy(),
-                ),
-                location="here",
-                document='{"said": "so"}',
-                model=repr(model),
-                model_changed=model is not None,
-                upgrades_by_itself=automatic,
-                reimaged=reimaged,
-            )
+        sent: Json = {"location": "here"}
+        if capacity is not None:
+            put_at(sent, "sku.capacity", capacity)
+        if flexible:
+            put_at(sent, "properties.orchestrationMode", "Flexible")
+        if automatic:
+            put_at(sent, "properties.upgradePolicy.mode", "Automatic")
+        if zones:
+            sent["zones"] = list(zones)
+        if policy is not None:
+            put_at(sent, "properties.scheduledEventsPolicy", show_policy(policy))
+        if model is not None:
+            put_at(sent, "sku.name", model.size)
+            put_at(sent, "properties.virtualMachineProfile", profile(model))
+        if image:
+            reference = "properties.virtualMachineProfile.storageProfile.imageReference"
+            put_at(sent, reference, {"id": image})
 
         return await self.decide(
             lambda tx: scale_sets.put(
-                tx, set_id(name, group), revise, context=self.context, by=OPERATOR
+                tx, set_id(name, group), sent, context=self.context, by=OPERATOR
             )
         )
 
@@ -133,25 +135,18 @@ class Estate:
         scale_set: str | None = None,
         policy: Policy | None = None,
     ) -> Machine:
-        def revise(_: Machine | None, __: Declaration | None) -> WantedMachine:
-            return WantedMachine(
-                declared=VirtualMachine(
-                    name=name, model=model or Model(), policy=policy or Policy()
-                ),
-                location=location,
-                document="{}",
-                computer_name=name,
-                availability_set=None
-                if availability_set is None
-                else availability_id(availability_set),
-                scale_set=None if scale_set is None else set_id(scale_set),
-                has_policy=policy is not None,
-            )
+        sent: Json = {"location": location, "properties": profile(model or Model())}
+        put_at(sent, "properties.hardwareProfile.vmSize", (model or Model()).size)
+        if availability_set is not None:
+            id_ = {"id": availability_id(availability_set).path}
+            put_at(sent, "properties.availabilitySet", id_)
+        if scale_set is not None:
+            put_at(sent, "properties.virtualMachineScaleSet", {"id": set_id(scale_set).path})
+        if policy is not None:
+            put_at(sent, "properties.scheduledEventsPolicy", show_policy(policy))
 
         outcome = await self.decide(
-            lambda tx: vms.put(
-                tx, machine_id(name, group), revise, SETS, context=self.context, by=OPERATOR
-            )
+            lambda tx: vms.put(tx, machine_id(name, group), sent, context=self.context, by=OPERATOR)
         )
         return outcome.machine
 
@@ -164,13 +159,13 @@ class Estate:
     async def put_availability_set(
         self, name: str = "db", group: str = "shop", policy: Policy | None = None
     ) -> AvailabilitySetView:
-        wanted = WantedAvailabilitySet(document="{}", policy=policy or Policy())
-        view, _ = await self.decide(
+        shown = None if policy is None else show_policy(policy)
+        sent: Json = {"location": "here", "properties": {"scheduledEventsPolicy": shown}}
+        return await self.decide(
             lambda tx: availability_sets.put(
-                tx, availability_id(name, group), lambda _: wanted, by=OPERATOR
+                tx, availability_id(name, group), sent, context=self.context, by=OPERATOR
             )
         )
-        return view
 
     async def names(self, name: str = "web") -> list[str]:
         view = await self.ask(lambda snapshot: inventory.scale_set(snapshot, set_id(name)))

@@ -10,8 +10,8 @@ from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor, EventSource, EventType
 from forewarned.security.identities import Role
 from forewarned.service.azure.actions import Action
+from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import InvalidResourceIdError, ResourceId
-from forewarned.service.azure.set_changes import SetWish
 from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.records import EventRecord
 
@@ -84,8 +84,8 @@ async def _predict_failure(actions: Actions, form: Form, by: Actor) -> list[Even
 
 
 async def _scale(actions: Actions, form: Form, by: Actor) -> SetAction:
-    wish = SetWish(capacity=form.whole("capacity", least=0, most=MOST_INSTANCES))
-    return await actions.change_set(read_set_id(form, "set"), wish, by=by)
+    change = ScaleSetChange(capacity=form.whole("capacity", least=0, most=MOST_INSTANCES))
+    return await actions.change_set(read_set_id(form, "set"), change, by=by)
 
 
 def read_set_id(form: Form, name: str) -> ResourceId:

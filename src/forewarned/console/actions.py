@@ -5,7 +5,7 @@ Made over a rehearsal, the same actions tell what would happen.
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
@@ -14,16 +14,15 @@ from forewarned.service.azure import actions, group_index, groups, inventory, sc
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.models.documents import InvalidPropertyError
+from forewarned.service.azure.models.scale_set import declared_set
+from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
-from forewarned.service.azure.scale_sets import SetNameTakenError, SetOutcome, Upgrade, WantedSet
-from forewarned.service.azure.set_changes import BadWishError, SetWish, WishReader
+from forewarned.service.azure.scale_sets import SetNameTakenError, SetOutcome
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request, Scheduler, WorkRequest
-from forewarned.service.fleet.declaration import Model
 from forewarned.service.ports import Transaction
 from forewarned.service.records import EventRecord, Profile
-
-_USUAL_LOCATION: Final = "local"
 
 
 class SetAction(NamedTuple):
@@ -49,13 +48,11 @@ class Actions:
         engine: Engine,
         scheduler: Scheduler,
         new_context: Callable[[], AzureContext],
-        wishes: WishReader,
     ) -> None:
         """A context is for one action, and made before its transaction."""
         self._engine = engine
         self._scheduler = scheduler
         self._new_context = new_context
-        self._wishes = wishes
 
     async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
         return await self._scheduler.schedule(request, by=by)
@@ -101,86 +98,57 @@ class Actions:
             event_ids = actions.remove(tx, alone, force=False, context=context, by=by)
             for id_, members in _by_set(machines).items():
                 outcome = scale_sets.delete_instances(
-                    tx, id_, members, force=False, context=context, by=by
+                    tx, scale_sets.find(tx, id_), members, force=False, context=context, by=by
                 )
                 event_ids += outcome.event_ids
             return _records(tx, event_ids)
 
         return await self._engine.decide(work)
 
-    async def create_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
-        """Raises BadWishError, and SetNameTakenError for one that exists."""
+    async def create_set(self, id_: ResourceId, change: ScaleSetChange, *, by: Actor) -> SetAction:
+        """Raises InvalidPropertyError, and SetNameTakenError for one that exists."""
         context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
-            found = inventory.scale_set(tx, id_)
-            if found is not None:
-                raise SetNameTakenError(id_.name, found.id.path)
-            return self._put_set(tx, id_, wish, context=context, by=by)
+            return _created(tx, id_, change, context=context, by=by)
 
         return await self._engine.decide(work)
 
-    async def create_set_and_group(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
-        """As `create_set`, in a resource group that is made for it. Raises BadWishError."""
+    async def create_set_and_group(
+        self, id_: ResourceId, change: ScaleSetChange, *, by: Actor
+    ) -> SetAction:
+        """As `create_set`, in a resource group that is made for it."""
         context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
             known = group_index.find(tx, id_.subscription, id_.group)
             if known is not None:
                 message = f"a resource group {known.name!r} already exists: choose that one"
-                raise BadWishError(message, field="new_group")
-            document = self._wishes.new_group(id_.group, _location(tx, id_))
-            groups.put(tx, id_.subscription, id_.group, document, by=by)
-            action = self._put_set(tx, id_, wish, context=context, by=by)
-            return action._replace(made_group=id_.group)
+                raise InvalidPropertyError("resourceGroupName", message)
+            groups.create(tx, id_.subscription, id_.group, location=context.location, by=by)
+            return _created(tx, id_, change, context=context, by=by)._replace(made_group=id_.group)
 
         return await self._engine.decide(work)
 
-    async def change_set(self, id_: ResourceId, wish: SetWish, *, by: Actor) -> SetAction:
-        """Raises BadWishError, and UnknownSetError for one that does not exist."""
+    async def change_set(self, id_: ResourceId, change: ScaleSetChange, *, by: Actor) -> SetAction:
+        """Raises InvalidPropertyError, and UnknownSetError for one that does not exist."""
         context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
-            scale_sets.find(tx, id_)
-            return self._put_set(tx, id_, wish, context=context, by=by)
+            before = scale_sets.find(tx, id_)
+            outcome = scale_sets.change(tx, before, change.document(), context=context, by=by)
+            return _set_action(tx, before, outcome)
 
         return await self._engine.decide(work)
-
-    def _put_set(
-        self, tx: Transaction, id_: ResourceId, wish: SetWish, *, context: AzureContext, by: Actor
-    ) -> SetAction:
-        def revise(view: ScaleSetView | None) -> WantedSet:
-            return self._wishes.wanted(view, wish, name=id_.name, location=_location(tx, id_))
-
-        before = inventory.scale_set(tx, id_)
-        outcome = scale_sets.put(tx, id_, revise, context=context, by=by)
-        return self._set_action(tx, before, outcome)
-
-    def _set_action(
-        self, tx: Transaction, before: ScaleSetView | None, outcome: SetOutcome
-    ) -> SetAction:
-        notice = self.model(outcome.view).terminate_notice
-        records = _records(tx, outcome.event_ids)
-        return SetAction(before, outcome.view, "", notice, records)
-
-    def model(self, view: ScaleSetView) -> Model:
-        """What new instances of a set are made from."""
-        return self._wishes.model(view)
-
-    def is_flexible(self, view: ScaleSetView) -> bool:
-        return self._wishes.is_flexible(view)
 
     async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetAction:
         """Bring all instances to the latest model."""
         context = self._new_context()
 
         def work(tx: Transaction) -> SetAction:
-            def plan(view: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
-                return self._wishes.upgrade(tx, view, chosen)
-
             before = scale_sets.find(tx, id_)
-            outcome = scale_sets.upgrade(tx, id_, None, plan, context=context, by=by)
-            return self._set_action(tx, before, outcome)
+            outcome = scale_sets.upgrade(tx, before, None, context=context, by=by)
+            return _set_action(tx, before, outcome)
 
         return await self._engine.decide(work)
 
@@ -215,11 +183,16 @@ def _records(tx: Transaction, event_ids: Iterable[EventId]) -> list[EventRecord]
     return [record for record in records if record is not None]
 
 
-def _location(tx: Transaction, id_: ResourceId) -> str:
-    """Where the group's VMs are."""
-    places = (
-        place.location
-        for place in tx.resource_groups()
-        if place.name.casefold() == id_.group.casefold()
-    )
-    return next(places, _USUAL_LOCATION)
+def _created(
+    tx: Transaction, id_: ResourceId, change: ScaleSetChange, *, context: AzureContext, by: Actor
+) -> SetAction:
+    found = inventory.scale_set(tx, id_)
+    if found is not None:
+        raise SetNameTakenError(id_.name, found.id.path)
+    outcome = scale_sets.create(tx, id_, change.document(), context=context, by=by)
+    return _set_action(tx, None, outcome)
+
+
+def _set_action(tx: Transaction, before: ScaleSetView | None, outcome: SetOutcome) -> SetAction:
+    notice = declared_set(outcome.view).model.terminate_notice
+    return SetAction(before, outcome.view, "", notice, _records(tx, outcome.event_ids))

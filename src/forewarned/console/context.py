@@ -13,6 +13,7 @@ from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Sketches
 from forewarned.core.errors import RefusalError
 from forewarned.security.identities import Role
+from forewarned.service.azure.models.documents import InvalidPropertyError
 from forewarned.service.use_cases import UseCases
 
 
@@ -52,6 +53,19 @@ REFUSED = (FieldError, RefusalError)
 _FIELDS = {"resources": "vms", "instanceIds": "vms", "resourceGroup": "group", "event_id": ""}
 
 
+# Properties of a scale set, by how their paths end, and the fields of a form that they come from.
+_PROPERTIES = (
+    ("vmScaleSetName", "name"),
+    ("resourceGroupName", "new_group"),
+    ("sku.capacity", "capacity"),
+    ("sku.name", "size"),
+    ("notBeforeTimeout", "delay"),
+    ("enable", "notified"),
+    ("priority", "spot"),
+    ("singlePlacementGroup", "capacity"),
+)
+
+
 def see(path: str) -> Response:
     """After a form: the page to look at next, which a reload does not send again."""
     return RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
@@ -72,5 +86,7 @@ def own_path(text: str) -> str:
 def mistakes(error: Exception, known: frozenset[str]) -> dict[str, str]:
     """By field of the form; that of the whole form is the empty one."""
     field = getattr(error, "field", "") or ""
+    if isinstance(error, InvalidPropertyError):
+        field = next((name for path, name in _PROPERTIES if error.path.endswith(path)), "")
     field = _FIELDS.get(field, field)
     return {field if field in known else "": str(error)}

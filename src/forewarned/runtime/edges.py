@@ -13,7 +13,6 @@ from forewarned.config.values import show
 from forewarned.console.actions import Actions
 from forewarned.console.app import create_console
 from forewarned.console.services import ConsoleServices
-from forewarned.control.arm.models.set_changes import ArmWishes
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import OpenOnLoopback
 from forewarned.control.http.guards import SameSite
@@ -116,7 +115,7 @@ class Edges:
     def _actions(self, engine: Engine) -> Actions:
         use_cases = self.application.use_cases
         scheduler = Scheduler(engine, use_cases.rules, use_cases.basis.new_event_id)
-        return Actions(engine, scheduler, use_cases.new_context, ArmWishes())
+        return Actions(engine, scheduler, use_cases.new_context)
 
     def _next_timer(self) -> datetime | None:
         clock = self.application.clock

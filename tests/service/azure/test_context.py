@@ -33,7 +33,7 @@ async def test_a_transaction_function_that_is_run_again_makes_the_same_ids() -> 
 
         def delete(tx: Transaction) -> tuple[EventId, ...]:
             outcome = scale_sets.delete_instances(
-                tx, set_id(), None, force=False, context=context, by=OPERATOR
+                tx, scale_sets.find(tx, set_id()), None, force=False, context=context, by=OPERATOR
             )
             return outcome.event_ids
 

@@ -1,20 +1,18 @@
 """Scale sets: their VMs, their numbers, their models, and what deleting takes."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventStatus, EventType, Policy
-from forewarned.service.azure import inventory, scale_sets
+from forewarned.service.azure import instances, inventory, scale_sets
 from forewarned.service.azure.group_index import BeingDeletedError, UnknownGroupError
-from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.scale_sets import (
     SetNameTakenError,
     UnknownInstanceError,
     UnknownSetError,
-    Upgrade,
 )
 from forewarned.service.fleet.declaration import FleetPlan, Model, ScaleSet
 from tests.builders import MINUTE, OPERATOR
@@ -40,24 +38,25 @@ async def here(anyio_backend: object) -> AsyncIterator[Estate]:
 async def delete(here: Estate, *instance_ids: str, force: bool = False) -> tuple[EventId, ...]:
     outcome = await here.decide(
         lambda tx: scale_sets.delete_instances(
-            tx, set_id(), instance_ids or None, force=force, context=here.context, by=OPERATOR
+            tx,
+            scale_sets.find(tx, set_id()),
+            instance_ids or None,
+            force=force,
+            context=here.context,
+            by=OPERATOR,
         )
     )
     return outcome.event_ids
 
 
-async def upgrade(
-    here: Estate, model: Model, *instance_ids: str, reimages: bool = False
-) -> tuple[EventId, ...]:
-    def plan(_: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
-        return Upgrade(
-            model=model,
-            reimaged=frozenset(m.name for m in chosen) if reimages else frozenset(),
-        )
-
+async def upgrade(here: Estate, *instance_ids: str) -> tuple[EventId, ...]:
     outcome = await here.decide(
         lambda tx: scale_sets.upgrade(
-            tx, set_id(), instance_ids or None, plan, context=here.context, by=OPERATOR
+            tx,
+            scale_sets.find(tx, set_id()),
+            instance_ids or None,
+            context=here.context,
+            by=OPERATOR,
         )
     )
     return outcome.event_ids
@@ -223,7 +222,10 @@ async def test_without_notice_on_the_model_they_go_at_once_and_nobody_reads_of_i
 
 
 async def test_spot_instances_get_no_notice(here: Estate) -> None:
-    await here.put_set(capacity=1, model=replace(SPOT, terminate_notice=TEN))
+    outcome = await here.put_set(capacity=1, model=SPOT)
+    [machine] = outcome.view.machines
+    told = replace(SPOT, terminate_notice=TEN)
+    await here.decide(lambda tx: instances.bring_to(tx, machine, told, by=OPERATOR))
     await here.switch_on("web_0")
 
     await delete(here, "0")
@@ -250,7 +252,7 @@ async def test_a_new_model_touches_no_vm_until_it_is_brought_to_it(here: Estate)
     await here.switch_on("web_0")
 
     await here.put_set(model=WITH_NOTICE)
-    await upgrade(here, WITH_NOTICE, "1")
+    await upgrade(here, "1")
 
     view = await here.view()
     assert [view.is_latest(m) for m in view.machines] == [False, True, False]
@@ -286,9 +288,9 @@ async def test_a_new_image_is_announced_where_the_instances_model_says_so(
     model = Model(image_notice=notice)
     await here.put_set(capacity=2, model=model)
     await here.switch_on("web_0")
-    await here.put_set(model=model)
+    await here.put_set(image="another")
 
-    await upgrade(here, model, "1", reimages=True)
+    await upgrade(here, "1")
 
     events = (await here.document("web_0")).events
     assert [(e.type, e.resources) for e in events] == (

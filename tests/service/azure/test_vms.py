@@ -10,8 +10,9 @@ from forewarned.core.model import Event, EventSource, EventStatus, EventType, Po
 from forewarned.service.azure import groups, inventory, operations, vms
 from forewarned.service.azure.actions import Action, NothingToMaintainError, NotRunningError
 from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.models.documents import PropertyChangeError
 from forewarned.service.azure.operations import OperationStatus, Progress
-from forewarned.service.azure.vms import PropertyChangeError, UnknownMachineError
+from forewarned.service.azure.vms import UnknownMachineError
 from forewarned.service.errors import NameTakenError
 from forewarned.service.events.schedule import WorkRequest
 from forewarned.service.fleet.declaration import Model
@@ -39,7 +40,9 @@ async def here(anyio_backend: object) -> AsyncIterator[Estate]:
 
 async def operate(here: Estate, action: Action, name: str = "vm1") -> tuple[EventId, ...]:
     outcome = await here.decide(
-        lambda tx: vms.operate(tx, machine_id(name), action, context=here.context, by=OPERATOR)
+        lambda tx: vms.operate(
+            tx, vms.find(tx, machine_id(name)), action, context=here.context, by=OPERATOR
+        )
     )
     return outcome.event_ids
 
@@ -186,7 +189,9 @@ async def test_performing_maintenance_approves_what_the_platform_waits_with(here
 
 async def progress(here: Estate, action: Action) -> tuple[str, Progress]:
     def work(tx: Transaction) -> str:
-        outcome = vms.operate(tx, machine_id(), action, context=here.context, by=OPERATOR)
+        outcome = vms.operate(
+            tx, vms.find(tx, machine_id()), action, context=here.context, by=OPERATOR
+        )
         path = machine_id().path
         return operations.open_(tx, path, action, outcome.event_ids, context=here.context).id
 

@@ -5,10 +5,11 @@ from itertools import islice
 from typing import Final
 from urllib.parse import urlencode
 
-from forewarned.console.actions import Actions
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import ScaleSetView
+from forewarned.service.azure.models.scale_set import declared_set
 from forewarned.service.azure.resource_ids import ResourceId
+from forewarned.service.fleet.declaration import Orchestration
 from forewarned.service.ports import Snapshot
 
 SETS_PER_PAGE: Final = 25
@@ -36,7 +37,6 @@ class SetPage:
 def listed(
     snapshot: Snapshot,
     subscription: str,
-    actions: Actions,
     *,
     find: str = "",
     after: str = "",
@@ -48,19 +48,17 @@ def listed(
         snapshot, subscription, is_wanted=lambda name: name > last and wanted in name
     )
     found = tuple(islice(views, limit + 1))
-    return SetPage(
-        sets=tuple(summary(view, actions) for view in found[:limit]), has_more=len(found) > limit
-    )
+    return SetPage(sets=tuple(summary(view) for view in found[:limit]), has_more=len(found) > limit)
 
 
-def summary(view: ScaleSetView, actions: Actions) -> SetSummary:
+def summary(view: ScaleSetView) -> SetSummary:
     staying = len(view.staying)
     return SetSummary(
         id=view.id,
         staying=staying,
         leaving=len(view.machines) - staying,
         behind=behind(view),
-        is_flexible=actions.is_flexible(view),
+        is_flexible=declared_set(view).orchestration is Orchestration.FLEXIBLE,
         is_going=view.is_going,
     )
 

@@ -184,11 +184,11 @@ async def _choices_of_sets(console: Console, form: Form) -> Choices:
     services = console.services
 
     def question(snapshot: Snapshot) -> Choices:
-        page = listed(snapshot, services.subscription_id, services.actions, limit=_SETS_LISTED)
+        page = listed(snapshot, services.subscription_id, limit=_SETS_LISTED)
         chosen = form.text("set")
         is_there = any(same(each.id.path, chosen) for each in page.sets)
         more = None if is_there or not page.has_more else _named(snapshot, chosen)
-        found = () if more is None else (summary(more, services.actions),)
+        found = () if more is None else (summary(more),)
         return Choices(
             scale_sets=found + page.sets,
             lacks="" if page.sets else "scale sets",

@@ -17,8 +17,10 @@ from forewarned.console.rendering import actor
 from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
 from forewarned.service.azure import group_index, scale_sets
 from forewarned.service.azure.inventory import ScaleSetView
+from forewarned.service.azure.models.scale_set import declared_set
+from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
-from forewarned.service.azure.set_changes import SetWish
+from forewarned.service.fleet.declaration import Orchestration
 from forewarned.service.ports import Snapshot
 
 _FIELDS: Final = frozenset(
@@ -34,7 +36,7 @@ async def list_sets(console: Console, request: Request) -> Response:
     after = request.query_params.get("after", "")
 
     def question(snapshot: Snapshot) -> SetPage:
-        return listed(snapshot, services.subscription_id, services.actions, find=find, after=after)
+        return listed(snapshot, services.subscription_id, find=find, after=after)
 
     page = await services.engine.ask(question)
     return console.page(request, "sets.html", page=page, find=find, after=after)
@@ -58,10 +60,10 @@ async def send_new(console: Console, request: Request) -> Response:
             type=SCALE_SETS,
             name=form.required("name", "a name"),
         )
-        wish = SetWish(
+        change = ScaleSetChange(
             capacity=form.whole("capacity", least=0, most=MOST_INSTANCES),
             size=form.text("size") or None,
-            is_flexible=form.text("mode") == "Flexible",
+            orchestration=_orchestration(form),
             is_spot="spot" in form,
             is_notified=_is_notified(form),
             terminate_notice=_delay(form),
@@ -69,7 +71,7 @@ async def send_new(console: Console, request: Request) -> Response:
         is_trial = form.text("step") == "preview"
         actions = console.services.rehearsed if is_trial else console.services.actions
         create = actions.create_set_and_group if form.text("new_group") else actions.create_set
-        action = await create(id_, wish, by=actor(request))
+        action = await create(id_, change, by=actor(request))
         if is_trial:
             return await _new(console, request, form, preview=_preview(console, action))
     except REFUSED as refusal:
@@ -106,7 +108,7 @@ async def _new(
 
 async def show_edit(console: Console, request: Request) -> Response:
     view = await _find(console, Form(request.query_params.multi_items()))
-    return _edit(console, request, view, _as_it_is(console, view))
+    return _edit(console, request, view, _as_it_is(view))
 
 
 async def send_edit(console: Console, request: Request) -> Response:
@@ -115,15 +117,13 @@ async def send_edit(console: Console, request: Request) -> Response:
     by = actor(request)
     if form.text("step") == "preview-upgrade":
         action = await console.services.rehearsed.upgrade_set(view.id, by=by)
-        return _edit(
-            console, request, view, _as_it_is(console, view), upgrade=_preview(console, action)
-        )
+        return _edit(console, request, view, _as_it_is(view), upgrade=_preview(console, action))
     try:
-        wish = _edited(form)
+        change = _edited(form)
         if form.text("step") == "preview":
-            action = await console.services.rehearsed.change_set(view.id, wish, by=by)
+            action = await console.services.rehearsed.change_set(view.id, change, by=by)
             return _edit(console, request, view, form, preview=_preview(console, action))
-        await console.services.actions.change_set(view.id, wish, by=by)
+        await console.services.actions.change_set(view.id, change, by=by)
     except REFUSED as refusal:
         return _edit(console, request, view, form, errors=mistakes(refusal, _FIELDS))
     return see(address_of(view.id, done="saved"))
@@ -152,7 +152,7 @@ def _edit(
         status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         view=view,
         behind=behind(view),
-        is_flexible=console.services.actions.is_flexible(view),
+        is_flexible=declared_set(view).orchestration is Orchestration.FLEXIBLE,
         form=form,
         errors=errors or {},
         preview=preview,
@@ -171,8 +171,8 @@ async def _find(console: Console, form: Form) -> ScaleSetView:
     return await console.services.engine.ask(question)
 
 
-def _as_it_is(console: Console, view: ScaleSetView) -> Form:
-    notice = console.services.actions.model(view).terminate_notice
+def _as_it_is(view: ScaleSetView) -> Form:
+    notice = declared_set(view).model.terminate_notice
     shown = {
         "capacity": str(len(view.staying)),
         "notified": "off" if notice is None else "on",
@@ -181,12 +181,12 @@ def _as_it_is(console: Console, view: ScaleSetView) -> Form:
     return Form([*shown.items(), *((f"was_{name}", value) for name, value in shown.items())])
 
 
-def _edited(form: Form) -> SetWish:
+def _edited(form: Form) -> ScaleSetChange:
     """What was changed since the form was shown: the rest may be another's work by now."""
     capacity = form.whole("capacity", least=0, most=MOST_INSTANCES)
     notice = _delay(form)
     is_termination_edited = _is_edited(form, "notified") or _is_edited(form, "delay")
-    return SetWish(
+    return ScaleSetChange(
         capacity=capacity if _is_edited(form, "capacity") else None,
         is_notified=_is_notified(form) if is_termination_edited else None,
         terminate_notice=notice if is_termination_edited else None,
@@ -199,6 +199,11 @@ def _is_edited(form: Form, name: str) -> bool:
 
 def _preview(console: Console, action: SetAction) -> Preview:
     return preview_of(action, now=console.use_cases.clock_control.show().now)
+
+
+def _orchestration(form: Form) -> Orchestration:
+    is_flexible = form.text("mode") == Orchestration.FLEXIBLE
+    return Orchestration.FLEXIBLE if is_flexible else Orchestration.UNIFORM
 
 
 def _is_notified(form: Form) -> bool:

@@ -27,7 +27,6 @@ from forewarned.control.arm.network import network
 from forewarned.control.arm.network import scale_sets as set_network
 from forewarned.control.arm.requests import (
     Asked,
-    Json,
     checked_version,
     deployment_body,
     form_body,
@@ -42,6 +41,7 @@ from forewarned.control.arm.templates import deployments
 from forewarned.control.http.errors import RequestError
 from forewarned.control.http.guards import SameSite
 from forewarned.core.model import Actor
+from forewarned.service.azure.models.documents import Json
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *discovery.OPERATIONS,

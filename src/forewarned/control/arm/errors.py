@@ -17,7 +17,8 @@ from forewarned.control.http import errors as control
 from forewarned.control.http.errors import RequestError
 from forewarned.core import errors as core
 from forewarned.core.errors import Category, RefusalError
-from forewarned.service.azure import actions, availability_sets, group_index, protection, vms
+from forewarned.service.azure import actions, availability_sets, group_index, protection
+from forewarned.service.azure.models.documents import InvalidPropertyError, PropertyChangeError
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.plan import AddressesExhaustedError
 
@@ -87,16 +88,6 @@ def interface_in_use(path: str) -> ArmError:
     )
 
 
-def settled(target: str) -> ArmError:
-    """A property that can't be changed any more."""
-    return ArmError(
-        HTTPStatus.CONFLICT,
-        "PropertyChangeNotAllowed",
-        f"Changing property '{target}' is not allowed.",
-        target=target,
-    )
-
-
 Meaning = tuple[HTTPStatus, str]
 
 _CODES: Final[Mapping[Category, str]] = {
@@ -119,7 +110,7 @@ _OWN: Final[Mapping[type[Exception], Meaning]] = {
     access.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken"),
     access.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "ExpiredAuthenticationToken"),
     group_index.UnknownGroupError: (HTTPStatus.NOT_FOUND, "ResourceGroupNotFound"),
-    vms.PropertyChangeError: (HTTPStatus.CONFLICT, "PropertyChangeNotAllowed"),
+    PropertyChangeError: (HTTPStatus.CONFLICT, "PropertyChangeNotAllowed"),
     core.TooManyUserEventsError: _NOT_ALLOWED,
     # Both are about what a VM is rather than about what was sent.
     core.NotSpotError: _NOT_ALLOWED,
@@ -154,6 +145,8 @@ def answer(error: Exception, *, request_id: str) -> ArmAnswer:
             return _error(
                 (error.status, error.code), error.message, error.target, headers=error.headers
             )
+        case InvalidPropertyError() | PropertyChangeError():
+            return _error(_meaning(error), found.message, error.path)
         case RefusalError() | RequestError() | access.AccessError():
             return _error(_meaning(error), found.message, headers=found.headers)
         case StoreUnavailableError():

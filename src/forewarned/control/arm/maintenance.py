@@ -7,12 +7,13 @@ from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, multi_status, ok
 from forewarned.control.arm.errors import bad_request, code_of, error_body, not_found
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, post
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
 from forewarned.core.errors import InvalidIdError, RefusalError, UnknownEventError
 from forewarned.core.ids import EventId, parse_event_id
+from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import COMPUTE
 from forewarned.service.events import acknowledgement
 from forewarned.service.ports import Transaction

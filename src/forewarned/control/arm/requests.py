@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -20,6 +20,7 @@ from forewarned.control.http import bodies
 from forewarned.control.http.errors import BadRequestError
 from forewarned.core.model import Actor
 from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import ResourceId
 
 LARGEST_BODY: Final = 4 << 20
@@ -29,9 +30,6 @@ DEEPEST_BODY: Final = 64
 LONGEST_QUERY: Final = 8 << 10
 """Characters: what other servers take of a whole address."""
 _MOST_FIELDS: Final = 50
-
-# What a client sent is of any shape until a wire module has looked at it.
-Json = dict[str, Any]
 
 _VERSION: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?:-preview)?")
 _SEGMENT: Final = re.compile(rb"(?:[A-Za-z0-9\-._~!$'()*+,;=:@&]|%[0-9A-Fa-f]{2})*")

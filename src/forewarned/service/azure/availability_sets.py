@@ -1,17 +1,23 @@
 """Availability sets: declared, changed, deleted. VMs come and go by `vms`."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 from forewarned.core.errors import Category, RefusalError
-from forewarned.core.model import Actor, Policy, ScopeKind
+from forewarned.core.model import Actor, ScopeKind
 from forewarned.service.azure import group_index, inventory
+from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import AvailabilitySetView
+from forewarned.service.azure.models.availability_set import (
+    DeclaredAvailabilitySet,
+    declared_availability_set,
+    revised_availability_set,
+)
+from forewarned.service.azure.models.documents import encoded
 from forewarned.service.azure.resource_ids import ResourceId, same
 from forewarned.service.fleet import placement
-from forewarned.service.fleet.declaration import FAULT_DOMAINS, UPDATE_DOMAINS
-from forewarned.service.ports import Transaction
+from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
 
 _OWNER: Final = "owner of availability set "
@@ -50,40 +56,69 @@ class AvailabilitySetNameTakenError(RefusalError):
         self.path = path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedAvailabilitySet:
-    document: str
-    policy: Policy
-    update_domains: int = UPDATE_DOMAINS
-    fault_domains: int = FAULT_DOMAINS
+def find(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView:
+    view = inventory.availability_set(snapshot, id_)
+    if view is None:
+        raise UnknownAvailabilitySetError(id_.path)
+    return view
 
 
 def put(
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+) -> AvailabilitySetView:
+    """Create a set, or change it. `sent` is a resource of ARM, or a part of one.
+
+    Raises InvalidPropertyError, PropertyChangeError.
+    """
+    view = inventory.availability_set(tx, id_)
+    if view is None:
+        return _create(tx, id_, sent, context=context, by=by)
+    return change(tx, view, sent, context=context, by=by)
+
+
+def change(
+    tx: Transaction,
+    view: AvailabilitySetView,
+    sent: Mapping[str, Any],
+    *,
+    context: AzureContext,
+    by: Actor,
+) -> AvailabilitySetView:
+    former = declared_availability_set(view)
+    declared = revised_availability_set(former, sent, name=view.id.name, location=context.location)
+    return _declare(tx, view.id, declared, former=view.declaration, by=by)
+
+
+def _create(
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+) -> AvailabilitySetView:
+    group = group_index.require(tx, id_.subscription, id_.group)
+    known = replace(id_, group=group.name)
+    declared = revised_availability_set(
+        None, sent, name=known.name, location=group.location or context.location
+    )
+    _refuse_taken(tx, known)
+    view = _declare(tx, known, declared, former=None, by=by)
+    tx.put_note(_OWNER + known.name.casefold(), known.path)
+    tx.record("declared", by=by, cause=known.path)
+    return view
+
+
+def _declare(
     tx: Transaction,
     id_: ResourceId,
-    revise: Callable[[AvailabilitySetView | None], WantedAvailabilitySet],
+    declared: DeclaredAvailabilitySet,
     *,
+    former: Declaration | None,
     by: Actor,
-) -> tuple[AvailabilitySetView, bool]:
-    """The set, and whether it is new."""
-    view = inventory.availability_set(tx, id_)
-    wanted = revise(view)
+) -> AvailabilitySetView:
     scope_id = inventory.availability_scope(tx, id_.name)
-    if view is None:
-        group_index.require(tx, id_.subscription, id_.group)
-        _refuse_taken_scope(tx, id_)
-    placement.open_scope(tx, scope_id, ScopeKind.AVAILABILITY_SET, wanted.policy)
-    placement.set_policy(tx, scope_id, wanted.policy, by=by)
-    path = id_.path if view is None else view.id.path
-    former = None if view is None else view.declaration
+    placement.open_scope(tx, scope_id, ScopeKind.AVAILABILITY_SET, declared.policy)
+    placement.set_policy(tx, scope_id, declared.policy, by=by)
     created_at = tx.now if former is None else former.created_at
-    tx.declare(Declaration(path=path, document=wanted.document, created_at=created_at))
-    if view is None:
-        tx.put_note(_OWNER + id_.name.casefold(), path)
-        tx.record("declared", by=by, cause=path)
-    found = inventory.availability_set(tx, id_)
-    assert found is not None  # noqa: S101  # it has just been declared
-    return found, view is None
+    document = encoded(declared.document)
+    tx.declare(Declaration(path=id_.path, document=document, created_at=created_at))
+    return find(tx, id_)
 
 
 def drop(tx: Transaction, id_: ResourceId, *, by: Actor) -> bool:
@@ -98,7 +133,7 @@ def drop(tx: Transaction, id_: ResourceId, *, by: Actor) -> bool:
     return True
 
 
-def _refuse_taken_scope(tx: Transaction, id_: ResourceId) -> None:
+def _refuse_taken(tx: Transaction, id_: ResourceId) -> None:
     owner = tx.note(_OWNER + id_.name.casefold())
     if owner is not None and not same(owner, id_.path):
         other = inventory.availability_set(tx, ResourceId.parse(owner))

@@ -39,3 +39,5 @@ class AzureContext:
     ids: Ids
     address_range: Network
     """Where new VMs get their addresses."""
+    location: str = "local"
+    """The one place this server has: where resources are whose group does not say otherwise."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from forewarned.core.errors import Category, RefusalError
+from forewarned.service.azure.models.documents import Fields, decoded
 from forewarned.service.azure.resource_ids import group_path, same
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import Declaration, GroupPlace
@@ -34,17 +35,18 @@ class GroupView:
     subscription: str
     name: str
     location: str
-    """Where VMs of it are; empty where they were not looked at, for what is declared says it."""
+    """As it is declared; else where VMs of it are."""
     declaration: Declaration | None
 
 
-def require(snapshot: Snapshot, subscription: str, name: str) -> None:
+def require(snapshot: Snapshot, subscription: str, name: str) -> GroupView:
     """Raises UnknownGroupError, and BeingDeletedError for one that nothing may be added to."""
     view = find(snapshot, subscription, name)
     if view is None:
         raise UnknownGroupError(name)
     if view.declaration is not None and view.declaration.is_going:
         raise BeingDeletedError(view.declaration.path)
+    return view
 
 
 def find(snapshot: Snapshot, subscription: str, name: str) -> GroupView | None:
@@ -88,9 +90,13 @@ def _view(
     return GroupView(
         subscription=subscription,
         name=name if declaration is None else _last(declaration.path),
-        location="" if place is None else place.location,
+        location=_location(declaration) or ("" if place is None else place.location),
         declaration=declaration,
     )
+
+
+def _location(declaration: Declaration | None) -> str:
+    return Fields(decoded(declaration)).word("location") or ""
 
 
 def _last(path: str) -> str:

@@ -1,15 +1,20 @@
 """Resource groups, and what is declared in them that no VM is part of (networks, deployments)."""
 
+import re
 from dataclasses import dataclass, replace
+from typing import Final
 
 from forewarned.core.ids import EventId
 from forewarned.core.model import Actor
 from forewarned.service.azure import actions, group_index, inventory, scale_sets
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError, GroupView, UnknownGroupError
+from forewarned.service.azure.models.documents import InvalidPropertyError, encoded
 from forewarned.service.azure.resource_ids import ResourceId, group_path
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
+
+_NAME: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,24 @@ def put(tx: Transaction, subscription: str, name: str, document: str, *, by: Act
             tx.withdraw(left.path)
         tx.record("declared", by=by, cause=path)
     return GroupOutcome(view=find(tx, subscription, name), created=view is None)
+
+
+def create(
+    tx: Transaction, subscription: str, name: str, *, location: str, by: Actor
+) -> GroupOutcome:
+    """One that is nothing special."""
+    refuse_name(name)
+    document = encoded({"location": location, "tags": {}})
+    return put(tx, subscription, name, document, by=by)
+
+
+def refuse_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidPropertyError(
+            "resourceGroupName",
+            f"The resource group name '{name[:100]}' is invalid: expected 1 to 90 letters, digits,"
+            " periods, underscores, hyphens and parentheses, and no period at the end.",
+        )
 
 
 def drop(

@@ -3,13 +3,12 @@
 Invariants: capacity is the number of VMs that stay, so the two can't differ; an
 instance number is never used twice; a model that changes touches no VM until it is brought to it.
 
-Each function is one decision in a transaction. What a client's JSON means is for the control plane:
-it hands in a function that reads the set as it is and returns what is wanted, and is pure.
+Each function is one decision in a transaction.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId, ResourceName
@@ -19,10 +18,21 @@ from forewarned.service.azure.actions import Action
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError
 from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.models.documents import encoded
+from forewarned.service.azure.models.origin import came_with_fleet, mark
+from forewarned.service.azure.models.scale_set import (
+    DeclaredScaleSet,
+    ModelsInUse,
+    UpgradeMode,
+    declared_set,
+    image_of,
+    model_path,
+)
+from forewarned.service.azure.models.set_changes import refuse_name, revised_set
 from forewarned.service.azure.protection import NONE
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId, same
 from forewarned.service.fleet import placement
-from forewarned.service.fleet.declaration import FleetPlan, Model, ScaleSet
+from forewarned.service.fleet.declaration import FleetPlan, Model
 from forewarned.service.fleet.layout import flexible_name, uniform_name
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
@@ -65,44 +75,11 @@ class UnknownInstanceError(RefusalError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedSet:
-    """A set as somebody wants it to be."""
-
-    declared: ScaleSet
-    """Its capacity is the number of VMs wanted."""
-    location: str
-    document: str
-    """What to give back to whoever asks for the set."""
-    model: str = ""
-    """That part of the document which is the VMs' model."""
-    model_changed: bool = False
-    """Whether it differs from the model before; of no meaning for a new set."""
-    upgrades_by_itself: bool = False
-    """Whether VMs follow the model at once: upgrade policy Automatic."""
-    reimaged: bool = False
-    """Whether following the model means a new OS image."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upgrade:
-    """What bringing VMs to the latest model means."""
-
-    model: Model
-    reimaged: frozenset[ResourceName] = frozenset()
-    """The VMs that get a new OS image by it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SetOutcome:
     view: ScaleSetView
     created: bool = False
     event_ids: tuple[EventId, ...] = field(default=())
     """What the operation waits for."""
-
-
-def model_path(set_path: str, revision: int) -> str:
-    """Where a model is kept for as long as VMs may be on it."""
-    return f"{set_path}/models/{revision}"
 
 
 def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
@@ -137,92 +114,124 @@ def _unprotected(snapshot: Snapshot, view: ScaleSetView) -> list[Machine]:
 
 
 def put(
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+) -> SetOutcome:
+    """Create a set, or change it. `sent` is a resource of ARM, or a part of one.
+
+    Raises InvalidPropertyError, PropertyChangeError.
+    """
+    view = inventory.scale_set(tx, id_)
+    if view is None:
+        return create(tx, id_, sent, context=context, by=by)
+    return change(tx, view, sent, context=context, by=by)
+
+
+def create(
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+) -> SetOutcome:
+    group = group_index.require(tx, id_.subscription, id_.group)
+    refuse_name(id_.name)
+    location = group.location or context.location
+    declared = revised_set(None, sent, name=id_.name, location=location)
+    _refuse_taken(tx, id_)
+    _withdraw(tx, id_)
+    declaration = Declaration(
+        path=id_.path, document=encoded(declared.document), created_at=tx.now, revision=1
+    )
+    tx.declare(declaration)
+    tx.declare(_model(tx, declaration, declared))
+    tx.put_note(_OWNER + id_.name.casefold(), id_.path)
+    tx.record("declared", by=by, cause=id_.path)
+    _set_policy(tx, declared, by=by)
+    _grow(tx, id_, declaration, declared, more=declared.capacity, context=context, by=by)
+    return SetOutcome(view=find(tx, id_), created=True)
+
+
+def change(
     tx: Transaction,
-    id_: ResourceId,
-    revise: Callable[[ScaleSetView | None], WantedSet],
+    view: ScaleSetView,
+    sent: Mapping[str, Any],
     *,
     context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
-    """Create a set, or bring it to what is wanted."""
-    view = inventory.scale_set(tx, id_)
-    if view is not None and view.is_going:
+    if view.is_going:
         raise BeingDeletedError(view.id.path)
-    wanted = revise(view)
-    if view is None:
-        group_index.require(tx, id_.subscription, id_.group)
-        _refuse_taken(tx, id_)
-        _withdraw(tx, id_)
-    known = id_ if view is None else view.id
-    declaration = _declared(tx, known, view, wanted)
+    former = declared_set(view)
+    location = former.location or context.location
+    declared = revised_set(former, sent, name=former.name, location=location)
+    before, after = former.model_document, declared.model_document
+    declaration = _redeclared(tx, view, declared, has_new_model=before != after)
     tx.declare(declaration)
-    if view is None:
-        tx.put_note(_OWNER + known.name.casefold(), known.path)
-        tx.record("declared", by=by, cause=known.path)
-    if view is None or wanted.model_changed:
-        tx.declare(_model(tx, declaration, wanted.model))
-    for scope_id in inventory.placement_groups(tx, known.name):
-        placement.set_policy(tx, scope_id, wanted.declared.policy, by=by)
+    if before != after:
+        tx.declare(_model(tx, declaration, declared))
+    _set_policy(tx, declared, by=by)
     event_ids: tuple[EventId, ...] = ()
-    if view is not None and wanted.upgrades_by_itself and wanted.model_changed:
+    if before != after and declared.upgrade_mode is UpgradeMode.AUTOMATIC:
         chosen = _unprotected(tx, view)
-        names = frozenset(machine.name for machine in chosen)
-        upgrade = Upgrade(
-            model=wanted.declared.model, reimaged=names if wanted.reimaged else frozenset()
+        event_ids = _bring_to(
+            tx,
+            chosen,
+            declared.model,
+            reimaged=chosen if image_of(before) != image_of(after) else (),
+            revision=declaration.revision,
+            context=context,
+            by=by,
         )
-        event_ids = _upgrade(
-            tx, chosen, upgrade, revision=declaration.revision, context=context, by=by
-        )
-    event_ids += _scale(tx, known, declaration, wanted, view, context=context, by=by)
-    if view is not None and _is_met(view, declaration, wanted):
+    event_ids += _scale(tx, view, declaration, declared, context=context, by=by)
+    if view.declaration == declaration and len(view.staying) == declared.capacity:
         # It was sent again, and waits for what it has brought about before.
         event_ids = _deletes_under_way(view)
-    return SetOutcome(view=find(tx, known), created=view is None, event_ids=event_ids)
+    return SetOutcome(view=find(tx, view.id), event_ids=event_ids)
 
 
 def upgrade(
     tx: Transaction,
-    id_: ResourceId,
+    view: ScaleSetView,
     instance_ids: Sequence[str] | None,
-    plan: Callable[[ScaleSetView, Sequence[Machine]], Upgrade],
     *,
     context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
     """Bring VMs to the set's latest model."""
-    view = find(tx, id_)
     chosen = [m for m in choose(tx, view, instance_ids) if not view.is_latest(m)]
-    event_ids = _upgrade(
-        tx, chosen, plan(view, chosen), revision=view.revision, context=context, by=by
+    models = ModelsInUse(tx, view)
+    image = image_of(models.latest)
+    event_ids = _bring_to(
+        tx,
+        chosen,
+        declared_set(view).model,
+        reimaged=[machine for machine in chosen if image_of(models.of(machine)) != image],
+        revision=view.revision,
+        context=context,
+        by=by,
     )
-    return SetOutcome(view=find(tx, id_), event_ids=event_ids)
+    return SetOutcome(view=find(tx, view.id), event_ids=event_ids)
 
 
 def operate(
     tx: Transaction,
-    id_: ResourceId,
+    view: ScaleSetView,
     instance_ids: Sequence[str] | None,
     action: Action,
     *,
     context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
-    view = find(tx, id_)
     chosen = choose(tx, view, instance_ids)
     event_ids = actions.operate(tx, chosen, action, context=context, by=by)
-    return SetOutcome(view=find(tx, id_), event_ids=event_ids)
+    return SetOutcome(view=view, event_ids=event_ids)
 
 
 def delete_instances(
     tx: Transaction,
-    id_: ResourceId,
+    view: ScaleSetView,
     instance_ids: Sequence[str] | None,
     *,
     force: bool,
     context: AzureContext,
     by: Actor,
 ) -> SetOutcome:
-    view = find(tx, id_)
     chosen = choose(tx, view, instance_ids)
     _keep_counting(tx, view)
     event_ids = actions.remove(tx, chosen, force=force, context=context, by=by)
@@ -241,10 +250,6 @@ def drop(
     if not view.is_going:
         tx.record("withdrawn", by=by, cause=view.id.path)
     return SetOutcome(view=view, event_ids=event_ids)
-
-
-def _is_met(view: ScaleSetView, declaration: Declaration, wanted: WantedSet) -> bool:
-    return view.declaration == declaration and len(view.staying) == wanted.declared.capacity
 
 
 def _deletes_under_way(view: ScaleSetView) -> tuple[EventId, ...]:
@@ -280,22 +285,25 @@ def _withdraw(tx: Transaction, id_: ResourceId) -> None:
         tx.withdraw(left.path)
 
 
-def _declared(
-    tx: Transaction, id_: ResourceId, view: ScaleSetView | None, wanted: WantedSet
+def _redeclared(
+    tx: Transaction, view: ScaleSetView, declared: DeclaredScaleSet, *, has_new_model: bool
 ) -> Declaration:
-    if view is None:
-        return Declaration(path=id_.path, document=wanted.document, created_at=tx.now, revision=1)
     former = _counters(tx, view)
-    return replace(
-        former,
-        document=wanted.document,
-        revision=former.revision + 1 if wanted.model_changed else former.revision,
-    )
+    document = dict(declared.document)
+    if came_with_fleet(view.declaration):
+        mark(document)
+    revision = former.revision + 1 if has_new_model else former.revision
+    return replace(former, document=encoded(document), revision=revision)
 
 
-def _model(tx: Transaction, declaration: Declaration, model: str) -> Declaration:
+def _model(tx: Transaction, declaration: Declaration, declared: DeclaredScaleSet) -> Declaration:
     path = model_path(declaration.path, declaration.revision)
-    return Declaration(path=path, document=model, created_at=tx.now)
+    return Declaration(path=path, document=encoded(declared.model_document), created_at=tx.now)
+
+
+def _set_policy(tx: Transaction, declared: DeclaredScaleSet, *, by: Actor) -> None:
+    for scope_id in inventory.placement_groups(tx, declared.name):
+        placement.set_policy(tx, scope_id, declared.policy, by=by)
 
 
 def _counters(tx: Transaction, view: ScaleSetView) -> Declaration:
@@ -334,52 +342,63 @@ def _keep_counting(tx: Transaction, view: ScaleSetView) -> Declaration:
 
 def _scale(
     tx: Transaction,
-    id_: ResourceId,
+    view: ScaleSetView,
     declaration: Declaration,
-    wanted: WantedSet,
-    view: ScaleSetView | None,
+    declared: DeclaredScaleSet,
     *,
     context: AzureContext,
     by: Actor,
 ) -> tuple[EventId, ...]:
-    staying = () if view is None else view.staying
-    more = wanted.declared.capacity - len(staying)
-    if more > 0 or view is None:
-        where = FleetPlan(
-            location=wanted.location, resource_group=id_.group, subscription_id=id_.subscription
-        )
-        instances.grow(
-            tx,
-            wanted.declared,
-            where,
-            first=declaration.next_instance,
-            more=max(more, 0),
-            revision=declaration.revision,
-            context=context,
-            by=by,
-        )
-        tx.declare(replace(declaration, next_instance=declaration.next_instance + max(more, 0)))
+    more = declared.capacity - len(view.staying)
+    if more > 0:
+        _grow(tx, view.id, declaration, declared, more=more, context=context, by=by)
+    if more >= 0:
         return ()
-    if more < 0:
-        protections = protection.of_set(tx, view)
-        held = {name for name, each in protections.items() if each.outlives_scale_in}
-        protection.refuse_too_small(id_.name, staying, held, wanted=wanted.declared.capacity)
-        chosen = instances.scale_in(staying, -more, protected=held)
-        return actions.remove(tx, chosen, force=False, context=context, by=by)
-    return ()
+    protections = protection.of_set(tx, view)
+    held = {name for name, each in protections.items() if each.outlives_scale_in}
+    protection.refuse_too_small(view.id.name, view.staying, held, wanted=declared.capacity)
+    chosen = instances.scale_in(view.staying, -more, protected=held)
+    return actions.remove(tx, chosen, force=False, context=context, by=by)
 
 
-def _upgrade(
+def _grow(
+    tx: Transaction,
+    id_: ResourceId,
+    declaration: Declaration,
+    declared: DeclaredScaleSet,
+    *,
+    more: int,
+    context: AzureContext,
+    by: Actor,
+) -> None:
+    where = FleetPlan(
+        location=declared.location, resource_group=id_.group, subscription_id=id_.subscription
+    )
+    instances.grow(
+        tx,
+        declared,
+        where,
+        first=declaration.next_instance,
+        more=more,
+        revision=declaration.revision,
+        context=context,
+        by=by,
+    )
+    tx.declare(replace(declaration, next_instance=declaration.next_instance + more))
+
+
+def _bring_to(
     tx: Transaction,
     machines: Sequence[Machine],
-    upgrade: Upgrade,
+    model: Model,
     *,
+    reimaged: Sequence[Machine],
     revision: int,
     context: AzureContext,
     by: Actor,
 ) -> tuple[EventId, ...]:
-    reimaged = [machine for machine in machines if machine.name in upgrade.reimaged]
+    """`reimaged` are those of the VMs that get a new OS image by it."""
     event_ids = actions.operate(tx, reimaged, Action.REIMAGE, context=context, by=by)
     for machine in machines:
-        instances.bring_to(tx, machine, upgrade.model, revision=revision, by=by)
+        instances.bring_to(tx, machine, model, revision=revision, by=by)
     return event_ids

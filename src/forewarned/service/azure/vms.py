@@ -3,18 +3,30 @@
 As in `scale_sets`, each function is one decision in a transaction.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId
 from forewarned.core.model import Actor, ScopeKind
-from forewarned.service.azure import actions, group_index, instances, inventory, scale_sets
+from forewarned.service.azure import (
+    actions,
+    availability_sets,
+    group_index,
+    instances,
+    inventory,
+    scale_sets,
+)
 from forewarned.service.azure.actions import Action
-from forewarned.service.azure.availability_sets import UnknownAvailabilitySetError
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError
-from forewarned.service.azure.inventory import AvailabilitySetView, Machine, ScaleSetView
+from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.models.availability_set import declared_availability_set
+from forewarned.service.azure.models.documents import PropertyChangeError, encoded
+from forewarned.service.azure.models.origin import came_with_fleet, mark
+from forewarned.service.azure.models.scale_set import declared_set
+from forewarned.service.azure.models.virtual_machine import DeclaredVm, revised_vm
 from forewarned.service.azure.resource_ids import ResourceId, same
 from forewarned.service.errors import NameTakenError
 from forewarned.service.fleet import placement
@@ -22,7 +34,7 @@ from forewarned.service.fleet.declaration import (
     PLACEMENT_GROUP_SIZE,
     UPDATE_DOMAINS,
     FleetPlan,
-    VirtualMachine,
+    Orchestration,
 )
 from forewarned.service.fleet.layout import Group, Seat
 from forewarned.service.ports import Snapshot, Transaction
@@ -36,16 +48,6 @@ class UnknownMachineError(RefusalError):
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no virtual machine {path}")
         self.path = path
-
-
-class PropertyChangeError(RefusalError):
-    """Some of what a VM is was settled when it was made."""
-
-    category = Category.CONFLICT
-
-    def __init__(self, name: str, field: str) -> None:
-        super().__init__(f"{field} of {name!r} can't be changed: delete it and create another")
-        self.name = name
 
 
 class NotFlexibleError(RefusalError):
@@ -76,28 +78,6 @@ class OwnPolicyError(RefusalError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedMachine:
-    declared: VirtualMachine
-    location: str
-    document: str
-    computer_name: str
-    availability_set: ResourceId | None = None
-    scale_set: ResourceId | None = None
-    """A Flexible one."""
-    has_policy: bool = False
-    """Whether the client declared a policy, rather than took the usual one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingSets:
-    """What is declared of sets, for as long as the control plane alone can read it. All pure."""
-
-    domains: Callable[[AvailabilitySetView], tuple[int, int]]
-    """A set's update and fault domains."""
-    is_flexible: Callable[[ScaleSetView], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineOutcome:
     machine: Machine
     created: bool = False
@@ -112,39 +92,62 @@ def find(snapshot: Snapshot, id_: ResourceId) -> Machine:
 
 
 def put(
-    tx: Transaction,
-    id_: ResourceId,
-    revise: Callable[[Machine | None, Declaration | None], WantedMachine],
-    sets: ReadingSets,
-    *,
-    context: AzureContext,
-    by: Actor,
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
 ) -> MachineOutcome:
-    """Create a VM, or change one."""
+    """Create a VM, or change one. `sent` is a resource of ARM, or a part of one.
+
+    Raises InvalidPropertyError, PropertyChangeError.
+    """
     machine = inventory.virtual_machine(tx, id_)
-    if machine is not None and machine.is_leaving:
-        raise BeingDeletedError(id_.path)
-    # What is declared of a VM that is gone is not said of one that takes its name.
-    former = tx.declaration(id_.path) if machine is not None else None
-    wanted = revise(machine, former)
-    is_to_be_alone = wanted.availability_set is None and wanted.scale_set is None
-    is_alone = is_to_be_alone if machine is None else machine.is_alone
-    if wanted.has_policy and not is_alone:
-        raise OwnPolicyError(id_.name)
     if machine is None:
-        _create(tx, id_, wanted, sets, context=context, by=by)
-    else:
-        _change(tx, machine, wanted, by=by)
-    known = id_ if machine is None else inventory.resource_id(machine)
-    created_at = former.created_at if former is not None else tx.now
-    tx.declare(Declaration(path=known.path, document=wanted.document, created_at=created_at))
-    return MachineOutcome(machine=find(tx, id_), created=machine is None)
+        return _create(tx, id_, sent, context=context, by=by)
+    return change(tx, machine, sent, context=context, by=by)
+
+
+def change(
+    tx: Transaction, machine: Machine, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+) -> MachineOutcome:
+    id_ = inventory.resource_id(machine)
+    if machine.is_leaving:
+        raise BeingDeletedError(id_.path)
+    declared = revised_vm(tx, id_, machine, sent, location=context.location)
+    if declared.has_policy and not machine.is_alone:
+        raise OwnPolicyError(machine.name)
+    _refuse_changes(machine, declared)
+    revision = machine.profile.model_revision
+    instances.bring_to(tx, machine, declared.model, revision=revision, by=by)
+    if machine.is_alone:
+        placement.set_policy(tx, machine.scope_id, declared.policy, by=by)
+    former = tx.declaration(id_.path)
+    document = dict(declared.document)
+    if came_with_fleet(former):
+        mark(document)
+    created_at = tx.now if former is None else former.created_at
+    tx.declare(Declaration(path=id_.path, document=encoded(document), created_at=created_at))
+    return MachineOutcome(machine=find(tx, id_))
+
+
+def _create(
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+) -> MachineOutcome:
+    group = group_index.require(tx, id_.subscription, id_.group)
+    known = replace(id_, group=group.name)
+    declared = revised_vm(tx, known, None, sent, location=group.location or context.location)
+    is_alone = declared.availability_set is None and declared.scale_set is None
+    if declared.has_policy and not is_alone:
+        raise OwnPolicyError(known.name)
+    taken = tx.binding(known.name)
+    if taken is not None:
+        raise NameTakenError(taken.name, taken.scope_id)
+    _place(tx, known, declared, context=context, by=by)
+    document = encoded(declared.document)
+    tx.declare(Declaration(path=known.path, document=document, created_at=tx.now))
+    return MachineOutcome(machine=find(tx, known), created=True)
 
 
 def operate(
-    tx: Transaction, id_: ResourceId, action: Action, *, context: AzureContext, by: Actor
+    tx: Transaction, machine: Machine, action: Action, *, context: AzureContext, by: Actor
 ) -> MachineOutcome:
-    machine = find(tx, id_)
     event_ids = actions.operate(tx, [machine], action, context=context, by=by)
     return MachineOutcome(machine=machine, event_ids=event_ids)
 
@@ -160,56 +163,41 @@ def drop(
     return MachineOutcome(machine=machine, event_ids=event_ids)
 
 
-def _create(
-    tx: Transaction,
-    id_: ResourceId,
-    wanted: WantedMachine,
-    sets: ReadingSets,
-    *,
-    context: AzureContext,
-    by: Actor,
+def _place(
+    tx: Transaction, id_: ResourceId, declared: DeclaredVm, *, context: AzureContext, by: Actor
 ) -> None:
-    group_index.require(tx, id_.subscription, id_.group)
-    taken = tx.binding(id_.name)
-    if taken is not None:
-        raise NameTakenError(taken.name, taken.scope_id)
     where = FleetPlan(
-        location=wanted.location, resource_group=id_.group, subscription_id=id_.subscription
+        location=declared.location, resource_group=id_.group, subscription_id=id_.subscription
     )
     revision = 0
-    if wanted.availability_set is not None:
-        group = _in_availability_set(tx, wanted, wanted.availability_set, sets)
-    elif wanted.scale_set is not None:
-        view = scale_sets.find(tx, wanted.scale_set)
+    if declared.availability_set is not None:
+        group = _in_availability_set(tx, declared, declared.availability_set)
+    elif declared.scale_set is not None:
+        view = scale_sets.find(tx, declared.scale_set)
         # Its model is its own: there is nothing of the set's to bring it to before that moves on.
         revision = view.revision
-        group = _in_scale_set(tx, wanted, view, sets)
+        group = _in_scale_set(tx, declared, view)
     else:
         group = Group(
-            id=f"vm/{wanted.declared.name}",
+            id=f"vm/{declared.name}",
             kind=ScopeKind.VIRTUAL_MACHINE,
             path=(),
-            policy=wanted.declared.policy,
-            seats=[_seat(wanted)],
+            policy=declared.policy,
+            seats=[_seat(declared)],
         )
     placement.seat(tx, group, where, revision=revision, context=context, by=by)
 
 
-def _in_availability_set(
-    tx: Transaction,
-    wanted: WantedMachine,
-    id_: ResourceId,
-    sets: ReadingSets,
-) -> Group:
-    view = inventory.availability_set(tx, id_)
-    if view is None:
-        raise UnknownAvailabilitySetError(id_.path)
-    update_domains, fault_domains = sets.domains(view)
+def _in_availability_set(tx: Transaction, declared: DeclaredVm, id_: ResourceId) -> Group:
+    view = availability_sets.find(tx, id_)
+    vm_set = declared_availability_set(view)
     here = [machine.resource for machine in view.machines]
     seat = _seat(
-        wanted,
-        update_domain=placement.least_used([vm.update_domain for vm in here], update_domains),
-        fault_domain=placement.least_used([vm.fault_domain for vm in here], fault_domains),
+        declared,
+        update_domain=placement.least_used(
+            [vm.update_domain for vm in here], vm_set.update_domains
+        ),
+        fault_domain=placement.least_used([vm.fault_domain for vm in here], vm_set.fault_domains),
     )
     return Group(
         id=inventory.availability_scope(tx, view.id.name),
@@ -221,10 +209,8 @@ def _in_availability_set(
     )
 
 
-def _in_scale_set(
-    tx: Transaction, wanted: WantedMachine, view: ScaleSetView, sets: ReadingSets
-) -> Group:
-    if not sets.is_flexible(view):
+def _in_scale_set(tx: Transaction, declared: DeclaredVm, view: ScaleSetView) -> Group:
+    if declared_set(view).orchestration is not Orchestration.FLEXIBLE:
         raise NotFlexibleError(view.id.path)
     if view.is_going:
         raise BeingDeletedError(view.id.path)
@@ -234,7 +220,7 @@ def _in_scale_set(
             break
         number += 1
     here = [machine.resource.update_domain for machine in view.machines]
-    seat = _seat(wanted, update_domain=placement.least_used(here, UPDATE_DOMAINS))
+    seat = _seat(declared, update_domain=placement.least_used(here, UPDATE_DOMAINS))
     return Group(
         id=scope_id,
         kind=ScopeKind.PLACEMENT_GROUP,
@@ -246,11 +232,10 @@ def _in_scale_set(
     )
 
 
-def _seat(wanted: WantedMachine, *, update_domain: int = 0, fault_domain: int = 0) -> Seat:
-    declared = wanted.declared
+def _seat(declared: DeclaredVm, *, update_domain: int = 0, fault_domain: int = 0) -> Seat:
     return Seat(
         name=declared.name,
-        computer_name=wanted.computer_name,
+        computer_name=declared.computer_name,
         model=declared.model,
         path=(),
         update_domain=update_domain,
@@ -259,22 +244,18 @@ def _seat(wanted: WantedMachine, *, update_domain: int = 0, fault_domain: int = 
     )
 
 
-def _change(tx: Transaction, machine: Machine, wanted: WantedMachine, *, by: Actor) -> None:
+def _refuse_changes(machine: Machine, declared: DeclaredVm) -> None:
+    """Some of what a VM is was settled when it was made."""
     profile = machine.profile
-    wanted_set = "" if wanted.availability_set is None else wanted.availability_set.name
-    if not same(profile.availability_set, wanted_set):
-        raise PropertyChangeError(machine.name, "availabilitySet")
-    wanted_scale_set = "" if wanted.scale_set is None else wanted.scale_set.name
-    if not same(profile.scale_set, wanted_scale_set):
-        raise PropertyChangeError(machine.name, "virtualMachineScaleSet")
-    if not same(profile.location, wanted.location):
-        raise PropertyChangeError(machine.name, "location")
-    if profile.zone != wanted.declared.zone:
-        raise PropertyChangeError(machine.name, "zones")
-    if profile.computer_name != wanted.computer_name:
-        raise PropertyChangeError(machine.name, "osProfile.computerName")
-    if machine.resource.priority is not wanted.declared.model.priority:
-        raise PropertyChangeError(machine.name, "priority")
-    instances.bring_to(tx, machine, wanted.declared.model, revision=profile.model_revision, by=by)
-    if machine.is_alone:
-        placement.set_policy(tx, machine.scope_id, wanted.declared.policy, by=by)
+    availability_set = "" if declared.availability_set is None else declared.availability_set.name
+    scale_set = "" if declared.scale_set is None else declared.scale_set.name
+    for is_same, path in (
+        (same(profile.availability_set, availability_set), "availabilitySet"),
+        (same(profile.scale_set, scale_set), "virtualMachineScaleSet"),
+        (same(profile.location, declared.location), "location"),
+        (profile.zone == declared.zone, "zones"),
+        (profile.computer_name == declared.computer_name, "osProfile.computerName"),
+        (machine.resource.priority is declared.model.priority, "priority"),
+    ):
+        if not is_same:
+            raise PropertyChangeError(path)

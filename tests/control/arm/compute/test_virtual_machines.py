@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from forewarned.control.arm.fields import changes, without
 from forewarned.control.fleet.file import demo_fleet
 from forewarned.core.model import EventStatus, EventType
+from forewarned.service.azure.models.documents import changes, without
 from tests.builders import MINUTE, NOON, OPERATOR
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION
 from tests.control.arm.declared_machines import (

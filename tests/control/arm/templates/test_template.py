@@ -6,9 +6,9 @@ from typing import Any, Final
 import pytest
 
 from forewarned.control.arm.errors import ArmError
-from forewarned.control.arm.fields import Fields
 from forewarned.control.arm.templates.expressions import Allowance, Surroundings, evaluated, nothing
 from forewarned.control.arm.templates.template import Place, Template, read_deployment
+from forewarned.service.azure.models.documents import Fields
 
 PLACE: Final = Place(subscription="S", group="G", location="local")
 AROUND: Final = Surroundings(

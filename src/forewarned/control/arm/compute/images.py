@@ -7,12 +7,13 @@ from typing import Final
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute.image_aliases import ALIASES, Alias
 from forewarned.control.arm.errors import ArmError
-from forewarned.control.arm.models.defaults import LATEST_VERSION
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources.declared import Kind
 from forewarned.control.arm.resources.declared_operations import operations_on
 from forewarned.control.arm.routes import Answer, Operation, read
 from forewarned.control.arm.services import ArmServices
+from forewarned.service.azure.models.defaults import LATEST_VERSION
+from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import COMPUTE, same
 
 KINDS: Final = (Kind(type=f"{COMPUTE}/images"),)

@@ -6,6 +6,11 @@ from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, no_content, ok, updated
 from forewarned.control.arm.compute import scale_sets as sets
+from forewarned.control.arm.compute.scale_set_views import (
+    instance_path,
+    show_instance,
+    show_instance_statuses,
+)
 from forewarned.control.arm.compute.scale_sets import (
     CAUSING_EVENTS,
     SET,
@@ -15,21 +20,16 @@ from forewarned.control.arm.compute.scale_sets import (
 )
 from forewarned.control.arm.compute.statuses import statuses
 from forewarned.control.arm.errors import bad_request, resource_not_found
-from forewarned.control.arm.fields import Fields
-from forewarned.control.arm.models.scale_set_views import (
-    Models,
-    instance_path,
-    show_instance,
-    show_instance_statuses,
-)
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Answer, Operation, delete, post, put, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
 from forewarned.service.azure import operations, protection, scale_sets
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.models.documents import Fields, Json
+from forewarned.service.azure.models.scale_set import ModelsInUse
 from forewarned.service.azure.protection import Protection
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.azure.scale_sets import SetOutcome
@@ -68,7 +68,7 @@ async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def question(snapshot: Snapshot) -> dict[str, object]:
         view = sets.find(snapshot, set_id(asked))
-        models = Models(snapshot, view)
+        models = ModelsInUse(snapshot, view)
         protections = protection.of_set(snapshot, view)
 
         def shown(machine: Machine) -> Json:
@@ -93,7 +93,7 @@ async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
 def _shown(
     snapshot: Snapshot, view: ScaleSetView, machine: Machine, *, with_statuses: bool = False
 ) -> Json:
-    model = Models(snapshot, view).of(machine)
+    model = ModelsInUse(snapshot, view).of(machine)
     instance = show_instance(view, machine, model, with_statuses=with_statuses)
     return _with_protection(instance, protection.of_set(snapshot, view).get(machine.name))
 
@@ -193,7 +193,7 @@ async def delete_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
         if not any(same(machine.instance_id, instance_id) for machine in view.machines):
             return None
         outcome = scale_sets.delete_instances(
-            tx, id_, [instance_id], force=is_forced(asked), context=asked.context, by=asked.by
+            tx, view, [instance_id], force=is_forced(asked), context=asked.context, by=asked.by
         )
         path = f"{view.id.path}/virtualMachines/{instance_id}"
         return _open(tx, asked, path, "delete", outcome)
@@ -225,7 +225,7 @@ async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
 def _operated(tx: Transaction, asked: Asked, action: Action) -> OperationRecord:
     view, machine = find(tx, asked)
     outcome = scale_sets.operate(
-        tx, view.id, [machine.instance_id], action, context=asked.context, by=asked.by
+        tx, view, [machine.instance_id], action, context=asked.context, by=asked.by
     )
     return _open(tx, asked, instance_path(view, machine), action, outcome)
 

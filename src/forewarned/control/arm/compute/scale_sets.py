@@ -1,32 +1,26 @@
 """Scale sets: made, changed, scaled, brought to their model, operated on, deleted."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
+from forewarned.control.arm.compute.api_versions import refuse_events_profile
 from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
+from forewarned.control.arm.compute.scale_set_views import show_set, show_set_statuses
 from forewarned.control.arm.errors import bad_request, resource_not_found
-from forewarned.control.arm.fields import Fields
-from forewarned.control.arm.models.scale_set_views import Models, show_set, show_set_statuses
-from forewarned.control.arm.models.scale_set_wire import (
-    document_of,
-    image_of,
-    read_model,
-    refuse_name,
-    refuse_version,
-    wanted_set,
-)
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import Answer, Operation, delete, patch, post, put, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
 from forewarned.service.azure import inventory, operations, scale_sets
 from forewarned.service.azure.actions import Action
-from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.inventory import ScaleSetView
+from forewarned.service.azure.models.documents import Fields, Json
+from forewarned.service.azure.models.scale_set import VM_PROFILE
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
-from forewarned.service.azure.scale_sets import SetOutcome, Upgrade, WantedSet
+from forewarned.service.azure.scale_sets import SetOutcome
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import OperationRecord
 
@@ -48,55 +42,36 @@ def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
 
 
 def put_in(
-    tx: Transaction,
-    services: ArmServices,
-    asked: Asked,
-    id_: ResourceId,
-    body: Mapping[str, Any],
+    tx: Transaction, asked: Asked, id_: ResourceId, body: Mapping[str, Any]
 ) -> tuple[Json, SetOutcome]:
     """Declare a set: how it is shown now, and what came of it. Also for deployments."""
-    refuse_version(body, asked.api_version)
-
-    def revise(view: ScaleSetView | None) -> WantedSet:
-        if view is not None:
-            return wanted_set(view, body, name=id_.name, location=services.location)
-        group = groups.find(tx, id_.subscription, id_.group)
-        refuse_name(id_.name)
-        location = groups.location_of(group) or services.location
-        return wanted_set(None, body, name=id_.name, location=location)
-
-    outcome = scale_sets.put(tx, id_, revise, context=asked.context, by=asked.by)
+    _refuse_old_version(body, asked)
+    outcome = scale_sets.put(tx, id_, body, context=asked.context, by=asked.by)
     return show_set(outcome.view, state="Creating" if outcome.created else "Updating"), outcome
 
 
-async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def work(tx: Transaction) -> _Declared:
-        return _declare(tx, services, asked)
+def _refuse_old_version(body: Mapping[str, Any], asked: Asked) -> None:
+    refuse_events_profile(body, asked, f"properties.{VM_PROFILE}", "VirtualMachineProfile")
 
-    return (await services.engine.decide(work)).answer(asked)
+
+async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def work(tx: Transaction) -> tuple[Json, bool, OperationRecord]:
+        body, outcome = put_in(tx, asked, set_id(asked), asked.body or {})
+        return body, outcome.created, _open(tx, asked, outcome, "write")
+
+    body, is_new, record = await services.engine.decide(work)
+    return (created if is_new else updated)(body, record, asked)
 
 
 async def patch_set(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def work(tx: Transaction) -> _Declared:
-        find(tx, set_id(asked))
-        return _declare(tx, services, asked)
+    def work(tx: Transaction) -> tuple[Json, OperationRecord]:
+        view = find(tx, set_id(asked))
+        sent = asked.body or {}
+        _refuse_old_version(sent, asked)
+        outcome = scale_sets.change(tx, view, sent, context=asked.context, by=asked.by)
+        return show_set(outcome.view, state="Updating"), _open(tx, asked, outcome, "write")
 
-    return (await services.engine.decide(work)).answer(asked)
-
-
-class _Declared(NamedTuple):
-    shown: Json
-    is_new: bool
-    record: OperationRecord
-
-    def answer(self, asked: Asked) -> ArmAnswer:
-        answer = created if self.is_new else updated
-        return answer(self.shown, self.record, asked)
-
-
-def _declare(tx: Transaction, services: ArmServices, asked: Asked) -> _Declared:
-    shown, outcome = put_in(tx, services, asked, set_id(asked), asked.body or {})
-    return _Declared(shown, outcome.created, _open(tx, asked, outcome, "write"))
+    return updated(*await services.engine.decide(work), asked)
 
 
 async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
@@ -167,17 +142,8 @@ async def upgrade(services: ArmServices, asked: Asked) -> ArmAnswer:
     id_, instance_ids = set_id(asked), _named_ids(asked)
 
     def work(tx: Transaction) -> OperationRecord:
-        def plan(view: ScaleSetView, chosen: Sequence[Machine]) -> Upgrade:
-            models = Models(tx, view)
-            image = image_of(models.latest)
-            return Upgrade(
-                model=read_model(document_of(view)),
-                reimaged=frozenset(m.name for m in chosen if image_of(models.of(m)) != image),
-            )
-
-        find(tx, id_)
         outcome = scale_sets.upgrade(
-            tx, id_, instance_ids, plan, context=asked.context, by=asked.by
+            tx, find(tx, id_), instance_ids, context=asked.context, by=asked.by
         )
         return _open(tx, asked, outcome, "manualupgrade")
 
@@ -188,10 +154,9 @@ async def delete_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
     id_, instance_ids = set_id(asked), _named_ids(asked)
 
     def work(tx: Transaction) -> OperationRecord:
-        find(tx, id_)
         outcome = scale_sets.delete_instances(
             tx,
-            id_,
+            find(tx, id_),
             instance_ids,
             force=is_forced(asked),
             context=asked.context,
@@ -207,9 +172,8 @@ def _operate(action: Action) -> Answer:
         id_, instance_ids = set_id(asked), _ids(asked)
 
         def work(tx: Transaction) -> OperationRecord:
-            find(tx, id_)
             outcome = scale_sets.operate(
-                tx, id_, instance_ids, action, context=asked.context, by=asked.by
+                tx, find(tx, id_), instance_ids, action, context=asked.context, by=asked.by
             )
             return _open(tx, asked, outcome, action)
 

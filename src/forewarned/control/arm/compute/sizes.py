@@ -7,13 +7,13 @@ from typing import Final
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute.scale_sets import SET, find, set_id
 from forewarned.control.arm.errors import bad_request
-from forewarned.control.arm.models.scale_set_wire import LARGEST_SET
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import Operation, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure import vms
+from forewarned.service.azure.models.set_changes import LARGEST_SET
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
 from forewarned.service.ports import Snapshot
 

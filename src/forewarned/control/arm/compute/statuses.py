@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Final
 
-from forewarned.control.arm.requests import Json
 from forewarned.core.model import EventSource, EventStatus, EventType, ResourceState
 from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.models.documents import Json
 
 _PROVISIONING: Final = {
     "succeeded": "Provisioning succeeded",

@@ -10,10 +10,11 @@ from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute import availability_sets
 from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
 from forewarned.control.arm.compute.sizes import SIZES
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure import inventory
+from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot
 

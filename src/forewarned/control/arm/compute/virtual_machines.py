@@ -5,19 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
-from forewarned.control.arm.compute import availability_sets
+from forewarned.control.arm.compute.api_versions import refuse_events_profile
 from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
+from forewarned.control.arm.compute.vm_views import instance_view, shown
 from forewarned.control.arm.errors import bad_request, invalid_parameter
-from forewarned.control.arm.models import vm_wire
-from forewarned.control.arm.models.vm_views import (
-    Declared,
-    declared,
-    instance_view,
-    model_of,
-    shown,
-)
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import Operation, delete, patch, post, put, read
 from forewarned.control.arm.services import ArmServices
@@ -25,19 +18,14 @@ from forewarned.control.http.access import Role
 from forewarned.service.azure import inventory, operations, vms
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS, ResourceId, same
-from forewarned.service.azure.vms import (
-    MachineOutcome,
-    ReadingSets,
-    UnknownMachineError,
-    WantedMachine,
-)
+from forewarned.service.azure.vms import MachineOutcome, UnknownMachineError
 from forewarned.service.ports import Snapshot, Transaction
-from forewarned.service.records import Binding, Declaration, OperationRecord
+from forewarned.service.records import Binding, OperationRecord
 
-_SETS: Final = ReadingSets(domains=availability_sets.domains, is_flexible=vm_wire.is_flexible)
 _EXPANSIONS: Final = frozenset({"instanceview", "userdata"})
-"""User data is kept from everybody, so asking for it adds nothing."""
+"""User data is never shown, so asking for it adds nothing."""
 _IN_SET: Final = re.compile(
     r"\s*'?virtualMachineScaleSet/id'?\s+eq\s+'(?P<id>[^']+)'\s*", re.IGNORECASE
 )
@@ -47,70 +35,48 @@ _IN_SET: Final = re.compile(
 
 
 def put_in(
-    tx: Transaction,
-    services: ArmServices,
-    asked: Asked,
-    id_: ResourceId,
-    body: Mapping[str, Any],
+    tx: Transaction, asked: Asked, id_: ResourceId, body: Mapping[str, Any]
 ) -> MachineOutcome:
     """Make the VM what the body says, as part of a transaction: for deployments too."""
-    group = groups.find(tx, id_.subscription, id_.group)
-    known = ResourceId(
-        subscription=id_.subscription, group=group.name, type=MACHINES, name=id_.name
-    )
+    _refuse_old_version(body, asked)
+    return vms.put(tx, id_, body, context=asked.context, by=asked.by)
 
-    def revise(machine: Machine | None, declaration: Declaration | None) -> WantedMachine:
-        return vm_wire.wanted(
-            known,
-            body,
-            machine,
-            Declared(declaration, {} if machine is None else model_of(tx, machine)),
-            api_version=asked.api_version,
-            usual_location=groups.location_of(group) or services.location,
-        )
 
-    return vms.put(tx, known, revise, _SETS, context=asked.context, by=asked.by)
+def _refuse_old_version(body: Mapping[str, Any], asked: Asked) -> None:
+    refuse_events_profile(body, asked, "properties", "VirtualMachineProperties")
 
 
 async def put_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _declared(services, asked)
-
-
-async def patch_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _declared(services, asked, before=_find)
-
-
-async def _declared(
-    services: ArmServices,
-    asked: Asked,
-    *,
-    before: Callable[[Snapshot, Asked], object] | None = None,
-) -> ArmAnswer:
-    """`before` looks at what there is, and may refuse."""
-
     def work(tx: Transaction) -> tuple[Json, bool, OperationRecord]:
-        id_ = _id(asked)
-        if before is not None:
-            before(tx, asked)
-        outcome = put_in(tx, services, asked, id_, asked.body or {})
-        path = inventory.resource_id(outcome.machine).path
-        record = operations.open_(tx, path, "put", outcome.event_ids, context=asked.context)
-        return _show(tx, outcome.machine), outcome.created, record
+        outcome = put_in(tx, asked, _id(asked), asked.body or {})
+        return shown(tx, outcome.machine), outcome.created, _open(tx, asked, outcome, "put")
 
     body, is_new, record = await services.engine.decide(work)
     return (created if is_new else updated)(body, record, asked)
+
+
+async def patch_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+    def work(tx: Transaction) -> tuple[Json, OperationRecord]:
+        machine = _find(tx, asked)
+        sent = asked.body or {}
+        _refuse_old_version(sent, asked)
+        outcome = vms.change(tx, machine, sent, context=asked.context, by=asked.by)
+        return shown(tx, outcome.machine), _open(tx, asked, outcome, "put")
+
+    return updated(*await services.engine.decide(work), asked)
+
+
+def _open(tx: Transaction, asked: Asked, outcome: MachineOutcome, action: str) -> OperationRecord:
+    path = inventory.resource_id(outcome.machine).path
+    return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
 
 async def delete_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
     force = (asked.option("forceDeletion") or "").casefold() == "true"
 
     def work(tx: Transaction) -> OperationRecord | None:
-        id_ = _id(asked)
-        outcome = vms.drop(tx, id_, force=force, context=asked.context, by=asked.by)
-        if outcome is None:
-            return None
-        path = inventory.resource_id(outcome.machine).path
-        return operations.open_(tx, path, "delete", outcome.event_ids, context=asked.context)
+        outcome = vms.drop(tx, _id(asked), force=force, context=asked.context, by=asked.by)
+        return None if outcome is None else _open(tx, asked, outcome, "delete")
 
     record = await services.engine.decide(work)
     return no_content() if record is None else accepted(record, asked)
@@ -124,7 +90,7 @@ async def show_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def question(snapshot: Snapshot) -> Json:
         machine = _find(snapshot, asked)
-        return _show(snapshot, machine, with_instance_view=expanded)
+        return shown(snapshot, machine, with_instance_view=expanded)
 
     return ok(await services.engine.ask(question))
 
@@ -163,7 +129,7 @@ async def _listed(services: ArmServices, asked: Asked, *, group: str | None) -> 
         def show(binding: Binding) -> Json:
             machine = inventory.machine(snapshot, binding.name)
             assert machine is not None  # noqa: S101  # a snapshot agrees with itself
-            return _show(snapshot, machine, with_instance_view=expanded)
+            return shown(snapshot, machine, with_instance_view=expanded)
 
         bindings = inventory.own_bindings(snapshot, subscription, group)
         here = (each for each in bindings if is_at(each.profile.location, asked))
@@ -214,10 +180,6 @@ def _expanded(asked: Asked) -> bool:
     return "instanceview" in wanted
 
 
-def _show(snapshot: Snapshot, machine: Machine, *, with_instance_view: bool = False) -> Json:
-    return shown(machine, declared(snapshot, machine), with_instance_view=with_instance_view)
-
-
 def _find(snapshot: Snapshot, asked: Asked) -> Machine:
     """Raises UnknownMachineError, and UnknownGroupError where not even the group is there."""
     id_ = _id(asked)
@@ -236,10 +198,9 @@ Answer = Callable[[ArmServices, Asked], Awaitable[ArmAnswer]]
 def _operating(action: Action) -> Answer:
     async def operate(services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> OperationRecord:
-            _find(tx, asked)
-            outcome = vms.operate(tx, _id(asked), action, context=asked.context, by=asked.by)
-            path = inventory.resource_id(outcome.machine).path
-            return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
+            machine = _find(tx, asked)
+            outcome = vms.operate(tx, machine, action, context=asked.context, by=asked.by)
+            return _open(tx, asked, outcome, action)
 
         return accepted(await services.engine.decide(work), asked)
 
@@ -247,11 +208,10 @@ def _operating(action: Action) -> Answer:
 
 
 async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """Nobody waits for an eviction: clients take nothing but 204."""
+    """An eviction is not waited for: clients take nothing but 204."""
 
     def work(tx: Transaction) -> None:
-        _find(tx, asked)
-        vms.operate(tx, _id(asked), Action.EVICT, context=asked.context, by=asked.by)
+        vms.operate(tx, _find(tx, asked), Action.EVICT, context=asked.context, by=asked.by)
 
     await services.engine.decide(work)
     return no_content()
@@ -261,8 +221,7 @@ async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
     """What a VM is and what is declared of it can't differ, so there is nothing to put right."""
 
     def work(tx: Transaction) -> OperationRecord:
-        path = inventory.resource_id(_find(tx, asked)).path
-        return operations.open_(tx, path, "reapply", (), context=asked.context)
+        return _open(tx, asked, MachineOutcome(machine=_find(tx, asked)), "reapply")
 
     return accepted(await services.engine.decide(work), asked)
 

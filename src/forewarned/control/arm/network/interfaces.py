@@ -7,22 +7,26 @@ addresses that follow from their names, so that they stay the same.
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
-
-from forewarned.control.arm.fields import at, object_in, objects_in
-from forewarned.control.arm.models.defaults import (
-    complete_profile,
-    default_interface,
-    exact_version,
-)
-from forewarned.control.arm.models.vm_views import declared, profile_of, settings
-from forewarned.control.arm.requests import Json
 from forewarned.control.arm.resources.declared import find
 from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import Equipment, Image, Interface, mac_address
 from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.models.defaults import (
+    complete_profile,
+    default_interface,
+    exact_version,
+)
+from forewarned.service.azure.models.documents import (
+    Json,
+    at,
+    decoded,
+    encoded,
+    object_in,
+    objects_in,
+)
+from forewarned.service.azure.models.virtual_machine import document_of, profile_of
 from forewarned.service.azure.resource_ids import (
     MACHINES,
     PUBLIC_ADDRESSES,
@@ -60,7 +64,7 @@ def equipment_of(snapshot: Snapshot, machine: Machine) -> Equipment:
         parts: Json = dict(profile_of(snapshot, machine))
         complete_profile(parts, set_name, os_type=os_type, is_flexible=False)
         return Equipment(image=_image(parts), interfaces=_instance_interfaces(machine, parts))
-    document = settings(machine, declared(snapshot, machine))
+    document = document_of(snapshot, machine)
     paths = interface_paths(document)
     return Equipment(
         image=_image(document["properties"]),
@@ -155,7 +159,7 @@ class Attachments:
         machine = inventory.virtual_machine(self._snapshot, vm)
         if machine is None:
             return None
-        paths = interface_paths(settings(machine, declared(self._snapshot, machine)))
+        paths = interface_paths(document_of(self._snapshot, machine))
         for number, path in enumerate(paths):
             if same(path, id_.path):
                 return Attachment(machine, number, path)
@@ -178,8 +182,7 @@ def _declared_paths(snapshot: Snapshot) -> Iterator[tuple[ResourceId, list[str]]
     """The VMs of which something is declared, and the interfaces that it names."""
     for declaration in snapshot.declarations("/subscriptions/"):
         if declaration.document and _OF_MACHINES in declaration.path.casefold():
-            document = msgspec.json.decode(declaration.document)
-            yield ResourceId.parse(declaration.path), interface_paths(document)
+            yield ResourceId.parse(declaration.path), interface_paths(decoded(declaration))
 
 
 def interface_paths(document: Json) -> list[str]:
@@ -210,8 +213,7 @@ class DefaultInterfaces:
             "tags": {},
             "properties": {"ipConfigurations": [configuration]},
         }
-        text = msgspec.json.encode(document).decode()
-        return Declaration(path=usual.path, document=text, created_at=snapshot.now)
+        return Declaration(path=usual.path, document=encoded(document), created_at=snapshot.now)
 
     def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
         """Their paths."""
@@ -254,8 +256,7 @@ def _public_address_of(snapshot: Snapshot, configuration: Json) -> str:
 def _configurations(snapshot: Snapshot, path: str) -> list[Json]:
     id_ = _parsed(path)
     declaration = None if id_ is None else find(snapshot, id_)
-    document: Any = {} if declaration is None else msgspec.json.decode(declaration.document)
-    listed = at(document, "properties.ipConfigurations")
+    listed = at(decoded(declaration), "properties.ipConfigurations")
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 

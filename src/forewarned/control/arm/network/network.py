@@ -9,12 +9,12 @@ from forewarned.control.arm.network.interfaces import (
     private_address,
     public_address,
 )
-from forewarned.control.arm.requests import Json
 from forewarned.control.arm.resources.declared import Kind, Look
 from forewarned.control.arm.resources.declared_operations import operations_on
 from forewarned.control.arm.routes import Operation
 from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import dashed
+from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import NETWORK_INTERFACES, PUBLIC_ADDRESSES, ResourceId
 from forewarned.service.ports import Snapshot
 

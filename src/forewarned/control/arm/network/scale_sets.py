@@ -9,18 +9,19 @@ from typing import Final
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute.instances import INSTANCE
 from forewarned.control.arm.compute.instances import find as find_instance
+from forewarned.control.arm.compute.scale_set_views import instance_path, show_instance
 from forewarned.control.arm.compute.scale_sets import SET, set_id
 from forewarned.control.arm.compute.scale_sets import find as find_set
 from forewarned.control.arm.errors import resource_not_found
-from forewarned.control.arm.fields import object_in, objects_in
-from forewarned.control.arm.models.scale_set_views import Models, instance_path, show_instance
 from forewarned.control.arm.network.interfaces import instance_public_path, public_address
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure.equipment import dashed, mac_address
 from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.models.documents import Json, object_in, objects_in
+from forewarned.service.azure.models.scale_set import ModelsInUse
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot
 
@@ -76,7 +77,7 @@ def _interfaces(
     snapshot: Snapshot, view: ScaleSetView, machines: tuple[Machine, ...]
 ) -> Iterator[Json]:
     """VMs of a Flexible set have interfaces that are resources of their own, if any."""
-    models = Models(snapshot, view)
+    models = ModelsInUse(snapshot, view)
     for machine in machines:
         if machine.is_instance:
             instance = show_instance(view, machine, models.of(machine))["properties"]

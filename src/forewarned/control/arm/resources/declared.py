@@ -10,16 +10,12 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from forewarned.control.arm.errors import ArmError, invalid_parameter
-from forewarned.control.arm.fields import Fields, without
-from forewarned.control.arm.models.profiles import new_tags, read_location
-from forewarned.control.arm.requests import Json
-from forewarned.control.arm.resources import groups
 from forewarned.service.azure import group_index
 from forewarned.service.azure.groups import declare
 from forewarned.service.azure.groups import find as find_group
+from forewarned.service.azure.models.documents import Fields, Json, decoded, encoded, without
+from forewarned.service.azure.models.profiles import new_tags, read_location
 from forewarned.service.azure.resource_ids import ResourceId, group_path, same
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
@@ -73,9 +69,9 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
     document = without(body, *_DERIVED)
     document["tags"] = new_tags(fields)
     view = find_group(tx, id_.subscription, id_.group)
-    document["location"] = read_location(fields) or groups.location_of(view)
+    document["location"] = read_location(fields) or view.location
     is_new = look_up(tx, kind, id_) is None
-    declare(tx, replace(id_, group=view.name), _encoded(document))
+    declare(tx, replace(id_, group=view.name), encoded(document))
     return is_new
 
 
@@ -105,7 +101,7 @@ def shower(snapshot: Snapshot, kind: Kind) -> Callable[[Declaration], Json]:
         id_ = ResourceId.parse(declaration.path)
         if not declaration.document:
             declaration = look_up(snapshot, kind, id_) or declaration
-        document: Json = msgspec.json.decode(declaration.document)
+        document = decoded(declaration)
         properties: Json = {**(document.get("properties") or {}), "provisioningState": "Succeeded"}
         for name in kind.parts:
             properties[name] = [_part(id_, kind, name, part) for part in properties.get(name) or ()]
@@ -154,7 +150,7 @@ def parts_of(snapshot: Snapshot, kind: Kind, id_: ResourceId, part: str) -> tupl
             "ParentResourceNotFound",
             f"The resource '{id_.path}' that this would be part of was not found.",
         )
-    document: Json = msgspec.json.decode(declaration.document)
+    document = decoded(declaration)
     document["properties"] = dict(document.get("properties") or {})
     return document, list(document["properties"].get(part) or ())
 
@@ -166,10 +162,6 @@ def _refuse_name(name: str) -> None:
             f"The resource name '{name[:100]}' is invalid: expected 1 to 80 letters, digits,"
             " periods, underscores and hyphens, beginning with a letter or digit.",
         )
-
-
-def _encoded(document: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(document).decode()
 
 
 def every(

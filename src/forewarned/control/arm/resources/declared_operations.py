@@ -1,13 +1,9 @@
 """What clients ask of resources that are kept as declared: the same for each type of them."""
 
-import msgspec
-
 from forewarned.control.arm.answers import ArmAnswer, created, no_content, ok, updated
 from forewarned.control.arm.errors import interface_in_use, resource_not_found
-from forewarned.control.arm.fields import Fields
-from forewarned.control.arm.models.profiles import new_tags
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.resources.declared import (
     Kind,
@@ -22,6 +18,8 @@ from forewarned.control.arm.resources.declared import (
 )
 from forewarned.control.arm.routes import Operation, delete, patch, put, read
 from forewarned.control.arm.services import ArmServices
+from forewarned.service.azure.models.documents import Fields, Json, decoded
+from forewarned.service.azure.models.profiles import new_tags
 from forewarned.service.azure.resource_ids import ResourceId, same
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
@@ -65,7 +63,7 @@ class _Served:
 
         def work(tx: Transaction) -> Json:
             id_ = _id(self._kind, asked)
-            document = msgspec.json.decode(self._found(tx, id_).document)
+            document = decoded(self._found(tx, id_))
             put_in(tx, self._kind, id_, {**document, "tags": tags})
             return self._shown(tx, id_)
 

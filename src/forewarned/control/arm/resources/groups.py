@@ -1,55 +1,37 @@
 """Resource groups, and what is in them."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-import msgspec
-
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
-from forewarned.control.arm.errors import ArmError, conflict, invalid_parameter
-from forewarned.control.arm.fields import Fields
+from forewarned.control.arm.errors import ArmError, conflict
 from forewarned.control.arm.filters import equalities
-from forewarned.control.arm.models.profiles import new_tags, read_location
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, delete, head, patch, put, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure import group_index, groups, operations
 from forewarned.service.azure.group_index import GroupView
+from forewarned.service.azure.models.documents import Fields, Json, decoded, encoded
+from forewarned.service.azure.models.profiles import new_tags, read_location
 from forewarned.service.azure.resource_ids import group_path, same
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import OperationRecord
 
 _TYPE: Final = "Microsoft.Resources/resourceGroups"
-_NAME: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
-
-
 # --- documents -----------------------------------------------------------------------------------
 
 
-def location_of(view: GroupView) -> str:
-    """What resources of the group get that say nothing else."""
-    declared = _declared(view).get("location")
-    return declared if isinstance(declared, str) else view.location
-
-
-def _declared(view: GroupView) -> Json:
-    document = "" if view.declaration is None else view.declaration.document
-    declared: Json = msgspec.json.decode(document) if document else {}
-    return declared
-
-
 def _shown(view: GroupView) -> Json:
-    declared = _declared(view)
+    declared = decoded(view.declaration)
     is_going = view.declaration is not None and view.declaration.is_going
     shown = {
         "id": group_path(view.subscription, view.name),
         "name": view.name,
         "type": _TYPE,
-        "location": location_of(view),
+        "location": view.location,
         "tags": declared.get("tags", {}),
         "properties": {"provisioningState": "Deleting" if is_going else "Succeeded"},
     }
@@ -76,8 +58,8 @@ class _Wanted:
 
     def document(self, view: GroupView | None, *, keeps_tags: bool) -> str:
         """Raises ArmError where there is no location, or another one."""
-        declared: Json = {} if view is None else _declared(view)
-        location = self.location if view is None else location_of(view)
+        declared: Json = {} if view is None else decoded(view.declaration)
+        location = self.location if view is None else view.location
         if location is None:
             raise ArmError(
                 HTTPStatus.BAD_REQUEST,
@@ -98,23 +80,7 @@ class _Wanted:
         managed_by = self.managed_by or declared.get("managedBy")
         if managed_by is not None:
             document["managedBy"] = managed_by
-        return msgspec.json.encode(document).decode()
-
-
-def new_group(name: str, location: str) -> str:
-    """The document of a group that is nothing special. Raises ArmError."""
-    refuse_name(name)
-    wanted = _Wanted(location=location, tags=None, managed_by=None)
-    return wanted.document(None, keeps_tags=False)
-
-
-def refuse_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise invalid_parameter(
-            "resourceGroupName",
-            f"The resource group name '{name[:100]}' is invalid: expected 1 to 90 letters, digits,"
-            " periods, underscores, hyphens and parentheses, and no period at the end.",
-        )
+        return encoded(document)
 
 
 # --- operations ----------------------------------------------------------------------------------
@@ -122,7 +88,7 @@ def refuse_name(name: str) -> None:
 
 async def put_group(services: ArmServices, asked: Asked) -> ArmAnswer:
     subscription, name = asked.path["subscription"], asked.path["group"]
-    refuse_name(name)
+    groups.refuse_name(name)
     wanted = _Wanted.read(asked.body or {})
 
     def work(tx: Transaction) -> groups.GroupOutcome:
@@ -169,7 +135,7 @@ async def list_groups(services: ArmServices, asked: Asked) -> ArmAnswer:
     views = [
         view
         for view in await services.engine.ask(question)
-        if has_tag(_declared(view).get("tags", {}), wanted)
+        if has_tag(decoded(view.declaration).get("tags", {}), wanted)
     ]
     return ok(page(views, asked, lambda view: view.name.casefold(), show=_shown))
 
@@ -192,7 +158,7 @@ find: Final = groups.find
 
 def locations(snapshot: Snapshot, services: ArmServices, subscription: str) -> list[str]:
     """The server's own, and wherever there are groups and VMs. Any other name is taken as well."""
-    used = {location_of(view) for view in group_index.every(snapshot, subscription)}
+    used = {view.location for view in group_index.every(snapshot, subscription)}
     used |= {place.location for place in snapshot.resource_groups()}
     return list(dict.fromkeys([services.location, *sorted(used - {""})]))
 

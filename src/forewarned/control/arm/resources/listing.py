@@ -1,18 +1,17 @@
 """All that is in a resource group or a subscription, whatever its type."""
 
 from collections.abc import Iterator
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.filters import equalities
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import Operation, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure import group_index, inventory
+from forewarned.service.azure.models.documents import Json, decoded
 from forewarned.service.azure.resource_ids import COMPUTE, ResourceId, group_path, same
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import Declaration
@@ -85,11 +84,10 @@ def in_group(snapshot: Snapshot, subscription: str, group: str) -> Iterator[Json
 def _of_set(
     snapshot: Snapshot, id_: ResourceId, location: str, declaration: Declaration | None
 ) -> Json:
-    text = "" if declaration is None else declaration.document
-    document: dict[str, Any] = msgspec.json.decode(text) if text else {}
+    document = decoded(declaration)
     if not location:
         group = group_index.find(snapshot, id_.subscription, id_.group)
-        location = document.get("location") or ("" if group is None else groups.location_of(group))
+        location = document.get("location") or ("" if group is None else group.location)
     return _shown(id_, location, document.get("tags") or {})
 
 

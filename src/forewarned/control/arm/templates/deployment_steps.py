@@ -7,8 +7,7 @@ says what was wrong.
 import hashlib
 from typing import Final
 
-from forewarned.control.arm.models.vm_views import decoded
-from forewarned.control.arm.requests import Json
+from forewarned.service.azure.models.documents import Json, decoded
 from forewarned.service.records import Declaration
 
 _OUTPUTS: Final = "EvaluateDeploymentOutput"

@@ -11,15 +11,11 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeVar
 
-import msgspec
-
 from forewarned.control.arm import errors
 from forewarned.control.arm.answers import RETRY_AFTER, ArmAnswer, accepted, no_content, ok
 from forewarned.control.arm.errors import ArmError, invalid_parameter
-from forewarned.control.arm.fields import Fields, without
-from forewarned.control.arm.models.vm_views import decoded
 from forewarned.control.arm.paging import page
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import Content, Operation, delete, head, post, put, read
 from forewarned.control.arm.services import ArmServices
@@ -30,6 +26,7 @@ from forewarned.control.arm.templates.what_if import forecast, ignored
 from forewarned.core.errors import RefusalError
 from forewarned.service.azure import operations
 from forewarned.service.azure.groups import declare
+from forewarned.service.azure.models.documents import Fields, Json, decoded, encoded, without
 from forewarned.service.azure.resource_ids import ResourceId, group_path, same
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration, OperationRecord
@@ -69,7 +66,7 @@ async def put_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
     try:
         reading = _read(properties, place)
         document, record, is_new = await services.engine.decide(
-            lambda tx: _deploy(tx, services, asked, reading)
+            lambda tx: _deploy(tx, asked, reading)
         )
     except (ArmError, RefusalError) as error:
         why = _why(error)
@@ -88,7 +85,7 @@ async def validate(services: ArmServices, asked: Asked) -> ArmAnswer:
     properties = read_deployment(asked.body or {})
     _refuse_name(asked.path["deployment"])
     reading = _read(properties, await _place(services, asked))
-    document, _, __ = await _tried(services, lambda tx: _deploy(tx, services, asked, reading))
+    document, _, __ = await _tried(services, lambda tx: _deploy(tx, asked, reading))
     return ok(_shown(_id(asked).path, document, state="Succeeded"))
 
 
@@ -103,7 +100,7 @@ async def what_if(services: ArmServices, asked: Asked) -> ArmAnswer:
         place = await _place(services, asked)
         reading = _read(properties, place)
         here = replace(asked, path={**asked.path, "group": place.group})
-        changes = await _tried(services, lambda tx: forecast(tx, services, here, reading.planned))
+        changes = await _tried(services, lambda tx: forecast(tx, here, reading.planned))
         # Apart from that: whoever wants to write waits for a trial, and not for a long list.
         changes += await services.engine.ask(lambda now: ignored(now, here, reading.planned))
     except (ArmError, RefusalError) as error:
@@ -141,11 +138,9 @@ async def _tried(services: ArmServices, work: Callable[[Transaction], T]) -> T:
     return returned[0]
 
 
-def _deploy(
-    tx: Transaction, services: ArmServices, asked: Asked, reading: _Reading
-) -> tuple[Json, OperationRecord, bool]:
+def _deploy(tx: Transaction, asked: Asked, reading: _Reading) -> tuple[Json, OperationRecord, bool]:
     groups.find(tx, asked.path["subscription"], asked.path["group"])
-    made = make(tx, services, asked, reading.planned)
+    made = make(tx, asked, reading.planned)
     document = {
         "provisioningState": "Succeeded",
         "mode": _MODE,
@@ -189,7 +184,7 @@ def _keep(
     is_new = tx.declaration(id_.path) is None
     if is_new:
         _forget_oldest(tx, id_)
-    declare(tx, id_, msgspec.json.encode(kept).decode())
+    declare(tx, id_, encoded(kept))
     return kept, record, is_new
 
 
@@ -210,7 +205,7 @@ def _why(error: Exception) -> tuple[str, str]:
 async def _place(services: ArmServices, asked: Asked) -> Place:
     subscription, name = asked.path["subscription"], asked.path["group"]
     view = await services.engine.ask(lambda snapshot: groups.find(snapshot, subscription, name))
-    location = groups.location_of(view) or services.location
+    location = view.location or services.location
     return Place(subscription=subscription, group=view.name, location=location)
 
 

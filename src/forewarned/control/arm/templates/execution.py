@@ -5,17 +5,24 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from forewarned.control.arm.compute import availability_sets, images, scale_sets, virtual_machines
+from forewarned.control.arm.compute import (
+    availability_sets,
+    images,
+    scale_set_views,
+    scale_sets,
+    virtual_machines,
+    vm_views,
+)
 from forewarned.control.arm.errors import bad_request
-from forewarned.control.arm.models import scale_set_views, vm_views
 from forewarned.control.arm.network import network
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import declared
 from forewarned.control.arm.resources.declared import Kind
-from forewarned.control.arm.services import ArmServices
 from forewarned.control.arm.templates.template import Planned
 from forewarned.core.ids import EventId
+from forewarned.service.azure import availability_sets as sets
 from forewarned.service.azure import inventory
+from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, same
 from forewarned.service.ports import Snapshot, Transaction
 
@@ -37,13 +44,13 @@ class Made:
         return None if show is None else show()
 
 
-def make(tx: Transaction, services: ArmServices, asked: Asked, planned: list[Planned]) -> Made:
+def make(tx: Transaction, asked: Asked, planned: list[Planned]) -> Made:
     """Raises ArmError and RefusalError: then the transaction has to be given up."""
     made = Made()
     subscription, group = asked.path["subscription"], asked.path["group"]
     for each in planned:
         version = each.api_version or asked.api_version
-        made.event_ids.extend(_make(tx, services, replace(asked, api_version=version), each))
+        made.event_ids.extend(_make(tx, replace(asked, api_version=version), each))
         made.paths.append(each.path(subscription, group))
         for name in each.names(subscription, group):
             made.by_name[name] = partial(look, tx, asked, each)
@@ -58,9 +65,7 @@ def look(snapshot: Snapshot, asked: Asked, planned: Planned) -> Json | None:
         return None if view is None else scale_set_views.show_set(view)
     if type_ == MACHINES.casefold():
         machine = inventory.virtual_machine(snapshot, asked.id_of(MACHINES, planned.name))
-        if machine is None:
-            return None
-        return vm_views.shown(machine, vm_views.declared(snapshot, machine))
+        return None if machine is None else vm_views.shown(snapshot, machine)
     if type_ == AVAILABILITY_SETS.casefold():
         id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
         found = inventory.availability_set(snapshot, id_)
@@ -77,21 +82,19 @@ def look(snapshot: Snapshot, asked: Asked, planned: Planned) -> Json | None:
     return next((each for each in parts if same(each["name"], name)), None)
 
 
-def _make(
-    tx: Transaction, services: ArmServices, asked: Asked, planned: Planned
-) -> tuple[EventId, ...]:
+def _make(tx: Transaction, asked: Asked, planned: Planned) -> tuple[EventId, ...]:
     """The events that it causes."""
     type_ = planned.type.casefold()
     if type_ == SCALE_SETS.casefold():
         id_ = asked.id_of(SCALE_SETS, planned.name)
-        _, outcome = scale_sets.put_in(tx, services, asked, id_, planned.body)
+        _, outcome = scale_sets.put_in(tx, asked, id_, planned.body)
         return tuple(outcome.event_ids)
     if type_ == MACHINES.casefold():
         id_ = asked.id_of(MACHINES, planned.name)
-        return virtual_machines.put_in(tx, services, asked, id_, planned.body).event_ids
+        return virtual_machines.put_in(tx, asked, id_, planned.body).event_ids
     if type_ == AVAILABILITY_SETS.casefold():
         id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
-        availability_sets.put_in(tx, services, asked, id_, planned.body)
+        sets.put(tx, id_, planned.body, context=asked.context, by=asked.by)
         return ()
     kind, part = _kept_as(planned)
     whole, _, name = planned.name.partition("/")

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from forewarned.control.arm.errors import ArmError, bad_request
-from forewarned.control.arm.fields import Fields, without
-from forewarned.control.arm.requests import Json
 from forewarned.control.arm.templates.expressions import (
     Surroundings,
     evaluated,
     invalid_template,
     nothing,
 )
+from forewarned.service.azure.models.documents import Fields, Json, without
 from forewarned.service.azure.resource_ids import group_path
 
 MOST_RESOURCES: Final = 800

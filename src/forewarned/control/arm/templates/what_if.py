@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from forewarned.control.arm.fields import without
-from forewarned.control.arm.requests import Asked, Json
+from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import listing
-from forewarned.control.arm.services import ArmServices
 from forewarned.control.arm.templates.execution import look, make
 from forewarned.control.arm.templates.template import Planned
+from forewarned.service.azure.models.documents import Json, without
 from forewarned.service.ports import Snapshot, Transaction
 
 _NOT_FORETOLD: Final = (
@@ -64,16 +63,14 @@ class Change:
         return shown
 
 
-def forecast(
-    tx: Transaction, services: ArmServices, asked: Asked, planned: list[Planned]
-) -> list[Change]:
+def forecast(tx: Transaction, asked: Asked, planned: list[Planned]) -> list[Change]:
     """What becomes of the template's resources. The transaction has to be given up in any case.
 
     Raises ArmError and RefusalError.
     """
     subscription, group = asked.path["subscription"], asked.path["group"]
     before = [_looked_at(tx, asked, each) for each in planned]
-    make(tx, services, asked, planned)
+    make(tx, asked, planned)
     return [
         Change(
             path=each.path(subscription, group),

@@ -10,8 +10,7 @@ is never replaced.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from forewarned.control.arm.fields import at, put_at, without
-from forewarned.control.arm.requests import Json
+from forewarned.service.azure.models.documents import Json, at, put_at, without
 from forewarned.service.azure.resource_ids import NETWORK_INTERFACES, ResourceId, same
 
 LATEST_VERSION: Final = "1.0.0"

@@ -1,18 +1,16 @@
 """Whether a VM or a set came with the fleet, or was made by a client of ARM.
 
 When one that came with the fleet was made is not known, and it does not become known when a client
-first changes it: so what is kept of it from then on says where it came from.
+first changes it: so what is stored of it from then on says where it came from.
 """
 
 from typing import Final
 
-import msgspec
-
-from forewarned.control.arm.requests import Json
+from forewarned.service.azure.models.documents import Json, decoded
 from forewarned.service.records import Declaration
 
 ORIGIN: Final = "forewarned:origin"
-"""A name in documents that are kept. It is never shown, and ignored where a client sends it."""
+"""A name in stored documents. It is never shown, and ignored where a client sends it."""
 
 _FLEET: Final = "fleet"
 
@@ -23,10 +21,9 @@ def came_with_fleet(declaration: Declaration | None) -> bool:
     # Most documents are long, and most resources came from clients.
     if ORIGIN not in declaration.document:
         return False
-    kept: Json = msgspec.json.decode(declaration.document)
-    return kept.get(ORIGIN) == _FLEET
+    return decoded(declaration).get(ORIGIN) == _FLEET
 
 
 def mark(document: Json) -> None:
-    """Say so in a document that is to be kept."""
+    """Say so in a document that is to be stored."""
     document[ORIGIN] = _FLEET

@@ -1,4 +1,4 @@
-"""Clients' JSON as it comes and as it is kept: looked into with care, and merged.
+"""Clients' JSON, as they send it and as it is stored: read with care, and merged.
 
 A `PUT` of what there is merges as a `PATCH` does. It is what Azure does for scale sets, and what
 `az` counts on: it scales a set by a `PUT` without `properties`.
@@ -7,12 +7,40 @@ A `PUT` of what there is merges as a `PATCH` does. It is what Azure does for sca
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from forewarned.control.arm.errors import ArmError, invalid_parameter
-from forewarned.control.arm.requests import Json
+import msgspec
+
+from forewarned.core.errors import Category, RefusalError
 from forewarned.service.azure.resource_ids import same
+from forewarned.service.records import Declaration
+
+# What a client sent is of any shape until it has been read.
+Json = dict[str, Any]
 
 _LONGEST_SHOWN: Final = 60
 _FLAGS: Final = {"true": True, "false": False}
+
+
+class InvalidPropertyError(RefusalError):
+    """A property of a resource has a value that it can't have."""
+
+    category = Category.INVALID
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        """Where it is in the document: `properties.orchestrationMode`."""
+
+
+class PropertyChangeError(RefusalError):
+    """A property was settled when the resource was created."""
+
+    category = Category.CONFLICT
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"Changing property '{path}' is not allowed: delete the resource and create another."
+        )
+        self.path = path
 
 
 class Fields:
@@ -107,14 +135,25 @@ class Fields:
             raise self.wrong(name, f"expected one of {words}")
         return found
 
-    def wrong(self, name: str, expected: str) -> ArmError:
+    def wrong(self, name: str, expected: str) -> InvalidPropertyError:
         where = self.where(name)
         shown = repr(self._values.get(name))
         if len(shown) > _LONGEST_SHOWN:
             shown = f"{shown[:_LONGEST_SHOWN]}…"
-        return invalid_parameter(
+        return InvalidPropertyError(
             where, f"The value {shown} of parameter '{where}' is invalid: {expected}."
         )
+
+
+def decoded(declaration: Declaration | None) -> Json:
+    """What is declared; empty where nothing is."""
+    text = "" if declaration is None else declaration.document
+    document: Json = msgspec.json.decode(text) if text else {}
+    return document
+
+
+def encoded(document: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(document).decode()
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:

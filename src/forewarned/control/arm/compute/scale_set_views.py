@@ -11,23 +11,15 @@ from forewarned.control.arm.compute.statuses import (
     show_instant,
     statuses,
 )
-from forewarned.control.arm.models.defaults import exact_version, hide_unknown_os
-from forewarned.control.arm.models.origins import came_with_fleet
-from forewarned.control.arm.models.scale_set_wire import (
-    VM_PROFILE,
-    completed,
-    decoded,
-    document_of,
-    model_part,
-)
-from forewarned.control.arm.requests import Json
 from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.models.defaults import exact_version, hide_unknown_os
+from forewarned.service.azure.models.documents import Json
+from forewarned.service.azure.models.origin import came_with_fleet
+from forewarned.service.azure.models.scale_set import VM_PROFILE, document_of
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
-from forewarned.service.azure.scale_sets import model_path
 from forewarned.service.fleet.plan import guid
-from forewarned.service.ports import Snapshot
 
 _INSTANCES: Final = f"{SCALE_SETS}/virtualMachines"
 _TIER: Final = "Standard"
@@ -93,38 +85,6 @@ def _unique_id(view: ScaleSetView) -> str:
 
 
 # --- instances -----------------------------------------------------------------------------------
-
-
-class Models:
-    """The models that a set's VMs are on, each read once."""
-
-    def __init__(self, snapshot: Snapshot, view: ScaleSetView) -> None:
-        self._snapshot = snapshot
-        self._view = view
-        self._known: dict[int, Json] = {view.revision: model_part(document_of(view))}
-
-    @property
-    def latest(self) -> Json:
-        return self._known[self._view.revision]
-
-    def of(self, machine: Machine) -> Json:
-        revision = machine.profile.model_revision
-        if revision not in self._known:
-            self._known[revision] = self._read(machine)
-        return self._known[revision]
-
-    def _read(self, machine: Machine) -> Json:
-        """Of a VM that came with the fleet, nothing is known but what it tells itself."""
-        path = model_path(self._view.id.path, machine.profile.model_revision)
-        kept = self._snapshot.declaration(path)
-        disk = {"storageProfile": {"osDisk": {"osType": machine.profile.os_type}}}
-        model = {VM_PROFILE: disk} if kept is None else decoded(kept.document)
-        profile = completed(
-            model.get(VM_PROFILE, {}),
-            self._view.id.name,
-            is_flexible=machine.profile.is_flexible,
-        )
-        return {**model, VM_PROFILE: profile}
 
 
 def instance_path(view: ScaleSetView, machine: Machine) -> str:

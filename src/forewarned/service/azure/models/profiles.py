@@ -1,8 +1,8 @@
 """What VMs and scale sets declare alike: `scheduledEventsProfile`, priority, tags, zones, OS.
 
-`read_…` takes what is kept, which may come from a fleet file and be more than Azure has: locations,
-sizes and zones of any name. `refuse_…` is for what a client changes, so that nobody is refused for
-sending back what they were shown.
+`read_…` takes what is stored, which may come from a fleet file and be more than Azure has:
+locations, sizes and zones of any name. `refuse_…` is for what a client changes, so that a client
+may always send back what it was shown.
 """
 
 from contextlib import suppress
@@ -11,11 +11,10 @@ from datetime import timedelta
 from typing import Final
 
 from forewarned.config.durations import InvalidDurationError, parse_duration
-from forewarned.control.arm.errors import bad_request, invalid_parameter
-from forewarned.control.arm.fields import Fields, put_at
-from forewarned.control.arm.requests import Json
 from forewarned.core.model import EvictionPolicy, Priority
 from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
+from forewarned.service.azure.models.documents import Fields, InvalidPropertyError, Json, put_at
+from forewarned.service.fleet.declaration import Model
 
 EVENTS_PROFILE: Final = "scheduledEventsProfile"
 USUAL_SIZE: Final = "Standard_D2s_v5"
@@ -26,7 +25,6 @@ _ENABLE: Final = "enable"
 _TIMEOUT: Final = "notBeforeTimeout"
 _IMAGE_NOTICE: Final = timedelta(minutes=15)
 """The one that Azure takes."""
-_FIRST_VERSION: Final = "2019-03-01"
 _MOST_TAGS: Final = 50
 _LONGEST_TAG_NAME: Final = 512
 _LONGEST_TAG: Final = 256
@@ -38,7 +36,7 @@ _OS_TYPES: Final = {"linux": "Linux", "windows": "Windows"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notices:
-    """None where nobody is told."""
+    """None where the VM gets no notice."""
 
     terminate: timedelta | None = None
     image: timedelta | None = None
@@ -54,7 +52,7 @@ def read_notices(holder: Fields, *, priority: Priority) -> Notices:
     timeout, image_timeout = _timeout(terminate), _image_timeout(image)
     is_told = bool(terminate.flag(_ENABLE))
     if is_told and priority is Priority.SPOT:
-        raise invalid_parameter(
+        raise InvalidPropertyError(
             terminate.where(_ENABLE), "Terminate notifications are not supported for Spot VMs."
         )
     return Notices(
@@ -88,14 +86,12 @@ def show_notices(notices: Notices) -> Json | None:
     return shown or None
 
 
-def refuse_old_version(holder: Fields, api_version: str, type_name: str) -> None:
-    """In Azure's words, for whoever looks them up. `type_name` is the holder's."""
-    if EVENTS_PROFILE in holder and api_version < _FIRST_VERSION:
-        raise bad_request(
-            "BadRequest",
-            f"Could not find member '{EVENTS_PROFILE}' on object of type '{type_name}'.",
-            target=holder.where(EVENTS_PROFILE),
-        )
+def show_termination(notice: timedelta | None, *, is_on: bool) -> Json:
+    """For a client to send; None takes the usual notice."""
+    terminate: Json = {_ENABLE: is_on}
+    if is_on and notice is not None:
+        terminate[_TIMEOUT] = show_duration(notice)
+    return {_TERMINATE: terminate}
 
 
 def show_duration(span: timedelta) -> str:
@@ -144,6 +140,21 @@ def _duration(holder: Fields) -> timedelta | None:
 # --- the rest ------------------------------------------------------------------------------------
 
 
+def read_model(resource: Fields, holder: Fields, *, size: str | None) -> Model:
+    """Of a VM, or of a set's VMs. `holder` is its `properties`, or their profile."""
+    priority = read_priority(holder)
+    notices = read_notices(holder, priority=priority)
+    return Model(
+        size=USUAL_SIZE if size is None else size,
+        os_type=read_os_type(holder),
+        priority=priority,
+        eviction_policy=read_eviction_policy(holder),
+        terminate_notice=notices.terminate,
+        image_notice=notices.image,
+        tags=read_tags(resource),
+    )
+
+
 def read_priority(holder: Fields) -> Priority:
     return Priority(holder.one_of("priority", _PRIORITIES) or Priority.REGULAR)
 
@@ -179,10 +190,10 @@ def refuse_tags(news: Fields, resource: Fields) -> None:
     """`resource` is the whole of which `news` are a part: there is a limit to the tags of both."""
     tags = news.object("tags")
     if list(tags) and len(list(resource.object("tags"))) > _MOST_TAGS:
-        raise invalid_parameter("tags", f"A resource can have {_MOST_TAGS} tags, not more.")
+        raise InvalidPropertyError("tags", f"A resource can have {_MOST_TAGS} tags, not more.")
     for name in tags:
         if not name.isprintable() or not 0 < len(name) <= _LONGEST_TAG_NAME:
-            raise invalid_parameter("tags", f"The tag name '{name[:60]}' is invalid.")
+            raise InvalidPropertyError("tags", f"The tag name '{name[:60]}' is invalid.")
         tags.text(name, longest=_LONGEST_TAG)
 
 

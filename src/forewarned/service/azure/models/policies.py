@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from forewarned.control.arm.fields import Fields, put_at
-from forewarned.control.arm.requests import Json
 from forewarned.core.model import Policy
+from forewarned.service.azure.models.documents import Fields, Json, put_at
 
 POLICY: Final = "scheduledEventsPolicy"
 """Its name, in `properties`."""

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from forewarned.control.arm.errors import ArmError
-from forewarned.control.arm.fields import Fields, merged, merged_resource, put_at, without
+from forewarned.service.azure.models.documents import (
+    Fields,
+    InvalidPropertyError,
+    merged,
+    merged_resource,
+    put_at,
+    without,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +76,12 @@ def test_taking_out_and_putting_in_leave_what_others_share_alone() -> None:
 def test_a_wrong_type_is_named_with_its_place(read: str, value: object) -> None:
     fields = Fields({"outer": {"inner": value}}).object("outer")
 
-    with pytest.raises(ArmError) as caught:
+    with pytest.raises(InvalidPropertyError) as caught:
         getattr(fields, read)("inner")
 
-    assert caught.value.target == "outer.inner"
-    assert "'outer.inner'" in caught.value.message
-    assert len(caught.value.message) < 250
+    assert caught.value.path == "outer.inner"
+    assert "'outer.inner'" in str(caught.value)
+    assert len(str(caught.value)) < 250
 
 
 def test_null_is_as_good_as_left_out() -> None:

@@ -1,0 +1,55 @@
+"""VMs as clients read them: what was declared, and what came of it."""
+
+from forewarned.control.arm.compute.statuses import (
+    maintenance_status,
+    provisioning_state,
+    show_instant,
+    statuses,
+)
+from forewarned.service.azure import inventory
+from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.models.defaults import exact_version, hide_unknown_os
+from forewarned.service.azure.models.documents import Json, at, put_at
+from forewarned.service.azure.models.origin import came_with_fleet
+from forewarned.service.azure.models.virtual_machine import document_of
+from forewarned.service.azure.resource_ids import MACHINES
+from forewarned.service.ports import Snapshot
+
+
+def shown(snapshot: Snapshot, machine: Machine, *, with_instance_view: bool = False) -> Json:
+    path = inventory.resource_id(machine).path
+    document = document_of(snapshot, machine)
+    show_exact_version(document)
+    hide_unknown_os(document["properties"])
+    put_at(document, "properties.vmId", machine.profile.vm_id)
+    put_at(document, "properties.provisioningState", provisioning_state(machine))
+    declaration = snapshot.declaration(path)
+    if declaration is not None and not came_with_fleet(declaration):
+        put_at(document, "properties.timeCreated", show_instant(declaration.created_at))
+    if with_instance_view:
+        put_at(document, "properties.instanceView", instance_view(machine))
+    return {"id": path, "name": machine.name, "type": MACHINES, **document}
+
+
+def show_exact_version(document: Json) -> None:
+    """Which version of its image a VM has; a model says no more than `latest`, at times."""
+    image = at(document, "properties.storageProfile.imageReference")
+    if isinstance(image, dict) and (version := exact_version(image)):
+        put_at(document, "properties.storageProfile.imageReference.exactVersion", version)
+
+
+def instance_view(machine: Machine) -> Json:
+    profile = machine.profile
+    view: Json = {
+        "computerName": profile.computer_name,
+        "osName": profile.os_type,
+        "disks": [],
+        "statuses": statuses(machine),
+    }
+    if profile.availability_set:
+        view["platformUpdateDomain"] = machine.resource.update_domain
+        view["platformFaultDomain"] = machine.resource.fault_domain
+    maintenance = maintenance_status(machine)
+    if maintenance is not None:
+        view["maintenanceRedeployStatus"] = maintenance
+    return view

@@ -1,1 +1,0 @@
-"""The JSON of VMs and scale sets, read from clients and shown to them."""
