@@ -26,7 +26,7 @@ from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
 from forewarned.service.events.schedule import Request
 from forewarned.service.faults import Faults
-from forewarned.service.fleet.plan import FleetPlan, VirtualMachine
+from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from forewarned.service.ports import Store
 from forewarned.service.records import Caller, EventRecord
 from forewarned.storage import MemoryStore, SqliteStore

@@ -23,7 +23,7 @@ from forewarned.feed.protocol import (
 from forewarned.feed.writer_end import PATIENCE
 from forewarned.feed.writer_socket import socket_path
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.fleet.plan import FleetPlan, VirtualMachine
+from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from forewarned.service.records import Caller
 from tests.builders import HOUR, NOON, OPERATOR, event_id
 from tests.feed.joined import REPORT, WEB, Poller, Writer, polling, until

@@ -17,7 +17,7 @@ from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request
-from forewarned.service.fleet.plan import AvailabilitySet, FleetPlan, Member, VirtualMachine
+from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Member, VirtualMachine
 from forewarned.service.ports import Snapshot, Store
 from forewarned.service.readiness import KeptReadiness, ReadinessReport, Standing
 from forewarned.service.records import Caller

@@ -11,7 +11,7 @@ from typing import Final
 
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import EvictionPolicy, Policy, Priority
-from forewarned.service.fleet.plan import (
+from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     FleetPlan,
     Member,

@@ -10,7 +10,7 @@ from forewarned.config.durations import format_duration
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Priority, Resource, Scope, ScopeKind
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, UPDATE_DOMAINS
-from forewarned.service.fleet.plan import PlannedScope, guid
+from forewarned.service.fleet.placement import PlannedScope, guid
 from forewarned.service.fleet.writes import Step, carry_out
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Binding, Caller, Profile

@@ -20,7 +20,7 @@ from forewarned.metadata.server import MetadataServer
 from forewarned.runtime.assembly import Application, BoardDelivery, simulated_timings
 from forewarned.runtime.settings import Settings
 from forewarned.service.faults import Faults
-from forewarned.service.fleet.plan import guid
+from forewarned.service.fleet.placement import guid
 from forewarned.service.use_cases import Basis, UseCases
 from forewarned.storage.memory import MemoryStore
 from forewarned.testing._ledger import Ledger

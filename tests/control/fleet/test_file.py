@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from forewarned.control.fleet import wire
 from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet, parse_fleet
 from forewarned.core.model import EvictionPolicy, Policy, Priority, ScopeKind
-from forewarned.service.fleet.plan import (
+from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     CloudService,
     FleetPlan,
-    InvalidFleetError,
     Member,
     Model,
     Orchestration,
     Role,
     ScaleSet,
     VirtualMachine,
-    expand,
 )
+from forewarned.service.fleet.plan import expand
+from forewarned.service.fleet.validation import InvalidFleetError
 
 ROOT = Path(__file__).resolve().parents[3]
 RANGE = ipaddress.ip_network("127.8.0.0/16")

@@ -16,7 +16,7 @@ from forewarned.service.azure.vms import UnknownMachineError
 from forewarned.service.errors import NameTakenError
 from forewarned.service.events.schedule import WorkRequest
 from forewarned.service.fleet.declaration import Model
-from forewarned.service.fleet.plan import AddressesExhaustedError
+from forewarned.service.fleet.placement import AddressesExhaustedError
 from forewarned.service.ports import Transaction
 from tests.builders import MINUTE, OPERATOR, SECOND
 from tests.service.estate import (

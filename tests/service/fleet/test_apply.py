@@ -23,14 +23,14 @@ from forewarned.service.errors import (
     StoreUnavailableError,
 )
 from forewarned.service.fleet.apply import Fleet
-from forewarned.service.fleet.plan import (
-    AddressesExhaustedError,
+from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     FleetPlan,
     Member,
     ScaleSet,
     VirtualMachine,
 )
+from forewarned.service.fleet.placement import AddressesExhaustedError
 from forewarned.service.fleet.writes import STEP
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.ports import Listener, Transaction

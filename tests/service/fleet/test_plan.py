@@ -12,22 +12,20 @@ from hypothesis import strategies as st
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EvictionPolicy, Policy, Priority, Resource, ScopeKind
 from forewarned.service.errors import AddressTakenError, HostSharedError, NameTakenError
-from forewarned.service.fleet.plan import (
-    AddressesExhaustedError,
+from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     CloudService,
     FleetPlan,
-    InvalidFleetError,
     Member,
     Model,
     Orchestration,
-    PlannedScope,
     Role,
     ScaleSet,
     VirtualMachine,
-    expand,
-    faults,
 )
+from forewarned.service.fleet.placement import AddressesExhaustedError, PlannedScope
+from forewarned.service.fleet.plan import expand
+from forewarned.service.fleet.validation import InvalidFleetError, mistakes
 
 RANGE = ipaddress.ip_network("127.8.0.0/16")
 SPOT = Model(priority=Priority.SPOT)
@@ -340,7 +338,7 @@ def test_two_vms_may_not_have_one_address_in_any_spelling() -> None:
         addresses(FleetPlan(vms=(one,), scale_sets=(other,)))
 
 
-# --- faults --------------------------------------------------------------------------------------
+# --- mistakes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -379,7 +377,7 @@ def test_every_fault_is_found_with_its_place() -> None:
         cloud_services=(CloudService(name=".", roles=(Role(name="R S", instances=-1),)),),
     )
 
-    found = [fault.path for fault in faults(plan)]
+    found = [mistake.path for mistake in mistakes(plan)]
 
     assert found == [
         ("vms", 0, "name"),
@@ -417,7 +415,7 @@ def test_what_two_vms_claim_is_reported_at_the_second() -> None:
         ),
     )
 
-    assert [fault.path for fault in faults(plan)] == [
+    assert [mistake.path for mistake in mistakes(plan)] == [
         ("vms", 1, "address"),
         ("vms", 2),
         ("scale_sets", 0, "addresses", 1),

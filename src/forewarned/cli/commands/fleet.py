@@ -17,7 +17,9 @@ from forewarned.control.fleet import wire as fleet_wire
 from forewarned.control.fleet.file import FleetFileError, load_fleet
 from forewarned.control.v1 import wire
 from forewarned.core.errors import RefusalError
-from forewarned.service.fleet.plan import Expansion, FleetPlan, PlannedScope
+from forewarned.service.fleet.declaration import FleetPlan
+from forewarned.service.fleet.placement import PlannedScope
+from forewarned.service.fleet.plan import Expansion
 
 _file_argument = click.argument(
     "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False)

@@ -20,7 +20,7 @@ from forewarned.core.errors import Category, RefusalError
 from forewarned.service.azure import actions, availability_sets, group_index, protection
 from forewarned.service.azure.models.documents import InvalidPropertyError, PropertyChangeError
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.fleet.plan import AddressesExhaustedError
+from forewarned.service.fleet.placement import AddressesExhaustedError
 
 _log = logging.getLogger(__name__)
 

@@ -34,5 +34,5 @@ def _plan(file: TomlFile, is_known: IsKnown) -> FleetPlan:
     try:
         return parse(file.tables, is_known=is_known)
     except InvalidFleetError as error:
-        mistakes = [Mistake(path=each.path, why=str(each.error)) for each in error.faults]
+        mistakes = [Mistake(path=each.path, why=str(each.error)) for each in error.mistakes]
         raise file.refusal(mistakes) from error

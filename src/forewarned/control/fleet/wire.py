@@ -30,7 +30,7 @@ from forewarned.service.fleet.declaration import (
     VirtualMachine,
 )
 from forewarned.service.fleet.layout import KeyPath
-from forewarned.service.fleet.validation import InvalidFleetError, Mistake, faults
+from forewarned.service.fleet.validation import InvalidFleetError, Mistake, mistakes
 
 # A slip of the hand must not ask for more VMs than there is memory.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -127,15 +127,17 @@ class WireFleet(_Part, kw_only=True, frozen=True):
 def parse(raw: object, *, is_known: IsKnown = lambda _: False) -> FleetPlan:
     """A plan from decoded JSON or TOML. Raises InvalidFleetError with everything that is wrong.
 
-    A plan that is known to be without faults is not looked through for them: a million VMs take
+    A plan that is known to be without mistakes is not looked through for them: a million VMs take
     seconds.
     """
     found: list[Mistake] = []
     plan = _fleet(raw, found)
     if not found and not is_known(plan):
-        found = faults(plan)
+        found = mistakes(plan)
     if found:
-        lines = [f"{show_path(fault.path)}: {fault.error}".removeprefix(": ") for fault in found]
+        lines = [
+            f"{show_path(mistake.path)}: {mistake.error}".removeprefix(": ") for mistake in found
+        ]
         raise InvalidFleetError("\n".join(lines), found)
     return plan
 

@@ -21,7 +21,7 @@ from forewarned.core.ids import ScopeId
 from forewarned.core.model import Scope
 from forewarned.service.azure import inventory
 from forewarned.service.fleet.apply import Progress, unheard
-from forewarned.service.fleet.plan import InvalidFleetError
+from forewarned.service.fleet.validation import InvalidFleetError
 from forewarned.service.ports import Snapshot
 
 LARGEST_FLEET: Final = 256 * MIB
@@ -84,7 +84,7 @@ async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wir
 
 
 def _first_place(refusal: InvalidFleetError) -> str:
-    return show_path(refusal.faults[0].path) or "fleet"
+    return show_path(refusal.mistakes[0].path) or "fleet"
 
 
 def _vm(snapshot: Snapshot, name: str) -> wire.Vm | None:

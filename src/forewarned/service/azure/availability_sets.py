@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.model import Actor, ScopeKind
-from forewarned.service.azure import group_index, inventory
+from forewarned.service.azure import enrollment, group_index, inventory
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import AvailabilitySetView
 from forewarned.service.azure.models.availability_set import (
@@ -16,7 +16,6 @@ from forewarned.service.azure.models.availability_set import (
 )
 from forewarned.service.azure.models.documents import encoded
 from forewarned.service.azure.resource_ids import ResourceId, same
-from forewarned.service.fleet import placement
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
 
@@ -113,8 +112,8 @@ def _declare(
     by: Actor,
 ) -> AvailabilitySetView:
     scope_id = inventory.availability_scope(tx, id_.name)
-    placement.open_scope(tx, scope_id, ScopeKind.AVAILABILITY_SET, declared.policy)
-    placement.set_policy(tx, scope_id, declared.policy, by=by)
+    enrollment.open_scope(tx, scope_id, ScopeKind.AVAILABILITY_SET, declared.policy)
+    enrollment.set_policy(tx, scope_id, declared.policy, by=by)
     created_at = tx.now if former is None else former.created_at
     document = encoded(declared.document)
     tx.declare(Declaration(path=id_.path, document=document, created_at=created_at))

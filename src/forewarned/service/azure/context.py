@@ -10,7 +10,7 @@ from forewarned.core.ids import EventId
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
 from forewarned.service.fleet.declaration import Network
-from forewarned.service.fleet.plan import guid
+from forewarned.service.fleet.placement import guid
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from dataclasses import replace
 from forewarned.core import membership
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor, Scope, ScopeKind
-from forewarned.service.azure import inventory
+from forewarned.service.azure import enrollment, inventory
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import Machine
 from forewarned.service.engine import save
-from forewarned.service.fleet import placement
 from forewarned.service.fleet.declaration import (
     PLACEMENT_GROUP_SIZE,
     FleetPlan,
@@ -18,7 +17,7 @@ from forewarned.service.fleet.declaration import (
     Orchestration,
     ScaleSet,
 )
-from forewarned.service.fleet.layout import Group, Seat, flexible_name, uniform_name
+from forewarned.service.fleet.layout import ScopeLayout, VmLayout, flexible_name, uniform_name
 from forewarned.service.ports import Transaction
 
 
@@ -58,15 +57,15 @@ def grow(
     by: Actor,
 ) -> None:
     """Add VMs, numbered from `first` on. The first placement group is made even for none."""
-    seats = [_seat(tx, declared, number) for number in range(first, first + more)]
-    for group in _groups(tx, declared, seats):
-        placement.seat(tx, group, where, revision=revision, context=context, by=by)
+    vms = [_vm_layout(tx, declared, number) for number in range(first, first + more)]
+    for group in _groups(tx, declared, vms):
+        enrollment.enroll(tx, group, where, revision=revision, context=context, by=by)
 
 
-def _seat(tx: Transaction, declared: ScaleSet, number: int) -> Seat:
+def _vm_layout(tx: Transaction, declared: ScaleSet, number: int) -> VmLayout:
     zones = declared.zones or ("",)
     name, computer_name = _names(tx, declared, number)
-    return Seat(
+    return VmLayout(
         name=name,
         computer_name=computer_name,
         model=declared.model,
@@ -87,27 +86,27 @@ def _names(tx: Transaction, declared: ScaleSet, number: int) -> tuple[str, str]:
     return names
 
 
-def _groups(tx: Transaction, declared: ScaleSet, seats: list[Seat]) -> list[Group]:
-    """The seats, in placement groups with room for them; the first group even for none."""
-    groups: list[Group] = []
+def _groups(tx: Transaction, declared: ScaleSet, vms: list[VmLayout]) -> list[ScopeLayout]:
+    """The vms, in placement groups with room for them; the first group even for none."""
+    groups: list[ScopeLayout] = []
     number = 0
-    while seats or not groups:
+    while vms or not groups:
         scope_id = inventory.placement_group(declared.name, number)
         held = len(tx.load(scope_id).resources) if tx.exists(scope_id) else 0
         room = PLACEMENT_GROUP_SIZE - held
         if room > 0:
             groups.append(
-                Group(
+                ScopeLayout(
                     id=scope_id,
                     kind=ScopeKind.PLACEMENT_GROUP,
                     path=(),
                     policy=declared.policy,
-                    seats=seats[:room],
+                    vms=vms[:room],
                     scale_set=declared.name,
                     is_flexible=declared.orchestration is Orchestration.FLEXIBLE,
                 )
             )
-            seats = seats[room:]
+            vms = vms[room:]
         number += 1
     return groups
 

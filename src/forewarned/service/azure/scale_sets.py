@@ -13,7 +13,14 @@ from typing import Any, Final
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import Actor, EventType
-from forewarned.service.azure import actions, group_index, instances, inventory, protection
+from forewarned.service.azure import (
+    actions,
+    enrollment,
+    group_index,
+    instances,
+    inventory,
+    protection,
+)
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError
@@ -31,7 +38,6 @@ from forewarned.service.azure.models.scale_set import (
 from forewarned.service.azure.models.set_changes import refuse_name, revised_set
 from forewarned.service.azure.protection import NONE
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId, same
-from forewarned.service.fleet import placement
 from forewarned.service.fleet.declaration import FleetPlan, Model
 from forewarned.service.fleet.layout import flexible_name, uniform_name
 from forewarned.service.listings import HistoryFilter
@@ -303,7 +309,7 @@ def _model(tx: Transaction, declaration: Declaration, declared: DeclaredScaleSet
 
 def _set_policy(tx: Transaction, declared: DeclaredScaleSet, *, by: Actor) -> None:
     for scope_id in inventory.placement_groups(tx, declared.name):
-        placement.set_policy(tx, scope_id, declared.policy, by=by)
+        enrollment.set_policy(tx, scope_id, declared.policy, by=by)
 
 
 def _counters(tx: Transaction, view: ScaleSetView) -> Declaration:

@@ -13,6 +13,7 @@ from forewarned.core.model import Actor, ScopeKind
 from forewarned.service.azure import (
     actions,
     availability_sets,
+    enrollment,
     group_index,
     instances,
     inventory,
@@ -29,14 +30,13 @@ from forewarned.service.azure.models.scale_set import declared_set
 from forewarned.service.azure.models.virtual_machine import DeclaredVm, revised_vm
 from forewarned.service.azure.resource_ids import ResourceId, same
 from forewarned.service.errors import NameTakenError
-from forewarned.service.fleet import placement
 from forewarned.service.fleet.declaration import (
     PLACEMENT_GROUP_SIZE,
     UPDATE_DOMAINS,
     FleetPlan,
     Orchestration,
 )
-from forewarned.service.fleet.layout import Group, Seat
+from forewarned.service.fleet.layout import ScopeLayout, VmLayout
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
 
@@ -117,7 +117,7 @@ def change(
     revision = machine.profile.model_revision
     instances.bring_to(tx, machine, declared.model, revision=revision, by=by)
     if machine.is_alone:
-        placement.set_policy(tx, machine.scope_id, declared.policy, by=by)
+        enrollment.set_policy(tx, machine.scope_id, declared.policy, by=by)
     former = tx.declaration(id_.path)
     document = dict(declared.document)
     if came_with_fleet(former):
@@ -178,38 +178,38 @@ def _place(
         revision = view.revision
         group = _in_scale_set(tx, declared, view)
     else:
-        group = Group(
+        group = ScopeLayout(
             id=f"vm/{declared.name}",
             kind=ScopeKind.VIRTUAL_MACHINE,
             path=(),
             policy=declared.policy,
-            seats=[_seat(declared)],
+            vms=[_vm_layout(declared)],
         )
-    placement.seat(tx, group, where, revision=revision, context=context, by=by)
+    enrollment.enroll(tx, group, where, revision=revision, context=context, by=by)
 
 
-def _in_availability_set(tx: Transaction, declared: DeclaredVm, id_: ResourceId) -> Group:
+def _in_availability_set(tx: Transaction, declared: DeclaredVm, id_: ResourceId) -> ScopeLayout:
     view = availability_sets.find(tx, id_)
     vm_set = declared_availability_set(view)
     here = [machine.resource for machine in view.machines]
-    seat = _seat(
+    vm = _vm_layout(
         declared,
-        update_domain=placement.least_used(
+        update_domain=enrollment.least_used(
             [vm.update_domain for vm in here], vm_set.update_domains
         ),
-        fault_domain=placement.least_used([vm.fault_domain for vm in here], vm_set.fault_domains),
+        fault_domain=enrollment.least_used([vm.fault_domain for vm in here], vm_set.fault_domains),
     )
-    return Group(
+    return ScopeLayout(
         id=inventory.availability_scope(tx, view.id.name),
         kind=ScopeKind.AVAILABILITY_SET,
         path=(),
         policy=view.policy,
-        seats=[seat],
+        vms=[vm],
         availability_set=view.id.name,
     )
 
 
-def _in_scale_set(tx: Transaction, declared: DeclaredVm, view: ScaleSetView) -> Group:
+def _in_scale_set(tx: Transaction, declared: DeclaredVm, view: ScaleSetView) -> ScopeLayout:
     if declared_set(view).orchestration is not Orchestration.FLEXIBLE:
         raise NotFlexibleError(view.id.path)
     if view.is_going:
@@ -220,20 +220,20 @@ def _in_scale_set(tx: Transaction, declared: DeclaredVm, view: ScaleSetView) -> 
             break
         number += 1
     here = [machine.resource.update_domain for machine in view.machines]
-    seat = _seat(declared, update_domain=placement.least_used(here, UPDATE_DOMAINS))
-    return Group(
+    vm = _vm_layout(declared, update_domain=enrollment.least_used(here, UPDATE_DOMAINS))
+    return ScopeLayout(
         id=scope_id,
         kind=ScopeKind.PLACEMENT_GROUP,
         path=(),
         policy=view.policy,
-        seats=[seat],
+        vms=[vm],
         scale_set=view.id.name,
         is_flexible=True,
     )
 
 
-def _seat(declared: DeclaredVm, *, update_domain: int = 0, fault_domain: int = 0) -> Seat:
-    return Seat(
+def _vm_layout(declared: DeclaredVm, *, update_domain: int = 0, fault_domain: int = 0) -> VmLayout:
+    return VmLayout(
         name=declared.name,
         computer_name=declared.computer_name,
         model=declared.model,

@@ -17,7 +17,7 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, Scope
 from forewarned.service.engine import Engine
 from forewarned.service.fleet.comparison import Comparison, compare
-from forewarned.service.fleet.plan import FleetPlan, Network
+from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.writes import (
     Account,
     Applied,
@@ -97,7 +97,7 @@ class Fleet:
         return await self._to_the_end(_Order(plan=plan, by=by, digest=_digest(plan)))
 
     async def applied_once(self) -> Callable[[FleetPlan], bool]:
-        """Tells the plan that `apply_once` applied last, which has no faults, from all others."""
+        """Tells the plan that `apply_once` applied last, which has no mistakes, from all others."""
         last = await self._engine.ask(lambda snapshot: snapshot.note(_APPLIED))
         return lambda plan: _digest(plan) == last
 

@@ -13,9 +13,10 @@ from forewarned.core.model import ScopeKind
 from forewarned.service.errors import AddressTakenError, NameTakenError
 from forewarned.service.fleet.addresses import plain_address
 from forewarned.service.fleet.declaration import FleetPlan, Network
-from forewarned.service.fleet.layout import Group, Seat, groups
-from forewarned.service.fleet.plan import AddressesExhaustedError, Expansion, free_addresses
-from forewarned.service.fleet.validation import declaration_faults, seat_faults
+from forewarned.service.fleet.layout import ScopeLayout, VmLayout, layouts
+from forewarned.service.fleet.placement import AddressesExhaustedError
+from forewarned.service.fleet.plan import Expansion, free_addresses
+from forewarned.service.fleet.validation import declaration_mistakes, layout_mistakes
 from forewarned.service.records import Place
 
 
@@ -44,11 +45,11 @@ def compare(
     plan: FleetPlan, places: Iterable[Place], *, address_range: Network, prune: bool
 ) -> Comparison:
     """Raises RefusalError where the plan makes no sense, or none beside the fleet that is there."""
-    for fault in declaration_faults(plan):
-        raise fault.error
+    for mistake in declaration_mistakes(plan):
+        raise mistake.error
     survey = _Survey(plan, {place.name.casefold(): place for place in places}, prune=prune)
-    for fault in seat_faults(survey.over(groups(plan))):
-        raise fault.error
+    for mistake in layout_mistakes(survey.over(layouts(plan))):
+        raise mistake.error
     addresses = survey.addresses()
     _refuse_too_few(plan, plan.address_range or address_range, survey.needed, kept=addresses)
     return Comparison(
@@ -79,18 +80,18 @@ class _Survey:
         self.released: list[ResourceName] = []
         self.mixed: set[str] = set()
 
-    def over(self, planned: Iterable[Group]) -> Iterator[Group]:
-        for group in planned:
-            staying = sum(self._sees(seat, group.id) for seat in group.seats)
-            if staying < len(group.seats) or any(seat.host is not None for seat in group.seats):
-                self._note_mixed(group)
-            yield group
+    def over(self, planned: Iterable[ScopeLayout]) -> Iterator[ScopeLayout]:
+        for layout in planned:
+            staying = sum(self._sees(vm, layout.id) for vm in layout.vms)
+            if staying < len(layout.vms) or any(vm.host is not None for vm in layout.vms):
+                self._note_mixed(layout)
+            yield layout
         self._refuse_held_addresses()
 
-    def _note_mixed(self, group: Group) -> None:
+    def _note_mixed(self, layout: ScopeLayout) -> None:
         # One VM alone shares its host with no other of its scope.
-        if group.id in self._scopes and group.kind is not ScopeKind.VIRTUAL_MACHINE:
-            self.mixed.add(group.id)
+        if layout.id in self._scopes and layout.kind is not ScopeKind.VIRTUAL_MACHINE:
+            self.mixed.add(layout.id)
 
     def addresses(self) -> dict[str, str]:
         return {folded: place.address for folded, place in self._here.items()}
@@ -102,10 +103,10 @@ class _Survey:
                 leaving.setdefault(place.scope_id, []).append(place.name)
         return {scope_id: tuple(names) for scope_id, names in leaving.items()}
 
-    def _sees(self, seat: Seat, scope_id: str) -> bool:
+    def _sees(self, vm: VmLayout, scope_id: str) -> bool:
         """Whether this VM is in its place already."""
-        address = None if seat.address is None else plain_address(seat.address)
-        folded = seat.name.casefold()
+        address = None if vm.address is None else plain_address(vm.address)
+        folded = vm.name.casefold()
         place = self._here.get(folded)
         if address is not None and (place is None or place.address != address):
             self._claimed.append(address)
@@ -115,9 +116,9 @@ class _Survey:
         self._planned.add(folded)
         loses = place.address in self._declared and place.address != address
         self.needed += address is None and (loses or not place.address)
-        if (place.scope_id, place.name) != (scope_id, seat.name):
+        if (place.scope_id, place.name) != (scope_id, vm.name):
             if not self._prune:
-                raise NameTakenError(seat.name, place.scope_id)
+                raise NameTakenError(vm.name, place.scope_id)
             return False
         self._stay.add(folded)
         if loses:

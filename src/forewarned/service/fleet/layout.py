@@ -1,4 +1,4 @@
-"""The scopes of a plan and the seats in them: which VM goes by which name, in which domains.
+"""The scopes of a plan and the VMs in them: which VM goes by which name, in which domains.
 
 Names depend on the declaration and the position in it alone, so that a plan read again, or grown,
 names the VMs it named before.
@@ -28,8 +28,8 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
-    """A VM that is to be."""
+class VmLayout:
+    """A VM that is planned."""
 
     name: str
     computer_name: str
@@ -52,20 +52,20 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A scope that is to be."""
+class ScopeLayout:
+    """A scope that is planned."""
 
     id: str
     kind: ScopeKind
     path: KeyPath
     policy: Policy
-    seats: list[Seat] = field(default_factory=list)
+    vms: list[VmLayout] = field(default_factory=list)
     scale_set: str = ""
     is_flexible: bool = False
     availability_set: str = ""
 
 
-def groups(plan: FleetPlan) -> Iterator[Group]:
+def layouts(plan: FleetPlan) -> Iterator[ScopeLayout]:
     for number, vm in enumerate(plan.vms):
         yield _stand_alone(vm, ("vms", number))
     for number, availability_set in enumerate(plan.availability_sets):
@@ -76,28 +76,28 @@ def groups(plan: FleetPlan) -> Iterator[Group]:
         yield _cloud_service(service, ("cloud_services", number))
 
 
-def _stand_alone(vm: VirtualMachine, path: KeyPath) -> Group:
-    seat = Seat(
-        name=vm.name,
-        computer_name=vm.name,
-        model=vm.model,
+def _stand_alone(declared: VirtualMachine, path: KeyPath) -> ScopeLayout:
+    vm = VmLayout(
+        name=declared.name,
+        computer_name=declared.name,
+        model=declared.model,
         path=path,
-        zone=vm.zone,
-        address=vm.address,
-        host=vm.host,
+        zone=declared.zone,
+        address=declared.address,
+        host=declared.host,
     )
-    return Group(
-        id=f"vm/{vm.name}",
+    return ScopeLayout(
+        id=f"vm/{declared.name}",
         kind=ScopeKind.VIRTUAL_MACHINE,
         path=path,
-        policy=vm.policy,
-        seats=[seat],
+        policy=declared.policy,
+        vms=[vm],
     )
 
 
-def _availability_set(declared: AvailabilitySet, path: KeyPath) -> Group:
-    seats = [
-        Seat(
+def _availability_set(declared: AvailabilitySet, path: KeyPath) -> ScopeLayout:
+    vms = [
+        VmLayout(
             name=member.name,
             computer_name=member.name,
             model=declared.model,
@@ -109,33 +109,33 @@ def _availability_set(declared: AvailabilitySet, path: KeyPath) -> Group:
         )
         for index, member in enumerate(declared.members)
     ]
-    return Group(
+    return ScopeLayout(
         id=f"avset/{declared.name}",
         kind=ScopeKind.AVAILABILITY_SET,
         path=path,
         policy=declared.policy,
-        seats=seats,
+        vms=vms,
         availability_set=declared.name,
     )
 
 
-def _placement_groups(declared: ScaleSet, path: KeyPath) -> Iterator[Group]:
-    seats = _instances(declared, path)
+def _placement_groups(declared: ScaleSet, path: KeyPath) -> Iterator[ScopeLayout]:
+    vms = _instances(declared, path)
     # A set without instances keeps its first group: it is there for the instances to come.
     for number in range(max(1, -(-declared.capacity // PLACEMENT_GROUP_SIZE))):
         wanted = min(PLACEMENT_GROUP_SIZE, declared.capacity - number * PLACEMENT_GROUP_SIZE)
-        yield Group(
+        yield ScopeLayout(
             id=f"vmss/{declared.name}/{number}",
             kind=ScopeKind.PLACEMENT_GROUP,
             path=path,
             policy=declared.policy,
-            seats=[next(seats) for _ in range(wanted)],
+            vms=[next(vms) for _ in range(wanted)],
             scale_set=declared.name,
             is_flexible=declared.orchestration is Orchestration.FLEXIBLE,
         )
 
 
-def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[Seat]:
+def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[VmLayout]:
     prefix = declared.computer_name_prefix or declared.name
     naming = (
         _uniform_names(declared.name, prefix)
@@ -145,7 +145,7 @@ def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[Seat]:
     zones = declared.zones or ("",)
     for index in range(declared.capacity):
         name, computer_name = next(naming)
-        yield Seat(
+        yield VmLayout(
             name=name,
             computer_name=computer_name,
             model=declared.model,
@@ -159,9 +159,9 @@ def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[Seat]:
         )
 
 
-def _cloud_service(declared: CloudService, path: KeyPath) -> Group:
-    seats = [
-        Seat(
+def _cloud_service(declared: CloudService, path: KeyPath) -> ScopeLayout:
+    vms = [
+        VmLayout(
             name=f"{role.name}_IN_{index}",
             computer_name=f"{role.name}_IN_{index}",
             model=role.model,
@@ -175,12 +175,12 @@ def _cloud_service(declared: CloudService, path: KeyPath) -> Group:
         for number, role in enumerate(declared.roles)
         for index in range(role.instances)
     ]
-    return Group(
+    return ScopeLayout(
         id=f"service/{declared.name}",
         kind=ScopeKind.CLOUD_SERVICE,
         path=path,
         policy=declared.policy,
-        seats=seats,
+        vms=vms,
     )
 
 

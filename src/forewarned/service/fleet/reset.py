@@ -20,7 +20,7 @@ from forewarned.service.errors import ResetForbiddenError
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.comparison import compare
 from forewarned.service.fleet.declaration import FleetPlan, Network
-from forewarned.service.fleet.plan import PlannedScope
+from forewarned.service.fleet.placement import PlannedScope
 from forewarned.service.fleet.writes import Step, carry_out
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.ports import Transaction

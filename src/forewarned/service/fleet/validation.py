@@ -1,6 +1,6 @@
-"""What is wrong with a plan: every fault, each with its place, so that a person mends all at once.
+"""The mistakes in a plan: all of them, each with its place, so that they can be corrected at once.
 
-A plan without faults expands. Only a range of addresses that is too small can still be in its way.
+A plan without mistakes expands, unless its range of addresses is too small.
 """
 
 import re
@@ -26,7 +26,7 @@ from forewarned.service.fleet.declaration import (
     ScaleSet,
     VirtualMachine,
 )
-from forewarned.service.fleet.layout import Group, KeyPath, groups
+from forewarned.service.fleet.layout import KeyPath, ScopeLayout, layouts
 
 SHORTEST_TERMINATE: Final = timedelta(minutes=5)
 MOST_UPDATE_DOMAINS: Final = 20
@@ -44,7 +44,7 @@ class InvalidFleetError(RefusalError):
 
     def __init__(self, message: str, found: Iterable["Mistake"] = ()) -> None:
         super().__init__(message)
-        self.faults = tuple(found)
+        self.mistakes = tuple(found)
         """All that is wrong, where the whole plan is meant."""
 
 
@@ -54,67 +54,67 @@ class Mistake:
     error: RefusalError
 
 
-def faults(plan: FleetPlan) -> list[Mistake]:
-    # Seats follow from declarations: those of a broken one would only say the same again.
-    return list(declaration_faults(plan)) or list(seat_faults(groups(plan)))
+def mistakes(plan: FleetPlan) -> list[Mistake]:
+    # Layouts follow from declarations: those of a broken one would only say the same again.
+    return list(declaration_mistakes(plan)) or list(layout_mistakes(layouts(plan)))
 
 
-def declaration_faults(plan: FleetPlan) -> Iterator[Mistake]:
+def declaration_mistakes(plan: FleetPlan) -> Iterator[Mistake]:
     path: KeyPath
     for number, vm in enumerate(plan.vms):
         path = ("vms", number)
-        yield from _name_faults(vm, path)
+        yield from _name_mistakes(vm, path)
         if vm.zone:
             yield from _bad_name(vm.zone, (*path, "zone"))
-        yield from _model_faults(vm.model, path)
+        yield from _model_mistakes(vm.model, path)
     for number, availability_set in enumerate(plan.availability_sets):
         path = ("availability_sets", number)
-        yield from _set_faults(availability_set, path)
-        yield from _model_faults(availability_set.model, path)
+        yield from _set_mistakes(availability_set, path)
+        yield from _model_mistakes(availability_set.model, path)
         for index, member in enumerate(availability_set.members):
-            yield from _name_faults(member, (*path, "vms", index))
+            yield from _name_mistakes(member, (*path, "vms", index))
     for number, scale_set in enumerate(plan.scale_sets):
         path = ("scale_sets", number)
-        yield from _set_faults(scale_set, path)
-        yield from _model_faults(scale_set.model, path)
-        yield from _capacity_faults(scale_set, path)
+        yield from _set_mistakes(scale_set, path)
+        yield from _model_mistakes(scale_set.model, path)
+        yield from _capacity_mistakes(scale_set, path)
     for number, service in enumerate(plan.cloud_services):
         path = ("cloud_services", number)
-        yield from _set_faults(service, path)
+        yield from _set_mistakes(service, path)
         for index, role in enumerate(service.roles):
-            yield from _role_faults(role, (*path, "roles", index))
+            yield from _role_mistakes(role, (*path, "roles", index))
     yield from _same_names("availability_sets", [each.name for each in plan.availability_sets])
     yield from _same_names("scale_sets", [each.name for each in plan.scale_sets])
     yield from _same_names("cloud_services", [each.name for each in plan.cloud_services])
 
 
-def seat_faults(planned: Iterable[Group]) -> Iterator[Mistake]:
+def layout_mistakes(planned: Iterable[ScopeLayout]) -> Iterator[Mistake]:
     """Names and addresses that two VMs claim, and hosts that two update domains do."""
     scope_of: dict[str, str] = {}
     name_at: dict[str, str] = {}
-    for group in planned:
-        for seat in group.seats:
-            folded = seat.name.casefold()
+    for layout in planned:
+        for vm in layout.vms:
+            folded = vm.name.casefold()
             if folded in scope_of:
-                yield Mistake(path=seat.path, error=NameTakenError(seat.name, scope_of[folded]))
-            scope_of[folded] = group.id
-            if seat.address is not None:
-                address = plain_address(seat.address)
-                if (other := name_at.setdefault(address, seat.name)) != seat.name:
+                yield Mistake(path=vm.path, error=NameTakenError(vm.name, scope_of[folded]))
+            scope_of[folded] = layout.id
+            if vm.address is not None:
+                address = plain_address(vm.address)
+                if (other := name_at.setdefault(address, vm.name)) != vm.name:
                     taken = AddressTakenError(address, other)
-                    yield Mistake(path=seat.path_to("address"), error=taken)
-        yield from _host_faults(group)
+                    yield Mistake(path=vm.path_to("address"), error=taken)
+        yield from _host_mistakes(layout)
 
 
-def _host_faults(group: Group) -> Iterator[Mistake]:
+def _host_mistakes(layout: ScopeLayout) -> Iterator[Mistake]:
     domain_of: dict[str, int] = {}
-    for seat in group.seats:
-        if seat.host is None:
+    for vm in layout.vms:
+        if vm.host is None:
             continue
-        domain = domain_of.setdefault(seat.host, seat.update_domain)
-        if domain != seat.update_domain:
-            error = HostSharedError(seat.host, group.id, (domain, seat.update_domain))
-            yield Mistake(path=seat.path_to("host"), error=error)
+        domain = domain_of.setdefault(vm.host, vm.update_domain)
+        if domain != vm.update_domain:
+            error = HostSharedError(vm.host, layout.id, (domain, vm.update_domain))
+            yield Mistake(path=vm.path_to("host"), error=error)
 
 
 def _same_names(key: str, names: list[str]) -> Iterator[Mistake]:
@@ -122,11 +122,11 @@ def _same_names(key: str, names: list[str]) -> Iterator[Mistake]:
     for number, name in enumerate(names):
         if name.casefold() in seen:
             kind = key.replace("_", " ")
-            yield _fault((key, number, "name"), f"two of the {kind} are named {name!r}")
+            yield _mistake((key, number, "name"), f"two of the {kind} are named {name!r}")
         seen.add(name.casefold())
 
 
-def _name_faults(vm: VirtualMachine | Member, path: KeyPath) -> Iterator[Mistake]:
+def _name_mistakes(vm: VirtualMachine | Member, path: KeyPath) -> Iterator[Mistake]:
     yield from _bad_name(vm.name, (*path, "name"))
     if vm.address is not None:
         yield from _bad_address(vm.address, (*path, "address"))
@@ -134,7 +134,7 @@ def _name_faults(vm: VirtualMachine | Member, path: KeyPath) -> Iterator[Mistake
         yield from _bad_name(vm.host, (*path, "host"))
 
 
-def _set_faults(
+def _set_mistakes(
     declared: AvailabilitySet | ScaleSet | CloudService, path: KeyPath
 ) -> Iterator[Mistake]:
     yield from _bad_name(declared.name, (*path, "name"))
@@ -143,58 +143,58 @@ def _set_faults(
         ("fault_domains", declared.fault_domains, MOST_FAULT_DOMAINS),
     ):
         if not 1 <= count <= most:
-            yield _fault((*path, key), f"expected 1 to {most}, got {count}")
+            yield _mistake((*path, key), f"expected 1 to {most}, got {count}")
 
 
-def _capacity_faults(declared: ScaleSet, path: KeyPath) -> Iterator[Mistake]:
+def _capacity_mistakes(declared: ScaleSet, path: KeyPath) -> Iterator[Mistake]:
     for index, zone in enumerate(declared.zones):
         yield from _bad_name(zone, (*path, "zones", index))
     if declared.single_placement_group and declared.capacity > PLACEMENT_GROUP_SIZE:
-        yield _fault(
+        yield _mistake(
             (*path, "capacity"),
             f"a single placement group holds at most {PLACEMENT_GROUP_SIZE} VMs, and this set has"
             f" {declared.capacity}: leave single_placement_group out to have several",
         )
-    yield from _count_faults(declared, declared.capacity, (*path, "capacity"))
+    yield from _count_mistakes(declared, declared.capacity, (*path, "capacity"))
 
 
-def _role_faults(declared: Role, path: KeyPath) -> Iterator[Mistake]:
+def _role_mistakes(declared: Role, path: KeyPath) -> Iterator[Mistake]:
     yield from _bad_name(declared.name, (*path, "name"))
-    yield from _model_faults(declared.model, path)
-    yield from _count_faults(declared, declared.instances, (*path, "instances"))
+    yield from _model_mistakes(declared.model, path)
+    yield from _count_mistakes(declared, declared.instances, (*path, "instances"))
 
 
-def _count_faults(declared: ScaleSet | Role, count: int, path: KeyPath) -> Iterator[Mistake]:
+def _count_mistakes(declared: ScaleSet | Role, count: int, path: KeyPath) -> Iterator[Mistake]:
     if count < 0:
-        yield _fault(path, f"expected a whole number of at least 0, got {count}")
+        yield _mistake(path, f"expected a whole number of at least 0, got {count}")
     above = path[:-1]
     for key, listed in (("addresses", declared.addresses), ("hosts", declared.hosts)):
         if len(listed) > max(count, 0):
-            yield _fault((*above, key), f"{len(listed)} are listed, for {count} VMs")
+            yield _mistake((*above, key), f"{len(listed)} are listed, for {count} VMs")
     for index, address in enumerate(declared.addresses):
         yield from _bad_address(address, (*above, "addresses", index))
     for index, host in enumerate(declared.hosts):
         yield from _bad_name(host, (*above, "hosts", index))
 
 
-def _model_faults(model: Model, path: KeyPath) -> Iterator[Mistake]:
+def _model_mistakes(model: Model, path: KeyPath) -> Iterator[Mistake]:
     is_spot = model.priority is Priority.SPOT
     if model.eviction_policy is EvictionPolicy.DELETE and not is_spot:
-        yield _fault((*path, "eviction_policy"), 'only VMs with priority = "Spot" are evicted')
+        yield _mistake((*path, "eviction_policy"), 'only VMs with priority = "Spot" are evicted')
     notice = model.terminate_notice
     if notice is None:
         return
     key = (*path, "terminate_notification")
     if is_spot:
-        yield _fault(key, "Spot VMs get no terminate notification")
+        yield _mistake(key, "Spot VMs get no terminate notification")
     if not SHORTEST_TERMINATE <= notice <= LONGEST_TERMINATE:
         shown = format_duration(notice)
-        yield _fault(key, f"expected a duration from 5m to 15m, got {shown}")
+        yield _mistake(key, f"expected a duration from 5m to 15m, got {shown}")
 
 
 def _bad_name(name: str, path: KeyPath) -> Iterator[Mistake]:
     if not _NAME.fullmatch(name):
-        yield _fault(
+        yield _mistake(
             path,
             f"{name!r} is not a name: expected up to 64 letters, digits, hyphens, dots and"
             " underscores, the first a letter or digit",
@@ -205,8 +205,8 @@ def _bad_address(address: str, path: KeyPath) -> Iterator[Mistake]:
     try:
         plain_address(address)
     except ValueError:
-        yield _fault(path, f"{address!r} is not an IP address")
+        yield _mistake(path, f"{address!r} is not an IP address")
 
 
-def _fault(path: KeyPath, message: str) -> Mistake:
+def _mistake(path: KeyPath, message: str) -> Mistake:
     return Mistake(path=path, error=InvalidFleetError(message))

@@ -17,7 +17,7 @@ from forewarned.core.transitions import ResourceAdded, ResourceChanged
 from forewarned.service.engine import save
 from forewarned.service.errors import HostSharedError
 from forewarned.service.fleet.comparison import Comparison
-from forewarned.service.fleet.plan import PlannedScope
+from forewarned.service.fleet.placement import PlannedScope
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Binding
 

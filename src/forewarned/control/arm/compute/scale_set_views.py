@@ -19,7 +19,7 @@ from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.models.origin import came_with_fleet
 from forewarned.service.azure.models.scale_set import VM_PROFILE, document_of
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
-from forewarned.service.fleet.plan import guid
+from forewarned.service.fleet.placement import guid
 
 _INSTANCES: Final = f"{SCALE_SETS}/virtualMachines"
 _TIER: Final = "Standard"

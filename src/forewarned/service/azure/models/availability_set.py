@@ -30,7 +30,7 @@ from forewarned.service.fleet.declaration import (
     AvailabilitySet,
     FleetPlan,
 )
-from forewarned.service.fleet.validation import declaration_faults
+from forewarned.service.fleet.validation import declaration_mistakes
 
 _UPDATE_DOMAINS: Final = "platformUpdateDomainCount"
 _FAULT_DOMAINS: Final = "platformFaultDomainCount"
@@ -104,7 +104,7 @@ def revised_availability_set(
         policy=read_policy(properties),
         document=document,
     )
-    for mistake in declaration_faults(FleetPlan(availability_sets=(revised,))):
+    for mistake in declaration_mistakes(FleetPlan(availability_sets=(revised,))):
         raise mistake.error
     if former is not None:
         _refuse_changes(former, revised)

@@ -24,17 +24,19 @@ class InvalidPropertyError(RefusalError):
     """A property of a resource has a value that it can't have."""
 
     category = Category.INVALID
+    path: str = ""
+    """Where it is in the document: `properties.orchestrationMode`."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
         self.path = path
-        """Where it is in the document: `properties.orchestrationMode`."""
 
 
 class PropertyChangeError(RefusalError):
     """A property was settled when the resource was created."""
 
     category = Category.CONFLICT
+    path: str = ""
 
     def __init__(self, path: str) -> None:
         super().__init__(

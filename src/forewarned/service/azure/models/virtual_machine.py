@@ -54,7 +54,7 @@ from forewarned.service.azure.resource_ids import (
     same,
 )
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
-from forewarned.service.fleet.validation import declaration_faults
+from forewarned.service.fleet.validation import declaration_mistakes
 from forewarned.service.ports import Snapshot
 
 _AVAILABILITY_SET: Final = "availabilitySet"
@@ -218,7 +218,7 @@ def revised_vm(
         document=_settled(document, location),
     )
     _refuse_two_places(revised)
-    for mistake in declaration_faults(FleetPlan(vms=(revised,))):
+    for mistake in declaration_mistakes(FleetPlan(vms=(revised,))):
         raise mistake.error
     return revised
 
