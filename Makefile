@@ -55,9 +55,10 @@ test-core: .venv/.dev ## run the core's tests, which must cover every branch of 
 test-tools: .venv/.dev ## test what the project is tested, measured and photographed with
 	$(PYTEST) tests/tools $(ARGS)
 
-test-all: ## run every test there is, the thorough ones too: an hour or more
+test-all: ## run every test, the thorough ones and every hostile request too: an hour
 	@$(MAKE) $(TWO_JOBS) types lint test-core az
-	HYPOTHESIS_PROFILE=thorough $(PYTEST) $(ARGS)
+	$(PYTEST) --ignore=tests/core $(ARGS)
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke
 
 coverage: .venv/.dev .venv-az/.az ## run all but the thorough tests, and see what they cover in every process

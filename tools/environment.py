@@ -68,7 +68,9 @@ def wait_for(lock: TextIO) -> None:
 
 
 def pip(python: Path, *arguments: str) -> None:
-    run(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
+    # Python compiles what it imports, once. Compiling all of it here takes a minute, for az alone.
+    quietly = ("--quiet", "--disable-pip-version-check", "--no-compile")
+    run(str(python), "-m", "pip", "install", *quietly, *arguments)
 
 
 def run(*command: str) -> None:

@@ -6,7 +6,10 @@ import pytest
 
 from tools.agent_idle import polling, waiting
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="read from Linux's /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="read from Linux's /proc"),
+    pytest.mark.thorough,  # they measure for as long as a person would look
+]
 
 CORE = 0.005
 MEMORY = 60_000_000

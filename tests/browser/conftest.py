@@ -13,6 +13,8 @@ from tests.browser.windows import LONGEST_WAIT, Window, open_window
 from tests.end_to_end.serving import Server, serving
 
 OpenWindow = Callable[..., Awaitable[Window]]
+PAST_ANY_PICTURE = "30d"
+"""Events that ended so long ago are in no timeline."""
 
 
 @pytest.fixture(scope="session")
@@ -38,17 +40,24 @@ async def browser(executable: Path, anyio_backend: object) -> AsyncIterator[Brow
         await started.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def flags() -> tuple[str, ...]:
     """What the server is started with; a module of tests may say otherwise."""
     return ()
 
 
-@pytest.fixture
-def server(tmp_path: Path, flags: tuple[str, ...]) -> Iterator[Server]:
-    """An emulator with its demo fleet, whose clock stands still."""
-    with serving(tmp_path, *flags) as running:
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory, flags: tuple[str, ...]) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("server"), *flags) as running:
         yield running
+
+
+@pytest.fixture
+def server(started: Server) -> Server:
+    """An emulator with its demo fleet, whose clock stands still; earlier tests are long ago."""
+    started.call("POST", "/v1/reset")
+    started.call("POST", "/v1/clock/step", {"by": PAST_ANY_PICTURE})
+    return started
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ BREATH = 0.25
 """Seconds, at least, between two fetches of a window."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def flags() -> tuple[str, ...]:
     return ("--workers", "0")
 

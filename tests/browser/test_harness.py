@@ -15,7 +15,7 @@ document.body.append(script);
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def flags() -> tuple[str, ...]:
     """The console in the one process that does everything; the tour has it in the writer."""
     return ("--workers", "0")

@@ -15,7 +15,7 @@ SIZES = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def flags() -> tuple[str, ...]:
     return ("--workers", "0")
 

@@ -1,11 +1,14 @@
 """S13: signing in, seeing no more than one may, and being signed out while a page is open."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
-from tests.end_to_end.serving import Server, steward
+from tests.end_to_end.serving import Server, serving, steward
 
 pytestmark = pytest.mark.xdist_group("browser sign-in")
 
@@ -13,8 +16,10 @@ UNAUTHORIZED = "401 (Unauthorized)"
 
 
 @pytest.fixture
-def flags() -> tuple[str, ...]:
-    return ("--control-access", "token", "--workers", "0")
+def server(tmp_path: Path) -> Iterator[Server]:
+    """One for each test: names of tokens are not used twice."""
+    with serving(tmp_path, "--control-access", "token", "--workers", "0") as running:
+        yield running
 
 
 def token(server: Server, name: str, role: str) -> str:

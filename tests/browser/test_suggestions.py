@@ -11,7 +11,7 @@ pytestmark = pytest.mark.xdist_group("browser typing")
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def flags() -> tuple[str, ...]:
     return ("--workers", "0")
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.xdist_group("browser typing")
 FLEET = {"vms": [{"name": "till", "host": "rack1"}, {"name": "shelf", "host": "rack1"}]}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def flags() -> tuple[str, ...]:
     return ("--workers", "0")
 

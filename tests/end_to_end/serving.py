@@ -1,4 +1,4 @@
-"""A real server process, its three doors, and the CLI beside it."""
+"""A real server process, its three listeners, and the CLI beside it."""
 
 import contextlib
 import json
@@ -15,8 +15,15 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import pytest
+
 METADATA: Final = {"Metadata": "true"}
 DOCUMENT: Final = "/metadata/scheduledevents?api-version=2020-07-01"
+WORKERS: Final = (
+    pytest.param("1", id="two processes"),
+    pytest.param("0", id="one process", marks=pytest.mark.thorough),
+)
+"""Values of `--workers`, for tests of what must be the same in both shapes of a server."""
 
 _READY: Final = re.compile(r"^\s*(metadata|control|arm)\s+https?://(\S+)$")
 
@@ -130,7 +137,7 @@ def steward(server: Server, *words: str) -> Any:  # JSON, which tests look into
 
 
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
-    anywhere = [word for door in ("metadata", "control", "arm") for word in _anywhere(door)]
+    anywhere = [word for listener in ("metadata", "control", "arm") for word in _anywhere(listener)]
     defaults = (*anywhere, "--clock", "paused")
     command = [sys.executable, "-m", "forewarned", "serve", "--data", str(folder / "state")]
     with (folder / "log").open("a") as log:
@@ -144,8 +151,8 @@ def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
         )
 
 
-def _anywhere(door: str) -> tuple[str, str]:
-    return (f"--{door}", "127.0.0.1:0")
+def _anywhere(listener: str) -> tuple[str, str]:
+    return (f"--{listener}", "127.0.0.1:0")
 
 
 def ready(running: subprocess.Popen[str], folder: Path) -> Server:

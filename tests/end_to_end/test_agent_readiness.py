@@ -25,7 +25,7 @@ from tests.end_to_end.agents import (
     status_of,
     until,
 )
-from tests.end_to_end.serving import Server, serving
+from tests.end_to_end.serving import WORKERS, Server, serving
 
 FLEET = """\
 [[availability_sets]]
@@ -41,7 +41,7 @@ READY = Report(standing=Standing.READY, beat=1)
 PREPARING = Report(standing=Standing.PREPARING, beat=1)
 
 
-@pytest.fixture(scope="module", params=["0", "1"], ids=["workers-0", "workers-1"])
+@pytest.fixture(scope="module", params=WORKERS)
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

@@ -1,4 +1,4 @@
-"""The third door of a real server: TLS, its certificate, and what becomes of it when things die."""
+"""The ARM listener of a real server: TLS, its certificate, and how it survives crashes."""
 
 import contextlib
 import signal
@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.crews import Crew, wait_until
-from tests.end_to_end.serving import Server, environment, ready, serving, start
+from tests.end_to_end.serving import WORKERS, Server, environment, ready, serving, start
 from tests.security.test_server_tls import Place, a_key, as_pem
 
 ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"
@@ -40,7 +40,7 @@ def connected(server: Server, name: str = "localhost") -> ssl.SSLSocket:
     return trusting.wrap_socket(plain, server_hostname=name)
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_arm_answers_over_tls_and_the_authority_outlives_a_restart(
     tmp_path: Path, workers: str
 ) -> None:
@@ -57,20 +57,19 @@ def test_arm_answers_over_tls_and_the_authority_outlives_a_restart(
     assert (tmp_path / "state" / "arm-ca.pem").read_bytes() == authority
 
 
-def test_plain_http_and_an_old_tls_get_no_answer(tmp_path: Path) -> None:
-    with serving(tmp_path, "--workers", "0") as server:
-        host, _, port = server.arm.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=PATIENCE) as plain:
-            plain.sendall(f"GET {ENDPOINTS} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            with contextlib.suppress(ConnectionError):
-                assert b"HTTP/" not in plain.recv(100)
-        still_there = server.ask_arm("GET", ENDPOINTS)
+def test_plain_http_and_an_old_tls_get_no_answer(shared_server: Server) -> None:
+    host, _, port = shared_server.arm.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as plain:
+        plain.sendall(f"GET {ENDPOINTS} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        with contextlib.suppress(ConnectionError):
+            assert b"HTTP/" not in plain.recv(100)
+    still_there = shared_server.ask_arm("GET", ENDPOINTS)
 
     assert still_there.status == 200
 
 
-def test_a_path_that_climbs_is_refused_by_the_real_server_too(tmp_path: Path) -> None:
-    with serving(tmp_path, "--workers", "0") as server, connected(server) as client:
+def test_a_path_that_climbs_is_refused_by_the_real_server_too(shared_server: Server) -> None:
+    with connected(shared_server) as client:
         client.sendall(
             b"GET /subscriptions/../metadata/endpoints HTTP/1.1\r\n"
             b"Host: localhost\r\nConnection: close\r\n\r\n"
@@ -92,7 +91,7 @@ def test_arm_heals_with_the_writer_at_the_same_address(tmp_path: Path) -> None:
         assert (meanwhile.status, afterwards.status) == (200, 200)
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_client_that_stays_connected_does_not_keep_a_server_from_stopping(
     tmp_path: Path, workers: str
 ) -> None:
@@ -130,7 +129,7 @@ def test_a_server_without_arm_makes_no_certificates(tmp_path: Path) -> None:
         assert not (server.data / "arm-ca.pem").exists()
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_broken_authority_keeps_the_server_from_starting_and_says_what_to_do(
     tmp_path: Path, workers: str
 ) -> None:
@@ -157,24 +156,23 @@ def test_an_address_that_is_taken_is_named_with_its_flag(tmp_path: Path) -> None
     assert "--arm another address" in (tmp_path / "log").read_text()
 
 
-def test_the_printed_certificate_is_the_one_to_trust(tmp_path: Path) -> None:
-    with serving(tmp_path, "--workers", "0") as server:
-        printed = subprocess.run(
-            [sys.executable, "-m", "forewarned", "ca", "--data", str(server.data)],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        trusting = ssl.create_default_context(cadata=printed)
-        host, _, port = server.arm.rpartition(":")
-        with (
-            socket.create_connection((host, int(port)), timeout=PATIENCE) as plain,
-            trusting.wrap_socket(plain, server_hostname="127.0.0.1") as client,
-        ):
-            assert client.version() in {"TLSv1.2", "TLSv1.3"}
+def test_the_printed_certificate_is_the_one_to_trust(shared_server: Server) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "forewarned", "ca", "--data", str(shared_server.data)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    trusting = ssl.create_default_context(cadata=printed)
+    host, _, port = shared_server.arm.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=PATIENCE) as plain,
+        trusting.wrap_socket(plain, server_hostname="127.0.0.1") as client,
+    ):
+        assert client.version() in {"TLSv1.2", "TLSv1.3"}
 
-    assert (server.data / "arm-key.pem").stat().st_mode & 0o077 == 0
+    assert (shared_server.data / "arm-key.pem").stat().st_mode & 0o077 == 0
 
 
 def shown(server: Server) -> str:

@@ -2,29 +2,23 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.az import Azure, azure
+from tests.end_to_end.az import GROUP, Azure
+from tests.end_to_end.transcripts import programs
 
 pytestmark = pytest.mark.xdist_group("az")
 
-README = Path(__file__).parents[2] / "README.md"
-GROUP = "work"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "az.md"
 PROVIDERS = f"/subscriptions/{{subscriptionId}}/resourceGroups/{GROUP}/providers"
 UNTIL_OVER = "45m"
 """Longer than any event takes, once it has started."""
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
-    with azure(tmp_path_factory.mktemp("az")) as logged_in:
-        logged_in.az("group", "create", "--name", GROUP, "--location", "local")
-        yield logged_in
 
 
 def test_the_readmes_command_restarts_a_vm_of_the_demo_fleet(cloud: Azure) -> None:
@@ -37,7 +31,11 @@ def test_the_readmes_command_restarts_a_vm_of_the_demo_fleet(cloud: Azure) -> No
 
 
 @pytest.mark.parametrize(
-    ("command", "event_type", "minutes"), [("restart", "Reboot", 15), ("redeploy", "Redeploy", 10)]
+    ("command", "event_type", "minutes"),
+    [
+        ("restart", "Reboot", 15),
+        pytest.param("redeploy", "Redeploy", 10, marks=pytest.mark.thorough),
+    ],
 )
 def test_an_operation_on_a_vm_that_listens_returns_only_after_its_event(
     cloud: Azure, command: str, event_type: str, minutes: int
@@ -64,6 +62,7 @@ def test_an_operation_on_a_vm_that_listens_returns_only_after_its_event(
     assert operation is None or took(operation) > timedelta(minutes=minutes)
 
 
+@pytest.mark.thorough
 def test_a_restart_that_the_vm_approves_goes_ahead_at_once(cloud: Azure) -> None:
     vm = made(cloud, "ready")
     cloud.document(vm)
@@ -79,6 +78,7 @@ def test_a_restart_that_the_vm_approves_goes_ahead_at_once(cloud: Azure) -> None
     assert took(operation) <= timedelta(minutes=10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["restart", "redeploy"])
 def test_an_operation_on_a_vm_that_never_asked_returns_at_once(cloud: Azure, command: str) -> None:
     vm = made(cloud, f"deaf-{command}")
@@ -89,6 +89,7 @@ def test_an_operation_on_a_vm_that_never_asked_returns_at_once(cloud: Azure, com
     assert cloud.document(vm) == {"DocumentIncarnation": 1, "Events": []}
 
 
+@pytest.mark.thorough
 def test_stopping_deallocating_and_starting_announce_nothing(cloud: Azure) -> None:
     vm = made(cloud, "power")
     cloud.document(vm)
@@ -102,6 +103,7 @@ def test_stopping_deallocating_and_starting_announce_nothing(cloud: Azure) -> No
     assert cloud.document(vm)["Events"] == []
 
 
+@pytest.mark.thorough
 def test_an_evicted_spot_vm_has_thirty_seconds(cloud: Azure) -> None:
     vm = made(cloud, "cheap", priority="Spot", evictionPolicy="Deallocate")
     cloud.document(vm)
@@ -117,6 +119,7 @@ def test_an_evicted_spot_vm_has_thirty_seconds(cloud: Azure) -> None:
     assert power(cloud, vm) == "VM deallocated"
 
 
+@pytest.mark.thorough
 def test_a_deleted_vm_is_gone(cloud: Azure) -> None:
     vm = made(cloud, "leaving")
     cloud.document(vm)
@@ -126,6 +129,7 @@ def test_a_deleted_vm_is_gone(cloud: Azure) -> None:
     assert cloud.refused(*on("show", vm)).code == 3
 
 
+@pytest.mark.thorough
 def test_a_scale_set_restarts_whole_or_in_part(cloud: Azure) -> None:
     cloud.az(
         *("vmss", "create", "--resource-group", GROUP, "--name", "many"),
@@ -168,6 +172,7 @@ def test_an_event_is_approved_from_outside_the_vm(cloud: Azure) -> None:
     assert approved["EventStatus"] == "Started"
 
 
+@pytest.mark.thorough
 def test_the_published_rest_example_works_and_needs_an_api_version_that_knows_it(
     cloud: Azure,
 ) -> None:
@@ -233,6 +238,18 @@ def test_a_created_vm_is_told_what_az_shows(cloud: Azure) -> None:
     ]
 
 
+def test_a_template_of_the_guide_is_deployed(cloud: Azure, tmp_path: Path) -> None:
+    (tmp_path / "cache.json").write_text(programs(GUIDE.read_text())["cache.json"])
+
+    deployed = cloud.az(
+        *("deployment", "group", "create", "--resource-group", GROUP),
+        *("--template-file", str(tmp_path / "cache.json")),
+    )
+
+    assert deployed["properties"]["provisioningState"] == "Succeeded"
+    assert cloud.document("cache_0") == {"DocumentIncarnation": 1, "Events": []}
+
+
 # --- what az says to a person ---------------------------------------------------------------------
 
 
@@ -244,6 +261,7 @@ def test_a_vm_that_is_not_there_is_told_apart_from_other_failures(cloud: Azure) 
     assert "nobody" in refusal.text
 
 
+@pytest.mark.thorough
 def test_a_notice_of_99_minutes_is_refused_and_changes_nothing(cloud: Azure) -> None:
     name = ("--resource-group", GROUP, "--name", "strict")
     cloud.az("vmss", "create", *name, "--terminate-notification-time", "10")
@@ -258,6 +276,7 @@ def test_a_notice_of_99_minutes_is_refused_and_changes_nothing(cloud: Azure) -> 
     assert cloud.az("vmss", "show", *name) == before
 
 
+@pytest.mark.thorough
 def test_a_template_with_a_notice_of_99_minutes_fails_without_a_traceback(cloud: Azure) -> None:
     name = ("--resource-group", GROUP, "--name", "never")
 
@@ -268,6 +287,7 @@ def test_a_template_with_a_notice_of_99_minutes_fails_without_a_traceback(cloud:
     assert cloud.refused("vmss", "show", *name).code == 3
 
 
+@pytest.mark.thorough
 def test_only_spot_vms_can_be_evicted(cloud: Azure) -> None:
     vm = made(cloud, "dear")
     cloud.document(vm)
@@ -279,6 +299,7 @@ def test_only_spot_vms_can_be_evicted(cloud: Azure) -> None:
     assert cloud.document(vm)["Events"] == []
 
 
+@pytest.mark.thorough
 def test_an_instance_that_is_not_there_is_not_deleted_and_neither_are_the_others(
     cloud: Azure,
 ) -> None:
@@ -303,14 +324,9 @@ def on(command: str, vm: str) -> tuple[str, ...]:
 
 
 def made(cloud: Azure, name: str, **properties: str) -> str:
-    """A VM by the cheapest command there is; `az vm create` is in the guide."""
-    body = {"location": "local", "properties": properties}
-    rest(
-        cloud,
-        "put",
-        f"Microsoft.Compute/virtualMachines/{name}?api-version=2024-07-01",
-        "--body",
-        json.dumps(body),
+    cloud.put(
+        f"/resourceGroups/{GROUP}/providers/Microsoft.Compute/virtualMachines/{name}",
+        {"location": "local", "properties": properties},
     )
     return name
 

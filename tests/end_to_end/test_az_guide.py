@@ -14,7 +14,7 @@ from tests.end_to_end.serving import Server, ready
 from tests.end_to_end.terminal import Terminal, terminal
 from tests.end_to_end.transcripts import Ids, Step, programs, steps, without_chance
 
-pytestmark = pytest.mark.xdist_group("az guide")
+pytestmark = pytest.mark.thorough
 
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "az.md"
 FREE: Final = "127.0.0.1:0"

@@ -1,26 +1,17 @@
 """Deleting instances of a scale set with notice, told with the real az and a moved clock."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.az import Azure, azure
+from tests.end_to_end.az import GROUP, Azure
 
-pytestmark = pytest.mark.xdist_group("az terminate")
+pytestmark = pytest.mark.xdist_group("az")
 
-GROUP = "stories"
 UNTIL_GONE = "30m"
 """Longer than any delete takes, once it has started."""
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
-    with azure(tmp_path_factory.mktemp("az")) as logged_in:
-        logged_in.az("group", "create", "--name", GROUP, "--location", "local")
-        yield logged_in
 
 
 def test_two_instances_deleted_at_once_go_when_both_are_approved_and_not_before(
@@ -57,6 +48,7 @@ def test_two_instances_deleted_at_once_go_when_both_are_approved_and_not_before(
     assert cloud.document("both_0")["Events"] == []
 
 
+@pytest.mark.thorough
 def test_two_instances_deleted_at_once_go_when_their_time_is_up(cloud: Azure) -> None:
     """I1, I17: an approval of one of two does not shorten the notice by a second."""
     made(cloud, "late", instances=3)
@@ -76,6 +68,7 @@ def test_two_instances_deleted_at_once_go_when_their_time_is_up(cloud: Azure) ->
     assert instances(cloud, "late") == {"1": True}
 
 
+@pytest.mark.thorough
 def test_an_instance_keeps_the_notice_of_the_model_it_was_made_from(cloud: Azure) -> None:
     made(cloud, "old", instances=3)
     read_by_all(cloud, "old_0")
@@ -100,6 +93,7 @@ def test_an_instance_keeps_the_notice_of_the_model_it_was_made_from(cloud: Azure
     assert minutes_of_notice(shown["old_2"], called_at) == 5
 
 
+@pytest.mark.thorough
 def test_scaling_in_gives_notice_and_no_instance_id_comes_back(cloud: Azure) -> None:
     made(cloud, "size", instances=3)
     read_by_all(cloud, "size_0", "size_1", "size_2")
@@ -117,6 +111,7 @@ def test_scaling_in_gives_notice_and_no_instance_id_comes_back(cloud: Azure) -> 
     assert set(instances(cloud, "size")) == {"0", "1", "2", "3", "4"} - {gone}
 
 
+@pytest.mark.thorough
 def test_a_set_whose_notices_are_switched_off_is_scaled_in_at_once(cloud: Azure) -> None:
     made(cloud, "quiet", instances=2)
     read_by_all(cloud, "quiet_0")
@@ -128,6 +123,7 @@ def test_a_set_whose_notices_are_switched_off_is_scaled_in_at_once(cloud: Azure)
     assert instances(cloud, "quiet") == {"0": True}
 
 
+@pytest.mark.thorough
 def test_a_set_nobody_of_which_has_ever_asked_is_deleted_at_once(cloud: Azure) -> None:
     """No VM of it listens, so there is nobody to wait for."""
     made(cloud, "deaf", instances=2)

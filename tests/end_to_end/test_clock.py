@@ -3,32 +3,32 @@
 import signal
 from pathlib import Path
 
-from tests.end_to_end.serving import ready, serving, start
+from tests.end_to_end.serving import Server, ready, serving, start
 
 
-def test_a_step_of_15_minutes_starts_a_reboot_and_one_of_14m59s_does_not(tmp_path: Path) -> None:
+def test_a_step_of_15_minutes_starts_a_reboot_and_one_of_14m59s_does_not(
+    shared_server: Server,
+) -> None:
     """I1: nothing starts early; I20: nothing is late."""
-    with serving(tmp_path) as server:
-        server.get()
-        server.command("schedule", "reboot", "--vm", "web")
+    shared_server.get()
+    shared_server.command("schedule", "reboot", "--vm", "web")
 
-        server.command("clock", "step", "14m59s")
-        [early] = server.get().json["Events"]
-        server.command("clock", "step", "1s")
-        [on_time] = server.get().json["Events"]
+    shared_server.command("clock", "step", "14m59s")
+    [early] = shared_server.get().json["Events"]
+    shared_server.command("clock", "step", "1s")
+    [on_time] = shared_server.get().json["Events"]
 
     assert early["EventStatus"] == "Scheduled"
     assert on_time["EventStatus"] == "Started"
     assert on_time["NotBefore"] == ""
 
 
-def test_an_unapproved_reboot_starts_exactly_at_its_not_before(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
-        server.get()
-        [scheduled] = server.command("schedule", "reboot", "--vm", "web")["events"]
+def test_an_unapproved_reboot_starts_exactly_at_its_not_before(shared_server: Server) -> None:
+    shared_server.get()
+    [scheduled] = shared_server.command("schedule", "reboot", "--vm", "web")["events"]
 
-        server.command("clock", "step", "1h")
-        rows = server.command("history", "--event", scheduled["event_id"])["history"]
+    shared_server.command("clock", "step", "1h")
+    rows = shared_server.command("history", "--event", scheduled["event_id"])["history"]
 
     started = next(row for row in rows if row["action"] == "started")
     assert started["at"] == scheduled["not_before"]

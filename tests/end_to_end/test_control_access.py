@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, network, serving_in, within
-from tests.end_to_end.serving import Answer, Server, serving, start, steward
+from tests.end_to_end.serving import WORKERS, Answer, Server, serving, start, steward
 
 SERVICE: Final = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml")
 FLEET: Final = '[[vms]]\nname = "web"\naddress = "127.0.0.1"\n'
@@ -21,7 +21,7 @@ EVENT: Final = {"type": "Reboot", "resources": ["web"]}
 PATIENCE: Final = 60
 
 
-@pytest.fixture(scope="module", params=["1", "0"], ids=["two processes", "one process"])
+@pytest.fixture(scope="module", params=WORKERS)
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

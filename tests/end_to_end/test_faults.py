@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import serving
+from tests.end_to_end.serving import WORKERS, serving
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_faults_happen_exactly_as_often_as_asked(tmp_path: Path, workers: str) -> None:
     with serving(tmp_path, "--workers", workers) as server:
         healthy = server.get()
@@ -31,7 +31,7 @@ def test_faults_happen_exactly_as_often_as_asked(tmp_path: Path, workers: str) -
     assert after.body == healthy.body
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_stale_document_is_shown_until_the_fault_is_removed(tmp_path: Path, workers: str) -> None:
     with serving(tmp_path, "--workers", workers) as server:
         vm = server.get("/metadata/instance/compute/name?api-version=2021-12-13&format=text")

@@ -7,11 +7,14 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.end_to_end.serving import environment, ready
 
 ROOT: Final = Path(__file__).parents[2]
 
 
+@pytest.mark.thorough  # `make test` in a fresh checkout is what CI does
 def test_make_run_in_a_fresh_checkout_serves_a_document(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     for name in _files():

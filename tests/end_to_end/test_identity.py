@@ -18,7 +18,7 @@ from azure.identity import (
 )
 
 from forewarned.security.identities import TENANT_ID
-from tests.end_to_end.serving import Answer, Server, environment, serving
+from tests.end_to_end.serving import WORKERS, Answer, Server, environment, serving
 
 SUBSCRIPTIONS = "/subscriptions?api-version=2022-12-01"
 FLEET = """\
@@ -32,7 +32,7 @@ address = "127.0.0.2"
 """
 
 
-@pytest.fixture(scope="module", params=["1", "0"], ids=["two processes", "one process"])
+@pytest.fixture(scope="module", params=WORKERS)
 def emulator(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

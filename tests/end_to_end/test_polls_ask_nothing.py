@@ -11,7 +11,7 @@ import pytest
 
 from tests.end_to_end.crews import Crew, crewed
 from tests.end_to_end.polls import ask_once, closing_poll, line, poll
-from tests.end_to_end.serving import DOCUMENT, Server
+from tests.end_to_end.serving import DOCUMENT, WORKERS, Server
 
 FEW: Final = 20
 VMS: Final = {f"vm-{number}": f"127.9.1.{number}" for number in range(1, 4)}
@@ -86,7 +86,7 @@ def held_files(pid: int, overseen: Overseen) -> dict[Path, tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_ten_times_the_polls_cost_not_one_statement_more(
     tmp_path: Path, overseen: Overseen, workers: str
 ) -> None:
@@ -112,7 +112,7 @@ def test_ten_times_the_polls_cost_not_one_statement_more(
     assert after[1] == after[2] > 0
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_nothing_on_the_poll_path_touches_the_disk(
     tmp_path: Path, overseen: Overseen, workers: str
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import serving, steward
+from tests.end_to_end.serving import WORKERS, serving, steward
 
 PUBLIC = {"arm-ca.pem", "arm.pem"}
 
@@ -27,7 +27,7 @@ def open_to_others(folder: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_the_state_of_a_service_is_its_own_also_where_it_was_not_before(
     tmp_path: Path, workers: str
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from forewarned.client import Change, ChangeKind, Ending, EventSource, EventType, RefusedError
 from tests.client.drivers import DRIVERS, MakeDriver
-from tests.end_to_end.serving import Server, ready, serving, start
+from tests.end_to_end.serving import Server, ready, start
 
 
 @pytest.fixture(params=sorted(DRIVERS))
@@ -19,10 +19,13 @@ def client(request: pytest.FixtureRequest) -> MakeDriver:
     return DRIVERS[request.param]
 
 
-def test_an_event_is_followed_from_notice_to_recovery(client: MakeDriver, tmp_path: Path) -> None:
+def test_an_event_is_followed_from_notice_to_recovery(
+    client: MakeDriver, shared_server: Server
+) -> None:
     """With the long poll: no change waits for the next second."""
-    with serving(tmp_path) as server, client(server.metadata) as events:
-        assert events.document().incarnation == 1
+    server = shared_server
+    with client(server.metadata) as events:
+        assert events.document().events == ()
         assert events.me().name == "web"
         server.call("POST", "/v1/events", {"type": "Reboot", "resources": ["web"]})
         kinds = []
@@ -43,8 +46,9 @@ def test_an_event_is_followed_from_notice_to_recovery(client: MakeDriver, tmp_pa
     assert kinds == [ChangeKind.APPEARED, ChangeKind.STARTED, ChangeKind.GONE]
 
 
-def test_a_canceled_event_is_told_as_canceled(client: MakeDriver, tmp_path: Path) -> None:
-    with serving(tmp_path) as server, client(server.metadata) as events:
+def test_a_canceled_event_is_told_as_canceled(client: MakeDriver, shared_server: Server) -> None:
+    server = shared_server
+    with client(server.metadata) as events:
         events.document()
         made = server.call("POST", "/v1/events", {"type": "Freeze", "resources": ["web"]})
         watching = events.watch(timeout=120)
@@ -56,10 +60,9 @@ def test_a_canceled_event_is_told_as_canceled(client: MakeDriver, tmp_path: Path
     assert (gone.kind, gone.ending) == (ChangeKind.GONE, Ending.CANCELED)
 
 
-def test_an_unknown_event_cannot_be_approved(client: MakeDriver, tmp_path: Path) -> None:
+def test_an_unknown_event_cannot_be_approved(client: MakeDriver, shared_server: Server) -> None:
     with (
-        serving(tmp_path) as server,
-        client(server.metadata) as events,
+        client(shared_server.metadata) as events,
         pytest.raises(RefusedError, match="no event"),
     ):
         events.approve("C7061BAC-AFDC-4513-B24B-AA5F13A16123")
