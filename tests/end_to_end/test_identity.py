@@ -206,7 +206,7 @@ def test_a_broken_file_of_principals_stops_the_start_and_says_the_line(tmp_path:
         pass
 
     told = (tmp_path / "log").read_text()
-    assert "principals.toml:3: name must be up to 64 letters" in told
+    assert "principals.toml:3: principals[0].name: expected up to 64 letters" in told
 
 
 def test_the_exports_of_env_can_be_read_by_a_shell(tmp_path: Path) -> None:
