@@ -174,7 +174,7 @@ async def test_nothing_is_done_before_the_first_good_document(machine: Machine) 
         assert machine.reporter is not None
         status = machine.reporter.status()
         assert not status.ready
-        assert status.events[0].waits_for == "the first document since the agent has started"
+        assert status.events[0].waits_for == "the first document since the agent started"
         assert runner.workers == {}
 
 
@@ -207,7 +207,7 @@ async def test_an_event_that_comes_back_after_it_was_gone_is_left_alone(machine:
         client.tell(ChangeKind.GONE, an_event())
         await until(lambda: not warnings_of(machine))
 
-    assert shown == [f"event {EVENT} is shown again after it was gone: nothing is done about it"]
+    assert shown == [f"event {EVENT} is shown again after it was gone: the agent ignores it"]
     assert machine.hooks["drain"].phases.count(Phase.UNDO) == 1
     assert len(machine.progress) == 2
 
@@ -290,7 +290,7 @@ async def test_an_approval_that_is_not_taken_is_sent_again(
 
     assert client.approved == [EVENT]
     waits = [getattr(record, "waits_for", "") for record in caplog.records]
-    assert "the service to take the approval: later" in waits
+    assert "the service to accept the approval: later" in waits
 
 
 async def test_an_approval_refused_because_it_has_started_is_fine(machine: Machine) -> None:

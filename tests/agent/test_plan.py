@@ -40,7 +40,7 @@ def test_it_prepares_approves_and_after_the_event_puts_back_and_recovers() -> No
 def test_an_event_that_no_rule_is_for_is_said_to_be_so() -> None:
     journey = Journey(Plan(rule="", approve=Approve.NEVER))
 
-    assert journey.go() == Wait(why="NotBefore: no rule is for this event")
+    assert journey.go() == Wait(why="NotBefore: no rule matches this event")
 
 
 @pytest.mark.parametrize(

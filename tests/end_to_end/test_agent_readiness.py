@@ -125,7 +125,7 @@ def test_an_agent_that_dies_is_not_waited_for_longer_than_its_time_out(
     one.let_go()
 
     until(lambda: status_of(server, event_id) == "Started", "the approval")
-    assert "agents are silent, and not waited for" in one.agent.log()
+    assert "no longer waiting for silent agents" in one.agent.log()
     complete(server, event_id)
 
 

@@ -182,7 +182,7 @@ class _Front:
             try:
                 return (await self._client.me()).name
             except ScheduledEventsError as error:
-                self._why = f"this VM's name is not known: {error}"
+                self._why = f"can't find out this VM's name: {error}"
                 if is_first:
                     _log.warning("own name not known", extra={"why": str(error)})
                 is_first = False

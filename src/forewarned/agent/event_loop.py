@@ -97,7 +97,7 @@ class EventLoop:
     async def _follow(self, tasks: asyncio.TaskGroup) -> None:
         document = await self._client.document()
         if self._trouble is not None:
-            _log.info("documents are read again")
+            _log.info("documents can be read again")
         self._trouble = None
         self._take_in_whole(document, tasks)
         async for change in self._client.watch(poll=self._poll, only_mine=True, since=document):

@@ -263,25 +263,27 @@ class EventWorker:
         if self._heartbeat is None:
             # The plan is of a time when the file had a way to tell the others. Without one nobody
             # can know that they are ready, so NotBefore decides.
-            await self._wait('NotBefore: "all-ready" has no readiness to go by any more')
+            await self._wait('NotBefore: the file no longer has a readiness for "all-ready"')
             return
         try:
             await self._heartbeat.beat()
         except ReadinessError as error:
-            await self._wait(f"a way to tell the other agents: {error}", at_most=_ASK_AGAIN)
+            await self._wait(
+                f"the other agents, which are out of reach: {error}", at_most=_ASK_AGAIN
+            )
             return
         self._context.journal.write(Reported(event_id=self.key, at=self._context.now()))
 
     async def _approve(self) -> None:
         context, event_id = self._context, self.progress.event_id
-        self.waits_for = "the service to take the approval"
+        self.waits_for = "the service to accept the approval"
         try:
             await context.approve(event_id)
         except ScheduledEventsError as error:
             # Refused: it may have started, or be over, and the next document says so. Not
             # answered: it is tried again, up to NotBefore.
             context.counters.approvals_failed += 1
-            await self._wait(f"the service to take the approval: {error}", at_most=_ASK_AGAIN)
+            await self._wait(f"the service to accept the approval: {error}", at_most=_ASK_AGAIN)
             return
         # After it, for once: approving twice changes nothing, and an approval that was written
         # down and never sent would cost the whole notice.

@@ -84,7 +84,7 @@ def told(progress: Progress | None, fact: AnyFact) -> Progress:
     if isinstance(fact, Planned):
         return Progress(sighting=fact.sighting, plan=fact.plan, boot=fact.boot)
     if progress is None:
-        raise JournalError(f"the journal speaks of event {fact.event_id} before it was planned for")
+        raise JournalError(f"the journal mentions event {fact.event_id} before its plan")
     match fact:
         case Seen():
             return replace(progress, sighting=fact.sighting)

@@ -12,7 +12,9 @@ class StateInUseError(Exception):
 
     def __init__(self, state: Path, holder: str) -> None:
         who = f" (process {holder})" if holder.isdigit() else ""
-        super().__init__(f"another agent{who} uses {state}: two would run every hook twice")
+        super().__init__(
+            f"another agent{who} is using {state}: two agents would run every hook twice"
+        )
         self.state = state
 
 

@@ -142,7 +142,7 @@ def why_not_approved(progress: Progress) -> str | None:
     """What keeps the agent from approving, once the hooks have run; None for nothing."""
     plan = progress.plan
     if plan.approve is Approve.NEVER:
-        return f"rule {plan.rule!r} never approves" if plan.rule else "no rule is for this event"
+        return f"rule {plan.rule!r} never approves" if plan.rule else "no rule matches this event"
     for step in plan.prepare:
         outcome = progress.outcomes.get(Turn(Phase.PREPARE, step.name))
         if outcome is None:

@@ -160,7 +160,7 @@ def test_a_rule_names_hooks_that_there_are_and_each_once() -> None:
 
     assert found == [
         "6: rules[0].prepare[0]: there is no [hooks.drian]; did you mean drain?",
-        "6: rules[0].prepare[2]: drain is in the list already, and runs only once",
+        "6: rules[0].prepare[2]: drain is already in the list, and runs only once",
     ]
 
 
@@ -202,8 +202,8 @@ def test_a_hook_that_is_wrong_is_not_also_said_to_be_missing() -> None:
             f'[hooks.a]\nkind = "command"\nargv = ["a\\u0000"]\n{RULE}',
             "1: hooks.a: an argument can't hold a NUL",
         ),
-        (f'{RULE}[[rules]]\nname = "b"', "3: rules[1]: no event gets this far: rule"),
-        (f'{RULE}type = ["Freeze"]\n{RULE}', "5: rules[1].name: another rule is called"),
+        (f'{RULE}[[rules]]\nname = "b"', "3: rules[1]: no event reaches this rule: rule"),
+        (f'{RULE}type = ["Freeze"]\n{RULE}', "5: rules[1].name: another rule is named"),
         ("[[rules]]", "1: rules[0]: the field name is missing"),
         ('[[rules]]\nname = ""', "2: rules[0].name: expected text of length >= 1"),
         (f'{RULE}leader = "all-ready"', '3: rules[0].leader: needs "readiness" in [agent]'),

@@ -220,7 +220,7 @@ async def test_a_node_that_somebody_else_cordoned_stays_cordoned(
     outcome = await hook.run(a_call())
     back = await undone(hook, outcome)
 
-    assert outcome.detail == "node-1 had been cordoned before, evicted its pods"
+    assert outcome.detail == "node-1 was already cordoned, evicted its pods"
     assert api.pods_on("node-1") == []
     assert back.detail == "node-1 was not cordoned for this event, and stays as it is"
     assert is_cordoned(api)
@@ -298,7 +298,7 @@ async def test_whoever_cordons_in_the_same_moment_is_the_one_who_did(
     outcome = await hook.run(a_call())
     await undone(hook, outcome)
 
-    assert outcome.detail == "node-1 had been cordoned before"
+    assert outcome.detail == "node-1 was already cordoned"
     assert cordoned_by(api) is None
     assert is_cordoned(api)
 
@@ -373,9 +373,9 @@ async def test_what_kubernetes_refuses_is_a_failure_in_its_words(
     assert forbidden.detail == (
         'Kubernetes answered 403: nodes "node-1" is forbidden: User "agent" cannot patch resource'
     )
-    assert missing.detail == "Kubernetes knows no node none"
+    assert missing.detail == "Kubernetes has no node none"
     assert stranger.detail == "Kubernetes answered 401: Unauthorized"
-    assert await unknown.check() == ["Kubernetes knows no node none"]
+    assert await unknown.check() == ["Kubernetes has no node none"]
 
 
 async def test_an_undo_waits_for_an_api_that_is_away(api: KubernetesApi, token: Path) -> None:
@@ -423,4 +423,4 @@ async def test_outside_of_a_cluster_the_file_has_to_say_where_it_is(
 
     outcome = await a_hook("kubernetes").run(a_call())
 
-    assert outcome.detail == "this is not a pod of a cluster: give the API server's URL as server"
+    assert outcome.detail == "not running in a cluster: set server to the API server's URL"

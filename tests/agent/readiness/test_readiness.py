@@ -218,7 +218,7 @@ async def test_outside_of_a_cluster_it_says_what_is_missing(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     readiness = LeaseReports(server="", namespace="ours", credentials=tmp_path)
 
-    with pytest.raises(ReadinessError, match="not a pod of a cluster"):
+    with pytest.raises(ReadinessError, match="not running in a cluster"):
         await readiness.reports(EVENT)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     with pytest.raises(ReadinessError, match=r"can't read .*/token: No such file"):

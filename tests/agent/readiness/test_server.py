@@ -82,7 +82,7 @@ async def test_an_id_is_an_id_and_never_more_of_a_query() -> None:
 )
 async def test_an_answer_that_is_no_readiness_makes_nobody_ready(body: str) -> None:
     async with Answering(200, body).serving() as readiness:
-        with pytest.raises(ReadinessError, match="is no readiness"):
+        with pytest.raises(ReadinessError, match="is not a readiness report"):
             await readiness.reports(EVENT)
 
 
@@ -92,9 +92,9 @@ async def test_a_refusal_is_told_in_the_servers_words(status: int) -> None:
     elsewhere = f"Location: http://127.0.0.1:1{PATH}\r\n"
 
     async with Answering(status, "no such thing", headers=elsewhere).serving() as readiness:
-        with pytest.raises(ReadinessError, match=f"answered {status}: no such thing"):
+        with pytest.raises(ReadinessError, match=f"responded with {status}: no such thing"):
             await readiness.report(EVENT, ME, READY)
-        with pytest.raises(ReadinessError, match=f"answered {status}: no such thing"):
+        with pytest.raises(ReadinessError, match=f"responded with {status}: no such thing"):
             await readiness.reports(EVENT)
 
 
@@ -108,7 +108,7 @@ async def test_a_server_that_is_away_or_not_found_yet_is_told() -> None:
 async def test_a_service_that_keeps_no_readiness_is_found_out_without_saying_anything() -> None:
     azure = Answering(404, '{"error": "Not found"}')
     async with azure.serving() as readiness:
-        with pytest.raises(ReadinessError, match="only Forewarned does, Azure does not"):
+        with pytest.raises(ReadinessError, match="only Forewarned has one, Azure does not"):
             await readiness.check()
     assert azure.asked == [f"OPTIONS /vm/web_0{PATH}"]
 

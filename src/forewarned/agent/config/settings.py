@@ -208,7 +208,7 @@ def _check_times(hook: HookSettings, path: KeyPath, reader: TableReader) -> None
     if hook.timeout <= timedelta(0):
         reader.refuse((*path, "timeout"), "expected more than 0s")
     elif hook.expected is not None and hook.expected > hook.timeout:
-        reader.refuse((*path, "expected"), "is longer than timeout, when the hook is ended")
+        reader.refuse((*path, "expected"), "is longer than timeout")
 
 
 def _rules(
@@ -243,7 +243,7 @@ def _check_steps(
                 reader.refuse((*path, key, at), f"there is no [hooks.{name}]{near}")
             elif name in names[:at]:
                 reader.refuse(
-                    (*path, key, at), f"{name} is in the list already, and runs only once"
+                    (*path, key, at), f"{name} is already in the list, and runs only once"
                 )
 
 
@@ -253,10 +253,10 @@ def _check_order(rules: Iterable[tuple[int, Rule]], reader: TableReader) -> None
     takes_all: Rule | None = None
     for at, rule in rules:
         if rule.name in known:
-            reader.refuse(("rules", at, "name"), f"another rule is called {shown(rule.name)}")
+            reader.refuse(("rules", at, "name"), f"another rule is named {shown(rule.name)}")
         known.add(rule.name)
         if takes_all is not None:
-            why = f"no event gets this far: rule {shown(takes_all.name)} above matches all of them"
+            why = f"no event reaches this rule: rule {shown(takes_all.name)} above matches them all"
             reader.refuse(("rules", at), why)
         if rule.takes_all:
             takes_all = rule

@@ -74,7 +74,7 @@ class _Kubernetes:
     async def run(self, call: Call) -> str:
         cluster, name = self._cluster(), self._node()
         cordoned = await _cordon(cluster, name, call.sighting.event_id)
-        told = f"cordoned {name}" if cordoned else f"{name} had been cordoned before"
+        told = f"cordoned {name}" if cordoned else f"{name} was already cordoned"
         if self.settings.evict:
             left = await self._evict(cluster, name, call)
             told += f", evicted its pods; {len(left)} stay" if left else ", evicted its pods"

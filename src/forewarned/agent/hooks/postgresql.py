@@ -175,7 +175,7 @@ class _Switchover:
                 return name
             case _:
                 # Versions before 3 don't.
-                raise TargetError("Patroni does not say how it calls this node: set member")
+                raise TargetError("Patroni does not give this node's name: set member")
 
     async def _leader(self) -> _Leader | None:
         for member in await self._members():
@@ -205,5 +205,5 @@ def _table(answer: Answer) -> dict[str, Any]:
         raise TargetError(f"Patroni answered {answer.status}: {answer.excerpt()}")
     said = answer.json()
     if not isinstance(said, dict):
-        raise TargetError("Patroni's answer can't be read")
+        raise TargetError("Patroni's response can't be read")
     return said

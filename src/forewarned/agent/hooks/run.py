@@ -28,7 +28,7 @@ async def run_hook(
     except Exception as error:  # noqa: BLE001  # a hook may raise anything
         took = monotonic() - began
         if isinstance(error, TimeoutError) and limit.expired():
-            detail = f"ended after {format_duration(call.limit)}, which is its limit"
+            detail = f"ended at its limit of {format_duration(call.limit)}"
             return HookOutcome(verdict=Verdict.TIMED_OUT, detail=detail, took=took)
         # A bug in a hook must not keep the others from running.
         _log.exception("hook raised", extra={"event": call.sighting.event_id})

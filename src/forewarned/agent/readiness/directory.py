@@ -52,7 +52,7 @@ class DirectoryReports(Readiness):
     def _read(self, folder: Path) -> Iterator[tuple[str, Report]]:
         with self._telling():
             if not self._path.is_dir():
-                raise ReadinessError(f"the directory {self._path} is not there")
+                raise ReadinessError(f"there is no directory {self._path}")
             for file in sorted(folder.glob("*.json")):
                 with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
                     report = msgspec.json.decode(file.read_bytes(), type=Report)

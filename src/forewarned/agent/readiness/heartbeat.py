@@ -83,7 +83,9 @@ class Heartbeat:
                 self._is_troubled = False
             except ReadinessError as error:
                 if not self._is_troubled:
-                    _log.warning("other agents can't be heard", extra={"why": str(error)})
+                    _log.warning(
+                        "can't read the readiness of other agents", extra={"why": str(error)}
+                    )
                 self._is_troubled = True
             await asyncio.sleep(self._pause.total_seconds())
 
@@ -96,7 +98,7 @@ class Heartbeat:
         silent -= {self._me.lower()}
         if given_up := silent - self._known:
             _log.warning(
-                "agents are silent, and not waited for",
+                "no longer waiting for silent agents",
                 extra={"event": self._progress().event_id, "resources": sorted(given_up)},
             )
         # An agent that was given up and is heard again is waited for again.

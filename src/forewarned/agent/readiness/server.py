@@ -51,7 +51,9 @@ class ServerReports(Readiness):
         try:
             heard = msgspec.json.decode(answer.body, type=_Heard)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ReadinessError(f"the server's answer is no readiness: {error}") from error
+            raise ReadinessError(
+                f"the server's response is not a readiness report: {error}"
+            ) from error
         return {
             name: Report(standing=standing, beat=_beat(instant))
             for standing, instants in (
@@ -72,8 +74,8 @@ class ServerReports(Readiness):
         # Whoever has the path refuses the method; others do not know the path.
         if answer.status != _WRONG_METHOD:
             raise ReadinessError(
-                f"{self._endpoint()} keeps no readiness (it answered {answer.status}):"
-                " only Forewarned does, Azure does not"
+                f"{self._endpoint()} has no readiness endpoint (status {answer.status}): only "
+                "Forewarned has one, Azure does not"
             )
 
     async def _ask(self, method: str, target: str) -> Answer:
@@ -99,7 +101,7 @@ def _of(event_id: str) -> str:
 def _check(answer: Answer) -> Answer:
     if answer.status != _OK:
         said = answer.body.decode(errors="replace")[:_LONGEST_QUOTE]
-        raise ReadinessError(f"the server answered {answer.status}: {said}")
+        raise ReadinessError(f"the server responded with {answer.status}: {said}")
     return answer
 
 

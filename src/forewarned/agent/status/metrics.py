@@ -52,14 +52,14 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
     yield from _metric(
         "forewarned_agent_document_age_seconds",
         "gauge",
-        "Since the last good document; absent before the first.",
+        "Since the last valid document; absent before the first.",
         [] if age is None else [({}, age.total_seconds())],
     )
     stages = Counter(event.stage for event in status.events)
     yield from _metric(
         "forewarned_agent_events",
         "gauge",
-        "Events of this VM that are remembered, by stage.",
+        "Events of this VM that the agent remembers, by stage.",
         [({"stage": str(stage)}, stages[stage]) for stage in Stage],
     )
     yield from _metric(
@@ -75,19 +75,19 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
     yield from _metric(
         "forewarned_agent_not_put_back",
         "gauge",
-        "Steps whose undo has failed or was cut short, of events that are remembered.",
+        "Steps whose undo failed or was interrupted, of events that the agent remembers.",
         [({}, sum(len(event.not_put_back) for event in status.events))],
     )
     yield from _metric(
         "forewarned_agent_events_reappeared",
         "gauge",
-        "Events that are shown again after they were gone, and are left alone.",
+        "Events that are shown again after they were gone, which the agent ignores.",
         [({}, sum(event.reappeared for event in status.events))],
     )
     yield from _metric(
         "forewarned_agent_hooks_total",
         "counter",
-        "Hooks that have ended, by what came of them.",
+        "Hooks that have ended, by outcome.",
         [
             ({"step": step, "phase": phase, "verdict": verdict}, count)
             for (step, phase, verdict), count in sorted(counters.hooks.items())
@@ -96,7 +96,7 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
     yield from _metric(
         "forewarned_agent_hook_seconds_total",
         "counter",
-        "How long hooks have run.",
+        "How long hooks ran.",
         [
             ({"step": step, "phase": phase}, seconds)
             for (step, phase), seconds in sorted(counters.hook_seconds.items())
@@ -105,7 +105,7 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
     yield from _metric(
         "forewarned_agent_approvals_total",
         "counter",
-        "Approvals that were sent, by whether the service took them.",
+        "Approvals that were sent, by whether the service accepted them.",
         [({"taken": "yes"}, counters.approvals), ({"taken": "no"}, counters.approvals_failed)],
     )
 

@@ -129,14 +129,14 @@ def _warnings(event: EventStatus) -> Iterator[str]:
     for step in event.not_put_back:
         yield f"event {event.event_id} is over, and what step {step!r} changed was not put back"
     if event.reappeared:
-        yield f"event {event.event_id} is shown again after it was gone: nothing is done about it"
+        yield f"event {event.event_id} is shown again after it was gone: the agent ignores it"
 
 
 def _waits_for(progress: Progress, worker: EventWorker | None) -> str:
     if progress.is_finished:
         return ""
     if worker is None:
-        return "the first document since the agent has started"
+        return "the first document since the agent started"
     return worker.waits_for
 
 
@@ -184,7 +184,7 @@ def turns(plan: Plan) -> Iterator[tuple[Turn, Step]]:
 
 def _described(hooks: Mapping[str, Hook], turn: Turn) -> str:
     hook = hooks.get(turn.step)
-    return "not in the agent's file any more" if hook is None else hook.describe(turn.phase)
+    return "no longer in the agent's file" if hook is None else hook.describe(turn.phase)
 
 
 def _rounded(span: timedelta) -> timedelta:

@@ -39,7 +39,7 @@ class Answer:
         try:
             return json.loads(self.body)
         except ValueError as error:
-            raise TargetError("the answer is not JSON") from error
+            raise TargetError("the response is not JSON") from error
 
     def excerpt(self) -> str:
         """The beginning of the body in one line, for a message."""

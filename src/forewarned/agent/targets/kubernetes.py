@@ -92,13 +92,13 @@ class Cluster:
             return cls(url=server, token_file=token_file, ca_file=ca_file)
         url = cluster_address()
         if url is None:
-            raise TargetError("this is not a pod of a cluster: give the API server's URL as server")
+            raise TargetError("not running in a cluster: set server to the API server's URL")
         return cls(url=url, token_file=token_file or TOKEN_FILE, ca_file=ca_file or CA_FILE)
 
     async def node(self, name: str) -> Node:
         answer = await self._ask("GET", f"/api/v1/nodes/{quote(name, safe='')}")
         if answer.status == 404:
-            raise TargetError(f"Kubernetes knows no node {name}")
+            raise TargetError(f"Kubernetes has no node {name}")
         told = _good(answer)
         annotations = _table(_table(told, "metadata"), "annotations")
         return Node(
@@ -290,7 +290,7 @@ def _reason(answer: Answer) -> str:
 def _items(told: dict[str, Any]) -> list[dict[str, Any]]:
     items = told.get("items") or []
     if not isinstance(items, list):
-        raise TargetError("Kubernetes answered with something other than a list")
+        raise TargetError("Kubernetes did not return a list")
     return [item for item in items if isinstance(item, dict)]
 
 
