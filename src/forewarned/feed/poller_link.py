@@ -22,7 +22,6 @@ from forewarned.feed.protocol import (
 )
 from forewarned.feed.send_buffer import SendBuffer
 from forewarned.feed.writer_requests import WriterRequests
-from forewarned.service.ports import Reader
 
 _log = logging.getLogger(__name__)
 
@@ -39,15 +38,13 @@ class PollerLink(asyncio.Protocol):
 
     def __init__(
         self,
-        answering: WriterRequests,
-        reader: Reader,
+        requests: WriterRequests,
         *,
         opened: Callable[["PollerLink"], None],
         lost: Callable[["PollerLink"], None],
         counted: Callable[[Mapping[str, int]], None],
     ) -> None:
-        self._answering = answering
-        self._reader = reader
+        self._requests = requests
         self._opened = opened
         self._lost = lost
         self._counted = counted
@@ -61,7 +58,7 @@ class PollerLink(asyncio.Protocol):
         self._syncs: dict[int, asyncio.Future[None]] = {}
         self.is_lagging = False
         """Whether a Sync timed out. The writer does not wait again until it is answered."""
-        self._requests: set[asyncio.Task[None]] = set()
+        self._answers: set[asyncio.Task[None]] = set()
 
     @property
     def is_in_step(self) -> bool:
@@ -117,8 +114,8 @@ class PollerLink(asyncio.Protocol):
 
     async def close(self) -> None:
         """Let it have the answers under way, and hang up."""
-        while self._requests:
-            await asyncio.wait(self._requests)
+        while self._answers:
+            await asyncio.wait(self._answers)
         if self._transport is not None and self._outgoing is not None:
             self._outgoing.flush()
             self._transport.close()
@@ -136,8 +133,7 @@ class PollerLink(asyncio.Protocol):
     def _take(self, message: FromPoller) -> None:
         match message:
             case Seen():
-                for scope_id, reader in message.readers.items():
-                    self._reader.seen(scope_id, reader)
+                self._requests.seen(message.readers)
             case Counted():
                 self._counted(message.increments)
             case Synced():
@@ -147,11 +143,11 @@ class PollerLink(asyncio.Protocol):
                 self.is_lagging = self.is_lagging and bool(self._syncs)
             case _:
                 task = asyncio.create_task(self._answer(message))
-                self._requests.add(task)
-                task.add_done_callback(self._requests.discard)
+                self._answers.add(task)
+                task.add_done_callback(self._answers.discard)
 
     async def _answer(self, request: Request) -> None:
-        self.send(await self._answering.answer(request))
+        self.send(await self._requests.answer(request))
 
     # --- what the event loop says ---
 

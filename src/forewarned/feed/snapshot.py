@@ -6,28 +6,23 @@ some of that is in the snapshot already, and for pages the revision decides, for
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from forewarned.feed.frames import frame
 from forewarned.feed.poller_link import PollerLink
 from forewarned.feed.protocol import FirstVm, Pages, Places, encode
 from forewarned.feed.writer_end import page_parts, scope_parts
+from forewarned.service.engine import Engine
 from forewarned.service.ports import Snapshot
 
 _PATIENCE: Final = timedelta(seconds=10)
 """For each part. The store's reader waits for the poller, and others wait for the reader."""
 
 
-class Ask(Protocol):
-    def __call__(self, question: Callable[[Snapshot], None], /) -> Awaitable[None]: ...
-
-
-async def send_snapshot(link: PollerLink, ask: Ask) -> None:
+async def send_snapshot(link: PollerLink, engine: Engine) -> None:
     """Raises LinkLostError, TimeoutError, StoreUnavailableError."""
-    spool = _Spool(link)
-    await ask(spool.fill)
+    await engine.ask(_Spool(link).fill)
 
 
 class _Spool:

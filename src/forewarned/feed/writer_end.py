@@ -29,8 +29,7 @@ class PacedClock(Protocol):
 
 
 class WriterEnd:
-    def __init__(self, clock: PacedClock, faults: FaultSource | None = None) -> None:
-        """Without `faults` pollers hear of none."""
+    def __init__(self, clock: PacedClock, faults: FaultSource) -> None:
         self._clock = clock
         self._faults = faults
         self._links: set[PollerLink] = set()
@@ -39,8 +38,7 @@ class WriterEnd:
         """Of the last commit told."""
         self._counters: Counter[str] = Counter()
         clock.watch(self._tell_time)
-        if faults is not None:
-            faults.watch(self._tell_faults)
+        faults.watch(self._tell_faults)
 
     @property
     def links(self) -> int:
@@ -69,7 +67,7 @@ class WriterEnd:
         return ClockSet(*self._clock.pace())
 
     def faults(self) -> FaultsSet:
-        return FaultsSet([] if self._faults is None else list(self._faults.active))
+        return FaultsSet(list(self._faults.active))
 
     async def sync(self) -> None:
         """Return once every poller is in step, and what they have marked and counted is here.

@@ -1,8 +1,10 @@
-"""What VMs ask of the writer by way of a poller."""
+"""Carries out what VMs ask for through a poller."""
 
 import logging
+from collections.abc import Mapping
 
 from forewarned.core.errors import RefusalError
+from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.feed.protocol import (
     AboutVm,
     Activate,
@@ -21,25 +23,18 @@ from forewarned.feed.protocol import (
 )
 from forewarned.feed.refusals import refused
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.faults import FaultSource
-from forewarned.service.ports import Approver, Reader
-from forewarned.service.readiness import Readiness
+from forewarned.service.use_cases import UseCases
 
 _log = logging.getLogger(__name__)
 
 
 class WriterRequests:
-    def __init__(
-        self,
-        approver: Approver,
-        reader: Reader,
-        readiness: Readiness,
-        faults: FaultSource | None = None,
-    ) -> None:
-        self._approver = approver
-        self._reader = reader
-        self._readiness = readiness
-        self._faults = faults
+    def __init__(self, use_cases: UseCases) -> None:
+        self._use_cases = use_cases
+
+    def seen(self, readers: Mapping[ScopeId, ResourceName]) -> None:
+        for scope_id, reader in readers.items():
+            self._use_cases.activation.seen(scope_id, reader)
 
     async def answer(self, request: Request) -> Answer:
         """Never raises: the poller that waits always gets a reply."""
@@ -54,25 +49,25 @@ class WriterRequests:
             return Failed(request.id)
 
     async def _grant(self, request: Request) -> Answer:
+        use_cases = self._use_cases
         match request:
             case Approve():
-                await self._approver.approve(
+                await use_cases.approvals.approve(
                     request.event_ids, caller=request.caller, address=request.address
                 )
             case Activate():
-                await self._reader.activate(request.caller, address=request.address)
+                await use_cases.activation.activate(request.caller, address=request.address)
             case AskAbout():
-                return AboutVm(request.id, await self._reader.about(request.name))
+                return AboutVm(request.id, await use_cases.activation.about(request.name))
             case ReportReadiness():
-                reports = await self._readiness.report(
+                reports = await use_cases.readiness.report(
                     request.event_id, request.standing, caller=request.caller
                 )
                 return Reports(request.id, list(reports))
             case AskReadiness():
-                reports = await self._readiness.reports(request.event_id, caller=request.caller)
+                reports = await use_cases.readiness.reports(request.event_id, caller=request.caller)
                 return Reports(request.id, list(reports))
             case TakeFault():
-                if self._faults is None:
-                    return FaultTaken(request.id, None)
-                return FaultTaken(request.id, await self._faults.take(request.vm, request.method))
+                fault = await use_cases.faults.take(request.vm, request.method)
+                return FaultTaken(request.id, fault)
         return Granted(request.id)

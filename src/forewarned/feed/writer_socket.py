@@ -12,13 +12,11 @@ from typing import Final, Self
 from forewarned import __version__
 from forewarned.feed.poller_link import LinkLostError, PollerLink
 from forewarned.feed.protocol import PROTOCOL, Hello
-from forewarned.feed.snapshot import Ask, send_snapshot
+from forewarned.feed.snapshot import send_snapshot
 from forewarned.feed.writer_end import WriterEnd
 from forewarned.feed.writer_requests import WriterRequests
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.faults import FaultSource
-from forewarned.service.ports import Approver, Reader
-from forewarned.service.readiness import Readiness
+from forewarned.service.use_cases import UseCases
 
 _NAME: Final = "feed.sock"
 _GRACE: Final = timedelta(seconds=2)
@@ -28,24 +26,13 @@ _LONGEST: Final = 100
 
 
 class FeedServer:
-    """Serves from `async with` on. Its opener must hold the store of the same folder."""
+    """Serves from `async with` on, in the process that holds the store of the same folder."""
 
-    def __init__(
-        self,
-        feed: WriterEnd,
-        folder: Path,
-        *,
-        ask: Ask,
-        approver: Approver,
-        reader: Reader,
-        readiness: Readiness,
-        faults: FaultSource | None = None,
-    ) -> None:
+    def __init__(self, feed: WriterEnd, folder: Path, use_cases: UseCases) -> None:
         self._feed = feed
         self._folder = folder
-        self._ask = ask
-        self._reader = reader
-        self._answering = WriterRequests(approver, reader, readiness, faults)
+        self._engine = use_cases.engine
+        self._requests = WriterRequests(use_cases)
         self._links: set[PollerLink] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -83,8 +70,7 @@ class FeedServer:
 
     def _link(self) -> PollerLink:
         return PollerLink(
-            self._answering,
-            self._reader,
+            self._requests,
             opened=self._opened,
             lost=self._lost,
             counted=self._feed.count,
@@ -111,7 +97,7 @@ class FeedServer:
 
     async def _send_snapshot(self, link: PollerLink) -> None:
         try:
-            await send_snapshot(link, self._ask)
+            await send_snapshot(link, self._engine)
         except LinkLostError:
             return
         except TimeoutError:

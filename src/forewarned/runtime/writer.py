@@ -52,15 +52,7 @@ class FeedDelivery:
 
     @asynccontextmanager
     async def serving(self, use_cases: UseCases, _: Tokens | None = None) -> AsyncIterator[None]:
-        server = FeedServer(
-            self.feed,
-            self._data,
-            ask=use_cases.engine.ask,
-            approver=use_cases.approvals,
-            reader=use_cases.activation,
-            readiness=use_cases.readiness,
-            faults=use_cases.faults,
-        )
+        server = FeedServer(self.feed, self._data, use_cases)
         try:
             await server.__aenter__()
         except OSError as error:
