@@ -19,7 +19,7 @@ from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request
 from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Member, VirtualMachine
 from forewarned.service.ports import Snapshot, Store
-from forewarned.service.readiness import KeptReadiness, ReadinessReport, Standing
+from forewarned.service.readiness import MemoryReadiness, ReadinessReport, Standing
 from forewarned.service.records import Caller
 from forewarned.storage.memory import MemoryStore
 from tests.bases import a_basis
@@ -65,7 +65,7 @@ class Site:
         self.use_cases = self.application.use_cases
         self.engine = SlowDecider(store)
         self.real_time = NOON
-        self.readiness = KeptReadiness(self.engine, now=lambda: self.real_time)
+        self.readiness = MemoryReadiness(self.engine, now=lambda: self.real_time)
         self.use_cases.engine.tell(self.readiness.hear)
 
     async def caller(self, name: str) -> Caller:

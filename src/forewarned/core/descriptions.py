@@ -1,4 +1,4 @@
-"""What an event says of itself: its text and its duration.
+"""How an event describes itself: its text and its duration.
 
 The texts are those Azure is known to use: free text to clients, not an enum.
 """
@@ -20,7 +20,7 @@ USER_REDEPLOY: Final = "Virtual machine is going to be redeployed as requested b
 
 
 def usual(type_: EventType, source: EventSource) -> str:
-    """What Azure says of such an event by default."""
+    """What Azure says of such an event if the request does not say anything else."""
     match type_, source:
         case EventType.REBOOT, EventSource.USER:
             return USER_REBOOT

@@ -34,7 +34,7 @@ class Category(Enum):
 
 
 class RefusalError(Exception):
-    """A request that the rules turn down. Nothing has changed."""
+    """A request that the rules refuse. Nothing has changed."""
 
     category: ClassVar[Category]
     field: str | None = None
@@ -51,7 +51,7 @@ class InvalidIdError(RefusalError):
     field = "event_id"
 
     def __init__(self, text: str) -> None:
-        # A caller that sends a book gets a line back.
+        # A client that sends a book gets a line back.
         shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
         super().__init__(f"{shown!r} is not an event id: expected a GUID of 32 hexadecimal digits")
         self.text = text

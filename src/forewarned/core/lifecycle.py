@@ -70,19 +70,19 @@ class Plan:
     notice: timedelta | None = None
     """None for the type's minimum."""
     short_notice: bool = False
-    """Whether the notice may be below the minimum, where the rules allow that at all."""
+    """Whether the notice may be below the minimum, if the rules allow that at all."""
     duration: timedelta | None = None
     description: str = ""
     maintenance: MaintenanceId | None = None
     silent: bool = False
-    """Whether it is not announced: carried out at once and recorded, as on an inactive scope."""
+    """Whether no VM is told: carried out at once and recorded, as in an inactive scope."""
 
 
 # --- what people, VMs and actuators ask for ------------------------------------------------------
 
 
 def schedule(scope: Scope, plan: Plan, *, rules: Rules, now: datetime) -> Change:
-    """Publish an event, or on an inactive scope carry the operation out without one."""
+    """Publish an event; in an inactive scope, carry the operation out without one."""
     resources = named(scope, plan.resources)
     _refuse_unfit(scope, plan, resources, rules)
     lead = notice.agree(
@@ -169,7 +169,7 @@ def cancel(
     now: datetime,
     closed: Collection[EventId] = NO_IDS,
 ) -> Change:
-    """Call a Scheduled event off. Where it is part of maintenance, all of that is called off."""
+    """Cancel a Scheduled event. If it is part of maintenance, all of that is canceled."""
     event = _open_event(scope, event_id, closed)
     if event is None:
         raise ClosedEventError(event_id)
@@ -244,7 +244,7 @@ def remove(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
 
 
 def read(scope: Scope, *, at: datetime) -> Change:
-    """A VM read the document, which switches its scope on."""
+    """A VM read the document, which activates its scope."""
     last = at if scope.last_read_at is None else max(scope.last_read_at, at)
     after = replace(scope, active=True, last_read_at=last)
     facts = () if scope.active else (Activated(scope_id=scope.id, at=at),)
@@ -378,7 +378,7 @@ def _after(
 
 
 def _moved(scope: Scope, event: Event, old: ResourceState, new: ResourceState) -> Scope:
-    """The scope itself where none of the event's VMs is in the old state."""
+    """The scope itself if none of the event's VMs is in the old state."""
     after = scope
     for name in event.resources:
         resource = scope.resources.get(name)

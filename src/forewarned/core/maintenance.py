@@ -136,7 +136,7 @@ def fail_host(
     rules: Rules,
     now: datetime,
 ) -> list[Change]:
-    """A host broke: events that have begun already, one for each update domain it held."""
+    """A host broke: events that have started already, one for each update domain on it."""
     changes = []
     for scope, parts in _on_host(scopes, host):
         change = Change(scope=scope)
@@ -162,7 +162,7 @@ def predict_failure(
     rules: Rules,
     now: datetime,
 ) -> list[Change]:
-    """A host is going to break in days: each VM may leave it when it suits that VM."""
+    """A host is going to break in days: each VM may leave it when that suits the VM."""
     changes = []
     for scope, parts in _on_host(scopes, host):
         change = Change(scope=scope)

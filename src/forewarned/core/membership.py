@@ -1,4 +1,4 @@
-"""Who is in a scope: VMs join it, their models change, and they leave it.
+"""The VMs of a scope: they join it, their models change, and they leave it.
 
 Invariant: an open event names VMs that are in its scope, and at least one.
 """
@@ -73,8 +73,8 @@ def departed(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
 def _released(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
     """Events go on for the others they name; one that names no other ends.
 
-    Or a VM that gets this name later would read of them, and a delete that was under way would
-    delete it.
+    Otherwise a VM that gets this name later would read of them, and a delete that was under way
+    would delete it.
     """
     change = Change(scope=scope)
     for event in scope.events.values():

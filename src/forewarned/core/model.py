@@ -39,7 +39,7 @@ class StartCause(StrEnum):
     POLICY = "policy"
     HOST_FAILURE = "host_failure"
     INACTIVE = "inactive"
-    """There was no VM to give notice to: none reads the document, or the work gives no notice."""
+    """Without notice: no VM reads the document, or the work gives none."""
 
 
 class ScopeKind(StrEnum):
@@ -89,13 +89,13 @@ class Resource:
     priority: Priority = Priority.REGULAR
     eviction_policy: EvictionPolicy = EvictionPolicy.DEALLOCATE
     terminate_notice: timedelta | None = None
-    """The instance model's `notBeforeTimeout`; None where terminate notifications are off."""
+    """The instance model's `notBeforeTimeout`; None if terminate notifications are off."""
     state: ResourceState = ResourceState.RUNNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A scope's `scheduledEventsPolicy`: which events need no approval."""
+    """A scope's `scheduledEventsPolicy`: which events are approved without being asked for."""
 
     approves_user_reboot: bool = False
     approves_user_redeploy: bool = False
@@ -125,7 +125,7 @@ class Event:
     """Earliest unapproved start, a whole second. None once started."""
     description: str = ""
     duration: timedelta | None = None
-    """Expected impact. None where it is unknown."""
+    """Expected impact. None if it is unknown."""
     announced: bool = True
     """False for work on an inactive scope: carried out and recorded, never shown."""
     approval: Approval | None = None

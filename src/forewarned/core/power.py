@@ -1,4 +1,4 @@
-"""Switching VMs on and off. No event tells of it: it is what its owner wants, at once."""
+"""Switching VMs on and off. No event announces it: the owner wants it, at once."""
 
 from collections.abc import Collection
 from dataclasses import replace

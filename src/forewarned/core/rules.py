@@ -9,10 +9,10 @@ from forewarned.core.model import EventType
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     silence: timedelta = timedelta(hours=24)
-    """How long after the last read of a document its scope is switched off."""
+    """How long a document may go unread before its scope is deactivated."""
 
     resets_incarnation: bool = False
-    """Azure starts again at 1 after the silence; clients that remember the number go deaf."""
+    """Azure starts again at 1 after the silence; clients that remember the number miss changes."""
 
     max_user_events: int | None = None
     """Open user events a scope may have; None for no limit."""

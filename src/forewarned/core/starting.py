@@ -1,4 +1,4 @@
-"""May an event start? The one place that decides.
+"""Whether an event may start: the one answer, for every decision.
 
 Every decision about a scope ends in `settle`, which starts what may start and publishes what may
 be published. Nothing else in the product moves an event to Started, but for `lifecycle.fail`,
@@ -79,8 +79,8 @@ def blockers(event: Event, scope: Scope, *, now: datetime) -> tuple[Event, ...]:
     """The Terminate events that an approved Terminate waits for.
 
     Azure deletes simultaneous and earlier pending VMs of a scale set together: one approval out of
-    order must not take a VM away while its neighbours still prepare. If no VM reads of the
-    delete, none prepares, and it waits for nothing.
+    order must not take a VM away while its neighbours still prepare. A Terminate that no VM was
+    told of waits for nothing.
     """
     if event.type is not EventType.TERMINATE or not event.announced or event.not_before is None:
         return ()

@@ -34,7 +34,7 @@ from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.waker import Waker
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Observer, Snapshot, Store
-from forewarned.service.readiness import KeptReadiness
+from forewarned.service.readiness import MemoryReadiness
 from forewarned.service.records import Commit
 from forewarned.service.use_cases import Basis, UseCases
 
@@ -113,7 +113,7 @@ class Application:
             actuation=actuation,
             explainer=Explainer(engine, completed_by=completed_by),
             activation=activation,
-            readiness=KeptReadiness(engine, now=wall_clock),
+            readiness=MemoryReadiness(engine, now=wall_clock),
             fleet=Fleet(engine, activation, basis.address_range),
             faults=faults or Faults(allowed=False),
             clock_control=ClockControl(clock, movable, self._record_time),

@@ -1,6 +1,6 @@
 """Which open events an operator should look at first, and why.
 
-Stores answer the same questions by other means, since they count without loading: their shared
+Stores answer the same questions in their own way, since they count without loading. Their contract
 tests hold them to what is said here.
 """
 
@@ -15,20 +15,20 @@ SOON: Final = timedelta(minutes=15)
 GRACE: Final = timedelta(minutes=5)
 """How much longer than expected work may take."""
 UNKNOWN_IMPACT: Final = timedelta(hours=1)
-"""How long an event may take if its duration is unknown."""
+"""How long work of unknown duration may take."""
 
 
 class Attention(StrEnum):
     SOON = "soon"
-    """Waits, and its NotBefore is near."""
+    """Scheduled, and its NotBefore is near."""
     HELD = "held"
-    """Approved, but something else keeps it from starting."""
+    """Approved, but it waits for other events."""
     OVERDUE = "overdue"
     """Started, and should have been over by now."""
 
 
 def wants(attention: Attention, event: Event, *, now: datetime) -> bool:
-    """Whether an event is one of these; none is that is over."""
+    """Whether an event needs this kind of attention. An event that is over never does."""
     match attention:
         case Attention.SOON:
             is_near = event.not_before is not None and event.not_before <= now + SOON

@@ -33,12 +33,12 @@ class Page(Generic[Rendered]):
         self.is_active = content.is_active
         self.revision = content.revision
         self.last_read: object = None
-        """Whatever its readers put here to tell one reading from the next."""
+        """For readers of the page, to tell one read from the next."""
         self._render = render
         self._rendered: dict[str, Rendered] = {}
         self._asked = ""
         self._found: Rendered | None = None
-        """What was asked for last: most scopes are read in one api-version only."""
+        """The last one asked for: most scopes are read in one api-version only."""
 
     def rendered(self, version: str) -> Rendered:
         if self._found is not None and version is self._asked:
@@ -56,9 +56,9 @@ class Board(Generic[Rendered]):
         self._pages: dict[ScopeId, Page[Rendered]] = {}
         self._watchers: list[Callable[[ScopeId], None]] = []
         self.generation = 0
-        """Moves whenever any page may be another than before."""
+        """Moves whenever any page may have changed."""
         self.page: Callable[[ScopeId], Page[Rendered] | None] = self._pages.get
-        """None where the Board has no document: answer 503 then, never an empty one."""
+        """None if the Board has no document: answer 503 then, never an empty document."""
 
     def put(self, saved: Saved) -> None:
         self.show(PageContent.of(saved))
@@ -74,14 +74,13 @@ class Board(Generic[Rendered]):
                 watcher(content.scope_id)
 
     def pages(self) -> dict[ScopeId, Page[Rendered]]:
-        """As they are now; the copy does not change."""
+        """A copy: the pages as they are now."""
         return dict(self._pages)
 
     def watch(self, watcher: Callable[[ScopeId], None]) -> None:
         """Call the watcher whenever a scope's VMs would read something else than before.
 
-        Also where the scope is not active any more: whoever waits has to read again to be told of
-        what is to come.
+        Also when the scope is deactivated: VMs that wait have to read again to be given notice.
         """
         self._watchers.append(watcher)
 

@@ -1,4 +1,4 @@
-"""The emulator's clock, as people move it."""
+"""The emulator's clock: pause, resume, run and step it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SLOWEST: Final = 0.001
 FASTEST: Final = 100_000.0
 LONGEST_STEP: Final = timedelta(days=3650)
 LAST_INSTANT: Final = datetime(9900, 1, 1, tzinfo=UTC)
-"""Calendars end soon after, and every NotBefore must still fit in."""
+"""Python's dates end soon after, and every NotBefore must still fit."""
 
 
 class MovableClock(Clock, Protocol):
@@ -41,9 +41,9 @@ class ClockControl:
         movable: MovableClock | None,
         record: Callable[[datetime], Awaitable[None]] = _no_record,
     ) -> None:
-        """`movable` is the same clock where it can be moved, and None where it is real time.
+        """`movable` is the same clock if it can be moved, and None if it is real time.
 
-        `record` keeps the time that was moved to, so that no restart goes back behind it.
+        `record` stores the time moved to, so that no restart goes back behind it.
         """
         self._clock = clock
         self._movable = movable
@@ -60,40 +60,40 @@ class ClockControl:
         if clock.speed:
             self._speed_before_pause = clock.speed
         await clock.run(0)
-        return await self._moved()
+        return await self._recorded()
 
     async def resume(self) -> ClockReading:
-        """Go on as fast as before the pause."""
+        """Run at the speed from before the pause."""
         clock = self._require()
         if not clock.speed:
             await clock.run(self._speed_before_pause)
-        return await self._moved()
+        return await self._recorded()
 
     async def go_on_as_started(self) -> ClockReading:
-        """At the speed it had at the start, paused included. Real time has no other."""
+        """Return to the speed it was started with, which may be paused. Real time has only one."""
         if self._movable is None:
             return self.show()
         self._speed_before_pause = 1.0
         await self._movable.run(self._speed_at_start)
-        return await self._moved()
+        return await self._recorded()
 
     async def run(self, speed: float) -> ClockReading:
         clock = self._require()
         if not SLOWEST <= speed <= FASTEST:
             raise BadSpeedError(speed)
         await clock.run(speed)
-        return await self._moved()
+        return await self._recorded()
 
     async def step(self, by: timedelta) -> ClockReading:
-        """Move forward; whatever falls due on the way happens in order before this returns."""
+        """Move forward. What falls due on the way happens, in order, before this returns."""
         clock = self._require()
         room = LAST_INSTANT - clock.now()
         if not timedelta(0) < by <= min(LONGEST_STEP, room):
             raise BadStepError(by, LONGEST_STEP)
         await clock.step(by)
-        return await self._moved()
+        return await self._recorded()
 
-    async def _moved(self) -> ClockReading:
+    async def _recorded(self) -> ClockReading:
         reading = self.show()
         await self._record(reading.now)
         return reading

@@ -1,7 +1,7 @@
-"""Who is calling: VMs by address and by name, in memory.
+"""The callers: VMs by address and by name, in memory.
 
-There may be a million, so nothing is kept twice: a VM's name leads to its address, and the address
-to the one Caller. Invariant: an address leads to the VM it was given to last.
+There may be a million, so nothing is stored twice: a name leads to the VM's address, and an address
+to the one Caller. Invariant: an address leads to the VM it was last bound to.
 """
 
 import sys
@@ -15,9 +15,9 @@ class MemoryDirectory:
     def __init__(self) -> None:
         self._by_address: dict[str, Caller] = {}
         self._addresses: dict[str, str] = {}
-        """By folded name; of those that have one."""
+        """By folded name, for VMs that have an address."""
         self._unreachable: dict[str, Caller] = {}
-        """By folded name: those without an address, and those that lost theirs to another VM."""
+        """By folded name: VMs without an address, or whose address went to another VM."""
         self._first: ResourceName | None = None
         self.generation = 0
 
@@ -41,12 +41,12 @@ class MemoryDirectory:
             self.move(map(Place.of, commit.bound), gone=commit.unbound)
 
     def put_first(self, name: ResourceName | None) -> None:
-        """Know the fleet's first VM, which may be moved here only later."""
+        """Set the fleet's first VM, which may be added only later."""
         self._first = name
         self.generation += 1
 
     def move(self, places: Iterable[Place], *, gone: Iterable[ResourceName] = ()) -> None:
-        """Know VMs by these places from now on, and those that are gone no more."""
+        """Add VMs or move them to these places, and remove those that are gone."""
         for name in gone:
             self._forget(name.casefold())
         for place in places:
@@ -54,7 +54,7 @@ class MemoryDirectory:
         self.generation += 1
 
     def settle(self, parts: Iterable[ScopePlaces]) -> None:
-        """Know VMs by these places from now on: as `move`, in half the time, for very many."""
+        """Add VMs or move them to these places: as `move`, in half the time, for very many."""
         for scope_id, names, addresses in parts:
             shared = ScopeId(sys.intern(scope_id))
             for name, address in zip(names, addresses, strict=True):
@@ -62,7 +62,7 @@ class MemoryDirectory:
                 if not address or folded in self._addresses:
                     self._put(Place(name, shared, address))
                     continue
-                # Nearly always all of this is new, and then there is nothing else to do.
+                # Nearly always the VM is new, and then there is nothing else to do.
                 self._addresses[folded] = address
                 caller = Caller(name, shared)
                 former = self._by_address.setdefault(address, caller)
@@ -74,7 +74,7 @@ class MemoryDirectory:
         self.generation += 1
 
     def take_over(self, other: "MemoryDirectory") -> None:
-        """Know at once what the other knows, and nothing else; the other is not to be used more."""
+        """Replace everything by what the other has. The other must not be used any more."""
         self._by_address = other._by_address  # noqa: SLF001  # one of the same class
         self._addresses = other._addresses  # noqa: SLF001
         self._unreachable = other._unreachable  # noqa: SLF001
@@ -85,7 +85,7 @@ class MemoryDirectory:
         name, scope_id, address = place
         folded = _folded(name)
         self._forget(folded)
-        # Each VM of a scope comes with a copy of its id. One will do for all of them.
+        # Each VM of a scope comes with its own copy of the scope's id: share one.
         caller = Caller(name, ScopeId(sys.intern(scope_id)))
         if not address:
             self._unreachable[folded] = caller
@@ -110,6 +110,6 @@ class MemoryDirectory:
 
 
 def _folded(name: str) -> str:
-    """The name itself where it is folded already: most are, and a copy takes as much again."""
+    """The name itself if it is folded already: most are, and a copy would double the memory."""
     folded = name.casefold()
     return name if folded == name else folded

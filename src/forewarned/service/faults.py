@@ -1,8 +1,7 @@
 """Faults: what a developer wants to go wrong between VMs and an emulator.
 
-They are kept in memory only, so a restart is the end of them. Invariant: a fault
-that is to happen so many times happens exactly so often, however many pollers there are; so each
-use is counted here, where there is one of it.
+They are held in memory only, so a restart removes them. Invariant: a fault with `times` happens
+exactly that often, however many pollers there are, so uses are counted here, in one place.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +21,7 @@ from forewarned.service.errors import (
 )
 
 MOST: Final = 100
-"""Faults at a time, used up or not. Each request is held against all of them."""
+"""Faults at a time, used up or not. Each request is compared with all of them."""
 LONGEST_DELAY: Final = timedelta(minutes=10)
 MOST_TIMES: Final = 1_000_000
 _TOO_MANY_REQUESTS: Final = 429
@@ -51,26 +50,26 @@ class FaultMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What goes wrong, how often, and for which VMs. None means no limit."""
+    """What goes wrong, how often, and for which requests. None does not narrow."""
 
     id: str = ""
-    """Given when it is added."""
+    """Assigned when it is added."""
     kind: FaultKind
     status: int | None = None
     """For kind `status`: any from 400 to 599."""
     retry_after: timedelta | None = None
-    """For kind `status`: what the header says. None leaves it out, but for 429: that says 1 s."""
+    """For kind `status`: the Retry-After header. None leaves it out, except for 429: 1 s."""
     delay: timedelta | None = None
-    """How much later the answer comes, in real time: it is the network that is slow."""
+    """How much later the answer comes, in real time, like a slow network."""
     times: int | None = None
-    """None for until it is removed."""
+    """None: until it is removed."""
     vm: ResourceName | None = None
     method: FaultMethod | None = None
 
     def matches(self, vm: ResourceName, method: FaultMethod) -> bool:
         if self.vm is not None and not same_name(self.vm, vm):
             return False
-        # An approval shows no document, so there is nothing that could be old about it.
+        # An approval shows no document, so it can't be stale.
         if self.kind is FaultKind.STALE and method is not FaultMethod.GET:
             return False
         return self.method is None or self.method is method
@@ -89,7 +88,7 @@ class FaultRecord:
 
 
 Watcher = Callable[[tuple[Fault, ...]], None]
-"""Hears which faults may still happen, whenever that has changed."""
+"""Called with the faults that may still happen, whenever they have changed."""
 
 
 class FaultSource(Protocol):
@@ -97,17 +96,17 @@ class FaultSource(Protocol):
 
     @property
     def active(self) -> tuple[Fault, ...]:
-        """Those that may still happen, in the order they were added."""
+        """The faults that may still happen, in the order they were added."""
 
     async def take(self, vm: ResourceName, method: FaultMethod) -> Fault | None:
-        """The fault that is to happen to a request, which counts as happened then."""
+        """The fault for this request, if any. It is counted as used."""
 
     def watch(self, watcher: Watcher) -> None: ...
 
 
 @dataclass(slots=True)
 class Faults:
-    """The list. Only emulators may have any in it."""
+    """The list of faults. Only emulators may have any."""
 
     allowed: bool = True
     active: tuple[Fault, ...] = ()
@@ -119,7 +118,7 @@ class Faults:
         self._watchers.append(watcher)
 
     def show(self) -> tuple[FaultRecord, ...]:
-        """In the order they were added, those that are used up too."""
+        """In the order they were added, including those that are used up."""
         return tuple(self._records.values())
 
     def find(self, fault_id: str) -> FaultRecord:
@@ -133,28 +132,28 @@ class Faults:
         """Raises FaultsForbiddenError, BadFaultError, TooManyFaultsError."""
         if not self.allowed:
             raise FaultsForbiddenError
-        _refuse_senseless(wanted)
+        _refuse_invalid(wanted)
         if len(self._records) >= MOST:
             raise TooManyFaultsError(MOST)
         fault = replace(wanted, id=str(next(self._numbers)))
         if fault.status == _TOO_MANY_REQUESTS and fault.retry_after is None:
             fault = replace(fault, retry_after=_SECOND)
         record = self._records[fault.id] = FaultRecord(fault=fault)
-        self._moved()
+        self._changed()
         return record
 
     def remove(self, fault_id: str) -> FaultRecord:
         """Raises UnknownFaultError."""
         record = self.find(fault_id)
         del self._records[fault_id]
-        self._moved()
+        self._changed()
         return record
 
     def clear(self) -> tuple[FaultRecord, ...]:
         """Remove all, and return them."""
         removed = self.show()
         self._records.clear()
-        self._moved()
+        self._changed()
         return removed
 
     async def take(self, vm: ResourceName, method: FaultMethod) -> Fault | None:
@@ -164,10 +163,10 @@ class Faults:
         record = self._records[fault.id]
         record = self._records[fault.id] = replace(record, used=record.used + 1)
         if record.is_used_up:
-            self._moved()
+            self._changed()
         return fault
 
-    def _moved(self) -> None:
+    def _changed(self) -> None:
         active = tuple(r.fault for r in self._records.values() if not r.is_used_up)
         if active == self.active:
             return
@@ -180,7 +179,7 @@ def first_match(faults: Iterable[Fault], vm: ResourceName, method: FaultMethod) 
     return next((fault for fault in faults if fault.matches(vm, method)), None)
 
 
-def _refuse_senseless(fault: Fault) -> None:
+def _refuse_invalid(fault: Fault) -> None:
     is_status = fault.kind is FaultKind.STATUS
     if is_status and (fault.status is None or not 400 <= fault.status <= 599):
         raise BadFaultError("a fault of kind status needs a status from 400 to 599", "status")
@@ -200,4 +199,4 @@ def _refuse_senseless(fault: Fault) -> None:
     if fault.times is not None and not 1 <= fault.times <= MOST_TIMES:
         raise BadFaultError(f"times must be between 1 and {MOST_TIMES}", "times")
     if fault.kind is FaultKind.STALE and fault.method is FaultMethod.POST:
-        raise BadFaultError("only what is read with GET can be stale", "method")
+        raise BadFaultError("a fault of kind stale is for GET only", "method")

@@ -44,19 +44,19 @@ T = TypeVar("T")
 
 
 class Observer(Protocol):
-    """Keeps the figures: what happened, and how long it took."""
+    """Takes the measurements: what happened, and how long it took."""
 
     def hear(self, commit: Commit) -> None: ...
 
     def committed(self, seconds: float) -> None:
-        """From asking for a change until it was durable and told."""
+        """From the request for a change until it was durable and told."""
 
     def woke(self, late: timedelta) -> None:
-        """By how much what fell due was seen to after its instant."""
+        """How late the Waker was."""
 
 
 Listener = Callable[[Commit], None]
-"""Hears of every commit, in order, after it is durable and before its caller is answered."""
+"""Called with every commit, in order, after it is durable and before its caller is answered."""
 
 
 # --- the store -----------------------------------------------------------------------------------
@@ -78,22 +78,22 @@ class Listings(Protocol):
     ) -> list[ScopeId]: ...
     def hosts_like(self, text: str, *, limit: int) -> list[HostName]: ...
     def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
-        """Scopes named like that, or with a VM or on a host named like that; the oldest first."""
+        """Scopes with the text in their name, a VM's name or a host's name; the oldest first."""
 
     def vms_like_in(
         self, scope_ids: Collection[ScopeId], text: str, *, limit: int
     ) -> dict[ScopeId, list[ResourceName]]:
-        """The VMs of each scope that are named like that, the first ones of each."""
+        """Of each scope the first VMs with the text in their name."""
 
     def affected_hosts(self) -> list[HostName]:
-        """Those with VMs that open events are about, in order of name."""
+        """Hosts of VMs with open events, in order of name."""
 
     def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
-        """Of those hosts that have VMs, in order of name."""
+        """Of those among the hosts that have VMs, in order of name."""
 
 
 class Snapshot(Listings, Protocol):
-    """What can be asked of the store. All answers of one snapshot agree with each other."""
+    """The questions to the store. All answers of one snapshot agree with each other."""
 
     @property
     def now(self) -> datetime:
@@ -103,29 +103,29 @@ class Snapshot(Listings, Protocol):
         """Raises UnknownScopeError."""
 
     def scopes(self) -> Iterator[Saved]:
-        """Of the whole fleet, as all iterators here: loaded while one goes through them."""
+        """Of the whole fleet, as all iterators here: loaded as the caller goes through them."""
 
     def pages(self) -> Iterator[PageContent]:
-        """What `scopes` would show, without the VMs: a hundredth of the work."""
+        """The pages of all `scopes`, without loading the VMs: a hundredth of the work."""
 
     def binding(self, name: str) -> Binding | None:
         """By name, in any letter case."""
 
     def bindings(self) -> Iterator[Binding]: ...
     def places(self) -> Iterator[Place]:
-        """Those of `bindings`, in any order, without what is to be said of each VM."""
+        """The places of all `bindings`, in any order."""
 
     def scope_places(self) -> Iterator[ScopePlaces]:
-        """The same, those of a scope together where they lie together."""
+        """The same, grouped by scope where they are stored together."""
 
     def first_vm(self) -> ResourceName | None:
-        """The first of `bindings`; None if there is none."""
+        """The VM of the first of `bindings`; None if there is none."""
 
     def event(self, event_id: EventId) -> EventRecord | None: ...
     def events(self, wanted: EventFilter) -> list[EventRecord]: ...
 
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
-        """Those of the ids that name events of this scope which are over."""
+        """Those of the ids whose events are of this scope and over."""
 
     def started(self) -> list[EventRecord]:
         """Every Started event, for the actuators to take up again after a restart."""
@@ -134,7 +134,7 @@ class Snapshot(Listings, Protocol):
         """The scopes with open events of one maintenance, in a fixed order."""
 
     def hosts(self) -> list[HostName]:
-        """Those that VMs are on, each once, in order of name."""
+        """Hosts with VMs, in order of name."""
 
     def scopes_on(self, host: HostName) -> list[ScopeId]: ...
     def due(self, limit: int) -> list[ScopeId]:
@@ -144,26 +144,26 @@ class Snapshot(Listings, Protocol):
     def census(self) -> Census: ...
     def summary(self) -> Summary: ...
     def unread_scope_ids(self) -> list[ScopeId]:
-        """Of the scopes with VMs, none of which reads the document; the oldest first."""
+        """Scopes whose VMs do not read the document; the oldest first."""
 
     def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
-        """Those of the events that history tells this of."""
+        """Those of the events for which history has this action."""
 
     def note(self, key: str) -> str | None:
-        """A remark that `put_note` left."""
+        """A value stored with `put_note`."""
 
     def holder(self, address: str) -> ResourceName | None:
         """The VM that is bound to an address."""
 
     def scope_ids(self, prefix: str) -> list[ScopeId]:
-        """Of the scopes whose ids begin so, in any letter case; the oldest first."""
+        """Ids with this prefix, in any letter case; the oldest first."""
 
     def resource_groups(self) -> list[GroupPlace]:
-        """That VMs are in, each once, by name. A group with VMs in two locations is there twice."""
+        """Groups with VMs, by name. A group with VMs in two locations is listed twice."""
 
     def declaration(self, path: str) -> Declaration | None: ...
     def declarations(self, prefix: str) -> Iterator[Declaration]:
-        """Those whose paths begin so, in any letter case; in order of path."""
+        """Those with this prefix of their path, in any letter case; in order of path."""
 
     def operation(self, operation_id: str) -> OperationRecord | None: ...
 
@@ -188,14 +188,14 @@ class Transaction(Snapshot, Protocol):
 
     def put_note(self, key: str, value: str) -> None: ...
     def declare(self, declaration: Declaration) -> None:
-        """Add it, or put it in the place of the one with this path, whose spelling stays."""
+        """Add it, or replace the one with this path; the path's first spelling stays."""
 
     def withdraw(self, path: str) -> None:
-        """Remove a declaration; that of no path changes nothing."""
+        """Remove a declaration, if there is one with this path."""
 
     def open_operation(self, operation: OperationRecord) -> None: ...
     def record(self, action: str, *, by: Actor, cause: str) -> None:
-        """One row of history for what concerns no scope, such as a caller who was turned away."""
+        """One row of history for what concerns no scope, such as a caller that was refused."""
 
 
 class Store(Protocol):
@@ -219,7 +219,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """The server's idea of time. It never goes back."""
+    """The server's time. It never goes back."""
 
     def now(self) -> datetime: ...
     def at(self, instant: datetime, call: Callable[[], Awaitable[None]]) -> Timer:
@@ -230,14 +230,14 @@ class Clock(Protocol):
 
 
 class Actuator(Protocol):
-    """Carries Started events out, and says so to `Reports`."""
+    """Carries out Started events, and reports that to `Reports`."""
 
     def begin(self, scope_id: ScopeId, event: Event) -> None:
-        """Take a Started event up. May come again for the same event after a restart."""
+        """Begin a Started event. Called again for the same event after a restart."""
 
 
 class Reports(Protocol):
-    """What an actuator says. Each report may come more than once."""
+    """Takes the reports of actuators. Each may come more than once."""
 
     async def report(self, *reports: Report) -> None:
         """In this order, and in one transaction. Raises StoreUnavailableError."""
@@ -247,7 +247,7 @@ class Reports(Protocol):
 
 
 class Directory(Protocol):
-    """Who is calling. In memory: asked on every new connection."""
+    """Finds callers. In memory: asked on every new connection."""
 
     @property
     def generation(self) -> int:
@@ -260,16 +260,16 @@ class Directory(Protocol):
 
 
 class Reader(Protocol):
-    """Takes note of who reads documents."""
+    """Records which VMs read documents."""
 
     def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
         """A VM of this active scope read its document. In memory: called by polls.
 
-        Of those that read in the same second, one or some.
+        Of several reads in the same second, at least one is reported.
         """
 
     async def activate(self, caller: Caller, *, address: str) -> None:
-        """Switch a scope on, durably, as its first read does. Raises StoreUnavailableError."""
+        """Activate a scope, durably, on its first read. Raises StoreUnavailableError."""
 
     async def about(self, name: ResourceName) -> About | None: ...
 
@@ -286,20 +286,20 @@ class Approver(Protocol):
 
 class TokenIssuer(Protocol):
     async def issue(self, bearer: Bearer, *, audience: str) -> IssuedToken:
-        """A token that its bearer may show to the audience. Raises TokensUnavailableError."""
+        """A token for its bearer to show to the audience. Raises TokensUnavailableError."""
 
 
 class TokenReader(Protocol):
     async def read(self, text: str) -> Claims:
-        """Whether the audience is the right one is left to the caller.
+        """Does not check the audience: that is left to the caller.
 
         Raises BadTokenError, TokensUnavailableError.
         """
 
     async def key_set(self) -> Mapping[str, object]:
-        """The public keys as JSON Web Key Set, for others to check tokens with."""
+        """The public keys as JSON Web Key Set, for others to verify tokens with."""
 
 
 class Principals(Protocol):
     def current(self) -> Sequence[Principal]:
-        """As they are now: someone who was revoked a moment ago is not among them."""
+        """As they are now: without those that were revoked a moment ago."""

@@ -1,11 +1,11 @@
-"""How far the agents of an event are, as they tell each other by way of the server.
+"""Readiness: how far the agents of an event are, as they tell each other through the server.
 
-Kept in memory, and of open events only. Agents say it again and again: a server that restarts
-knows it again after one beat of each.
+Held in memory, for open events only. Agents report again and again, so a server that restarts knows
+it again after one report of each.
 
-Instants are of real time, whatever the server's clock does. A beat tells that an agent lives, and
-agents live in real time: on a clock that is paused they would all seem to be dead, and on one that
-is moved by an hour they would seem to have been silent for so long.
+Instants are real time, whatever the server's clock does. A report shows that an agent is alive, and
+agents live in real time: on a paused clock they would all seem dead, and after a step of an hour
+they would seem to have been silent for that long.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ class Standing(StrEnum):
     PREPARING = "preparing"
     READY = "ready"
     REFUSES = "refuses"
-    """It has prepared, and the event must not be approved for its sake."""
+    """It has prepared, and asks that the event not be approved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadinessReport:
-    """The last that was heard of an agent."""
+    """The last report of an agent."""
 
     resource: ResourceName
     standing: Standing
@@ -42,10 +42,10 @@ class ReadinessReport:
 
 
 class Readiness(Protocol):
-    """Both answer with all reports of the event, in order of the VMs' names.
+    """Both methods return all reports of the event, in order of the VMs' names.
 
-    Both raise UnknownEventError where the caller's scope has no such event in its document, and
-    UnknownScopeError, UnknownResourceError, StoreUnavailableError.
+    Both raise UnknownEventError if the caller's document has no such event, and UnknownScopeError,
+    UnknownResourceError, StoreUnavailableError.
     """
 
     async def report(
@@ -63,43 +63,43 @@ class _Key(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Visit:
-    """A report that is being looked into: who brings it may go, and the event may end meanwhile."""
+class _Pending:
+    """A report that is being checked. Its VM may be removed, or its event end, meanwhile."""
 
     key: _Key
     name: ResourceName
     is_void: bool = False
 
 
-class KeptReadiness:
-    """The server's own. It has to hear of every commit."""
+class MemoryReadiness:
+    """Holds the reports. It must be told of every commit."""
 
     def __init__(self, engine: Engine, *, now: Callable[[], datetime]) -> None:
         self._engine = engine
         self._now = now
-        self._kept: dict[_Key, dict[ResourceName, ReadinessReport]] = {}
-        self._visits: list[_Visit] = []
+        self._reports: dict[_Key, dict[ResourceName, ReadinessReport]] = {}
+        self._pending: list[_Pending] = []
 
     @property
     def events(self) -> int:
-        """Of how many there are reports."""
-        return len(self._kept)
+        """How many events there are reports of."""
+        return len(self._reports)
 
     async def report(
         self, event_id: EventId, standing: Standing, *, caller: Caller
     ) -> tuple[ReadinessReport, ...]:
         key = _Key(caller.scope_id, event_id)
-        visit = _Visit(key=key, name=caller.name)
-        self._visits.append(visit)
+        pending = _Pending(key=key, name=caller.name)
+        self._pending.append(pending)
         try:
             await self._check(event_id, caller)
         finally:
-            self._visits = [each for each in self._visits if each is not visit]
-        # What is kept of an event that has ended would be there for good.
-        if visit.is_void:
+            self._pending = [each for each in self._pending if each is not pending]
+        # A report of an event that has ended would never be removed.
+        if pending.is_void:
             raise UnknownEventError(event_id)
         report = ReadinessReport(resource=caller.name, standing=standing, heard_at=self._now())
-        self._kept.setdefault(key, {})[caller.name] = report
+        self._reports.setdefault(key, {})[caller.name] = report
         return self._all(key)
 
     async def reports(self, event_id: EventId, *, caller: Caller) -> tuple[ReadinessReport, ...]:
@@ -107,25 +107,25 @@ class KeptReadiness:
         return self._all(_Key(caller.scope_id, event_id))
 
     def hear(self, commit: Commit) -> None:
-        """Forget what is over, and who is gone."""
-        if not self._kept and not self._visits:
+        """Drop reports of events that are over and of VMs that are gone."""
+        if not self._reports and not self._pending:
             return
         scopes = {saved.scope.id: saved.scope for saved in commit.scopes}
-        for key in [key for key in self._kept if key.scope_id in scopes]:
-            scope, reports = scopes[key.scope_id], self._kept[key]
+        for key in [key for key in self._reports if key.scope_id in scopes]:
+            scope, reports = scopes[key.scope_id], self._reports[key]
             for name in reports.keys() - scope.resources.keys():
                 del reports[name]
             if key.event_id not in scope.events or not reports:
-                del self._kept[key]
-        for visit in self._visits:
-            found = scopes.get(visit.key.scope_id)
+                del self._reports[key]
+        for pending in self._pending:
+            found = scopes.get(pending.key.scope_id)
             if found is not None:
-                is_open = visit.key.event_id in found.events and visit.name in found.resources
-                visit.is_void = visit.is_void or not is_open
+                is_open = pending.key.event_id in found.events and pending.name in found.resources
+                pending.is_void = pending.is_void or not is_open
 
     def _all(self, key: _Key) -> tuple[ReadinessReport, ...]:
-        kept = self._kept.get(key, {})
-        return tuple(kept[name] for name in sorted(kept))
+        reports = self._reports.get(key, {})
+        return tuple(reports[name] for name in sorted(reports))
 
     async def _check(self, event_id: EventId, caller: Caller) -> None:
         await self._engine.ask(lambda snapshot: _check(snapshot, event_id, caller))
@@ -136,6 +136,6 @@ def _check(snapshot: Snapshot, event_id: EventId, caller: Caller) -> None:
     # The VM may have been removed since its address was looked up.
     if caller.name not in scope.resources:
         raise UnknownResourceError(caller.name)
-    # An event of another scope, one that is over and one that never was are all the same here.
+    # The same for an event of another scope, one that is over, and one that never existed.
     if all(event.id != event_id for event in document(scope).events):
         raise UnknownEventError(event_id)

@@ -14,7 +14,7 @@ from forewarned.service.azure.equipment import Equipment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a VM is told about itself, beyond what the rules need to know."""
+    """What a VM can read about itself, beyond what the rules need to know."""
 
     vm_id: str
     subscription_id: str
@@ -33,7 +33,7 @@ class Profile:
     model_revision: int = 0
     """Which model of its scale set the VM was made from, or brought to."""
     image_notice: timedelta | None = None
-    """That model's notice of a new OS image; None if VMs get no notice of one."""
+    """That model's notice of a new OS image; None if it gives none."""
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,7 +48,7 @@ class Binding:
 
 
 class Place(NamedTuple):
-    """As much of a Binding as it takes to know a caller."""
+    """The part of a Binding that identifies a caller."""
 
     name: ResourceName
     scope_id: ScopeId
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
 
 class ScopePlaces(NamedTuple):
-    """Places of VMs of one scope. There may be a million: nothing is said twice."""
+    """The places of one scope's VMs. There may be a million VMs, so nothing is repeated."""
 
     scope_id: ScopeId
     names: list[ResourceName]
@@ -98,7 +98,7 @@ class Declaration:
     """What a client declared under a ResourceId, and what has become of it.
 
     VMs and their scopes are the truth about the fleet. This holds what they can't tell: the words
-    of the client that declared them, what no VM is part of, and the counters of a scale set.
+    of the declaration, resources without VMs, and the counters of a scale set.
     """
 
     path: str
@@ -111,12 +111,12 @@ class Declaration:
     next_instance: int = 0
     """Of a scale set: the number its next instance gets. No number is used twice."""
     is_going: bool = False
-    """Whether it is to be gone as soon as its last VM is."""
+    """Whether it is removed with its last VM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRecord:
-    """A long-running request, whose progress its caller can poll.
+    """A long-running operation, for clients that ask how far it is.
 
     It has no state of its own: it is over when its events are.
     """
@@ -128,7 +128,7 @@ class OperationRecord:
     started_at: datetime
     event_ids: tuple[EventId, ...] = ()
     failure_code: str = ""
-    """Why it failed before there was any event; empty where it did not."""
+    """Why it failed before there was any event; empty if it did not."""
     failure: str = ""
 
 
@@ -146,7 +146,7 @@ class Census:
 
     scopes: int
     events: Mapping[tuple[EventType, EventStatus], int]
-    """Open events, by type and status; zero counts are left out."""
+    """Open events, by type and status; zeros are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """All that a page of the Board shows of a scope, and so all that a Board has to be told."""
+    """Everything a page of the Board shows of a scope."""
 
     scope_id: ScopeId
     revision: int
@@ -178,18 +178,18 @@ class PageContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What one transaction changed: announced to the Board and other listeners, once committed."""
+    """What one transaction changed: told to the Board and all other listeners after the commit."""
 
     scopes: tuple[Saved, ...] = ()
     shown: tuple[Saved, ...] = ()
-    """Those of the scopes whose pages are to show something else than before."""
+    """The scopes whose pages change."""
     transitions: tuple[Transition, ...] = ()
     bound: tuple[Binding, ...] = ()
     unbound: tuple[ResourceName, ...] = ()
     first_vm: ResourceName | None = None
-    """The fleet's first VM as of this commit; told where something was bound or unbound."""
+    """The fleet's first VM as of this commit; only set if a VM was bound or unbound."""
     next_wake: datetime | None = None
-    """When the store next wants waking, over all scopes, as of this commit."""
+    """The earliest wake of all scopes, as of this commit."""
 
 
 class Summary(NamedTuple):

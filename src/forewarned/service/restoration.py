@@ -1,7 +1,7 @@
-"""A store that was brought back from a backup: how far its incarnations jump, and who is told.
+"""A store that was restored from a backup: how far its incarnations are raised.
 
-What VMs have read since the backup was made is lost with it, but they compare incarnations all the
-same. Invariant (I7): after a restore every incarnation is higher than any that was ever shown.
+The store no longer knows what VMs have read since the backup, but VMs still compare incarnations.
+Invariant (I7): after a restore every incarnation is higher than any that was ever shown.
 """
 
 from datetime import UTC, datetime
@@ -17,14 +17,14 @@ RESTORED_AT: Final = "restored at"
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LEAST: Final = 10_000
 _MOST: Final = 2**31 - 2**24
-"""Clients read incarnations as numbers below 2³¹, and the store must go on counting."""
+"""Clients read incarnations as numbers below 2³¹, and the store must have room to count on."""
 
 
 def next_offset(offset: int, *, now: datetime) -> int:
-    """`now` is real time, which goes on whatever is restored.
+    """`now` is real time, which a restore does not turn back.
 
-    No scope changes once a second for long. A clock that is wrong by decades must not use all
-    numbers up: then it is by the least step.
+    No scope changes once a second for long. A clock that is wrong by decades must not use up all
+    numbers: then the offset grows by the least step.
     """
     seconds = int((now - _EPOCH).total_seconds())
     least = offset + _LEAST

@@ -16,7 +16,7 @@ from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.declaration import Network
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
-from forewarned.service.readiness import KeptReadiness
+from forewarned.service.readiness import MemoryReadiness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class UseCases:
     actuation: Actuation
     explainer: Explainer
     activation: Activation
-    readiness: KeptReadiness
+    readiness: MemoryReadiness
     fleet: Fleet
     faults: Faults
     clock_control: ClockControl

@@ -1,7 +1,7 @@
-"""An emulator as it was when it started: the fleet as declared, no events, no faults.
+"""Resets an emulator to how it started: the fleet as declared, no events, no faults.
 
-What happened stays in history, time does not go back, and incarnations do not fall: VMs that have
-read their documents go on reading them.
+The history stays, time does not go back, and incarnations do not fall: VMs that have read their
+documents go on reading them.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from forewarned.service.records import Binding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
-    """What there was to put back in the store."""
+    """What was reset in the store."""
 
     events: int
     added: tuple[ResourceName, ...]
@@ -51,13 +51,13 @@ class Reset:
     faults: Faults
     address_range: Network
     plan: FleetPlan | None
-    """The fleet that was declared at the start; None where there is no going back to it."""
+    """The fleet declared at the start; None if this server can't be reset."""
 
     async def reset(self, *, by: Actor) -> ResetDone:
         """Raises ResetForbiddenError.
 
-        In one transaction, so that it happens whole or not at all. A large fleet keeps the store
-        busy for seconds; emulators are small.
+        One transaction, so that all of it happens or nothing. With a large fleet it would block the
+        store for seconds; emulators are small.
         """
         if self.plan is None:
             raise ResetForbiddenError
@@ -89,7 +89,7 @@ def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Acto
         tx.save(change, by=by)
         if wanted is not None and _is_whole(change.scope, wanted.scope):
             del lacking[saved.scope.id]
-    # What people have declared by ARM is theirs; VMs that were declared at the start need none.
+    # Only ARM clients make declarations; VMs declared at the start need none.
     for declaration in list(tx.declarations("")):
         tx.withdraw(declaration.path)
     applied = carry_out(tx, Step(planned=tuple(lacking.values())), by=by)
@@ -106,7 +106,7 @@ def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Acto
 def _not_as_planned(
     scope: Scope, bindings: Mapping[ResourceName, Binding], planned: PlannedScope | None
 ) -> list[ResourceName]:
-    """VMs that are not as declared: those are created again."""
+    """VMs that are not declared, or differ from their declaration: those are made anew."""
     if planned is None:
         return list(scope.resources)
     wanted = {binding.name: binding for binding in planned.bindings}
@@ -123,7 +123,7 @@ def _is_whole(scope: Scope, planned: Scope) -> bool:
 
 
 def _put_in_order(tx: Transaction, planned: Scope, *, by: Actor) -> None:
-    """Recreated VMs come last, and the fleet's first VM is the default VM."""
+    """Restore the declared order: new VMs come last, and the fleet's first VM is the default VM."""
     scope = tx.load(planned.id)
     in_order = {name: scope.resources[name] for name in planned.resources}
     tx.save(Change(scope=replace(scope, resources=in_order)), by=by)
