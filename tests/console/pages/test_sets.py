@@ -99,7 +99,7 @@ async def test_creating_never_changes_a_set_that_exists(console: Looking) -> Non
         )
 
         assert answer.status_code == 400
-        assert "exists already" in text_of(answer.text)
+        assert "already exists" in text_of(answer.text)
         assert 'id="problem-name"' in answer.text
     assert "3 instances" in text_of(await console.see(where))
 

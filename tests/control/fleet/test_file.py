@@ -317,10 +317,7 @@ vms = [
         ),
         (
             '[[availability_sets]]\nname = "db"\ncount = 1\nvms = ["a"]\n',
-            (
-                "fleet.toml:3: availability_sets[0].count: give either count or vms:"
-                " the VMs listed are all there are"
-            ),
+            "fleet.toml:3: availability_sets[0].count: give either count or vms, not both",
         ),
         (
             '[[scale_sets]]\nname = "s"\ncapacity = 2\nhosts = [\n  "h",\n  "h",\n]\n',

@@ -129,8 +129,8 @@ async def show_provider(services: ArmServices, asked: Asked) -> ArmAnswer:
     raise ArmError(
         HTTPStatus.NOT_FOUND,
         "InvalidResourceNamespace",
-        f"The resource namespace '{wanted[:80]}' is invalid: this server has"
-        f" {', '.join(PROVIDERS)}.",
+        f"The resource namespace '{wanted[:80]}' is invalid: this server supports "
+        f"{', '.join(PROVIDERS)}.",
     )
 
 

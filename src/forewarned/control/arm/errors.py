@@ -84,7 +84,8 @@ def interface_in_use(path: str) -> ArmError:
     return ArmError(
         HTTPStatus.BAD_REQUEST,
         "NicInUse",
-        f"The network interface '{path}' is the only one of its virtual machine: delete that.",
+        f"The network interface '{path}' is the only one of its virtual machine: delete the "
+        "virtual machine instead.",
     )
 
 

@@ -44,8 +44,8 @@ async def acknowledge_list(services: ArmServices, asked: Asked) -> ArmAnswer:
         return ok({"value": _APPROVED})
     refused = sum(refusal is not None for refusal in results.values())
     summary = (
-        f"{refused} of {len(results)} scheduled events were not approved: see details."
-        " All others were."
+        f"{refused} of {len(results)} scheduled events were not approved: see details. The others "
+        "were."
     )
     error = error_body("MultiStatusResponse", summary)
     error["details"] = [_detail(text, refusal) for text, refusal in results.items()]

@@ -38,7 +38,7 @@ async def _shown(services: ArmServices, asked: Asked, place: str) -> ArmAnswer:
     if progress is None or not _is_at(progress.record.path, place):
         raise not_found(
             "NotFound",
-            f"The operation '{operation_id[:100]}' could not be found: none has this id.",
+            f"The operation '{operation_id[:100]}' could not be found.",
         )
     if (asked.option("monitor") or "").casefold() == "true":
         return _monitored(progress, asked)

@@ -69,7 +69,7 @@ def _after(asked: Asked) -> str | None:
     if not text.startswith(_MARK):
         raise bad_request(
             "InvalidSkipToken",
-            "The $skiptoken is none that this server gave out: begin again without it.",
+            "The $skiptoken was not issued by this server: start again without it.",
             target=_TOKEN,
         )
     return text.removeprefix(_MARK)

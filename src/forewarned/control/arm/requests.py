@@ -95,16 +95,16 @@ def segments(raw_path: bytes) -> tuple[str, ...]:
 
 def _segment(raw: bytes) -> str:
     if not _SEGMENT.fullmatch(raw):
-        raise _bad_path("it has characters that must be percent-encoded, or are not encoded well")
+        raise _bad_path("it has characters that must be percent-encoded, or are encoded wrongly")
     decoded = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), raw)
     try:
         text = decoded.decode()
     except UnicodeDecodeError:
-        raise _bad_path("its percent-encoding is not of UTF-8") from None
+        raise _bad_path("its percent-encoding is not UTF-8") from None
     if text in {"", ".", ".."}:
-        raise _bad_path("it has an empty part, or one of dots alone")
+        raise _bad_path("it has a part that is empty or only dots")
     if not text.isprintable() or not _NEVER.isdisjoint(text):
-        raise _bad_path("it has a part with a character that no name may have")
+        raise _bad_path("it has a part with a character that is not allowed in names")
     return text
 
 

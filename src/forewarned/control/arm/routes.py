@@ -145,7 +145,7 @@ def _nothing_there(segments: tuple[str, ...]) -> ArmError:
     return ArmError(
         HTTPStatus.NOT_FOUND,
         "InvalidResourceType",
-        f"Nothing is served at '{path[:300]}': this server knows {_SERVED}.",
+        f"Nothing is served at '{path[:300]}': this server supports {_SERVED}.",
     )
 
 

@@ -58,7 +58,7 @@ async def sign_in(services: ArmServices, asked: Asked) -> ArmAnswer:
     client_id, secret = fields.get("client_id", ""), fields.get("client_secret", "")
     audience = _audience(fields.get("scope", ""), fields.get("resource", ""))
     if not client_id or not secret:
-        return _refused("invalid_request", "client_id and client_secret are needed")
+        return _refused("invalid_request", "client_id and client_secret are required")
     if not audience:
         return _refused(
             "invalid_scope",
@@ -111,7 +111,7 @@ def _refused(word: str, description: str, status: HTTPStatus = HTTPStatus.BAD_RE
 
 def _signing_in(services: ArmServices) -> SigningIn:
     if services.signing_in is None:
-        raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", "Nobody can sign in at this server.")
+        raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", "This server has no sign-in.")
     return services.signing_in
 
 

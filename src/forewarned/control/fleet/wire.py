@@ -250,7 +250,7 @@ def _availability_set(
     wire: WireAvailabilitySet, path: KeyPath, found: list[Mistake]
 ) -> AvailabilitySet:
     if wire.count is not None and wire.vms:
-        both = InvalidFleetError("give either count or vms: the VMs listed are all there are")
+        both = InvalidFleetError("give either count or vms, not both")
         found.append(Mistake(path=(*path, "count"), error=both))
     listed = [
         Member(name=vm)

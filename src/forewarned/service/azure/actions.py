@@ -56,7 +56,7 @@ class NothingToMaintainError(RefusalError):
 
     def __init__(self, names: Iterable[str]) -> None:
         listed = ", ".join(names)
-        super().__init__(f"no maintenance of the platform waits for {listed}")
+        super().__init__(f"no platform maintenance is waiting for {listed}")
 
 
 _POWER: Final = {

@@ -36,7 +36,7 @@ class SetInUseError(RefusalError):
     field = "name"
 
     def __init__(self, path: str, names: list[str]) -> None:
-        super().__init__(f"{path} has VMs, delete them first: {', '.join(names[:10])}")
+        super().__init__(f"{path} still has VMs; delete them first: {', '.join(names[:10])}")
         self.path = path
 
 
@@ -48,8 +48,8 @@ class AvailabilitySetNameTakenError(RefusalError):
 
     def __init__(self, name: str, path: str) -> None:
         super().__init__(
-            f"an availability set {name!r} exists already: {path}."
-            " Names of sets and VMs are unique in a fleet, over all resource groups"
+            f"an availability set {name!r} already exists: {path}."
+            " Names of sets and VMs are unique in a fleet, across all resource groups"
         )
         self.name = name
         self.path = path

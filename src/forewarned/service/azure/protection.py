@@ -37,8 +37,8 @@ class NotProtectableError(RefusalError):
 
     def __init__(self, name: ResourceName) -> None:
         super().__init__(
-            f"VM {name!r} is of a Flexible scale set, and only instances of Uniform sets can be"
-            " protected"
+            f"VM {name!r} belongs to a Flexible scale set, and only instances of Uniform sets"
+            " can be protected"
         )
         self.name = name
 

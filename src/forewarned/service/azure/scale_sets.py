@@ -55,8 +55,8 @@ class SetNameTakenError(RefusalError):
 
     def __init__(self, name: str, path: str) -> None:
         super().__init__(
-            f"a scale set {name!r} exists already: {path}."
-            " Names of sets and VMs are unique in a fleet, over all resource groups"
+            f"a scale set {name!r} already exists: {path}."
+            " Names of sets and VMs are unique in a fleet, across all resource groups"
         )
         self.name = name
         self.path = path

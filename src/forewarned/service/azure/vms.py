@@ -58,7 +58,7 @@ class NotFlexibleError(RefusalError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} is not in orchestration mode Flexible, so no VM can be put into it"
+            f"{path} is not in orchestration mode Flexible, so no VM can be added to it"
         )
         self.path = path
 
@@ -71,8 +71,8 @@ class OwnPolicyError(RefusalError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"VM {name!r} is in a set and can't have a scheduledEventsPolicy of its own:"
-            " declare it on the set"
+            f"VM {name!r} is in a set and can't have its own scheduledEventsPolicy: declare it on "
+            "the set"
         )
         self.name = name
 

@@ -30,8 +30,8 @@ class AddressesExhaustedError(RefusalError):
 
     def __init__(self, address_range: str) -> None:
         super().__init__(
-            f"the range {address_range} has too few addresses for this fleet:"
-            " set address_range to a larger one"
+            f"the range {address_range} has too few addresses for this fleet: set a larger "
+            "address_range"
         )
         self.address_range = address_range
 

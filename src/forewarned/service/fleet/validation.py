@@ -152,8 +152,8 @@ def _capacity_mistakes(declared: ScaleSet, path: KeyPath) -> Iterator[Mistake]:
     if declared.single_placement_group and declared.capacity > PLACEMENT_GROUP_SIZE:
         yield _mistake(
             (*path, "capacity"),
-            f"a single placement group holds at most {PLACEMENT_GROUP_SIZE} VMs, and this set has"
-            f" {declared.capacity}: leave single_placement_group out to have several",
+            f"a single placement group holds at most {PLACEMENT_GROUP_SIZE} VMs, and this set has "
+            f"{declared.capacity}: omit single_placement_group to allow several",
         )
     yield from _count_mistakes(declared, declared.capacity, (*path, "capacity"))
 
@@ -170,7 +170,9 @@ def _count_mistakes(declared: ScaleSet | Role, count: int, path: KeyPath) -> Ite
     above = path[:-1]
     for key, listed in (("addresses", declared.addresses), ("hosts", declared.hosts)):
         if len(listed) > max(count, 0):
-            yield _mistake((*above, key), f"{len(listed)} are listed, for {count} VMs")
+            yield _mistake(
+                (*above, key), f"{len(listed)} are listed, but there are only {count} VMs"
+            )
     for index, address in enumerate(declared.addresses):
         yield from _bad_address(address, (*above, "addresses", index))
     for index, host in enumerate(declared.hosts):

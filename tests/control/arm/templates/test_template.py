@@ -98,7 +98,7 @@ def test_what_names_something_that_is_not_there_is_refused(text: str) -> None:
 def test_variables_that_name_each_other_without_end_are_refused() -> None:
     template = _template([_resource("[variables('a')]")], variables={"a": "[variables('a')]"})
 
-    with pytest.raises(ArmError, match="without end"):
+    with pytest.raises(ArmError, match="in a cycle"):
         template.planned()
 
 
@@ -223,7 +223,7 @@ def test_a_resource_under_a_condition_that_is_not_met_is_left_out() -> None:
         ([{"type": "N/t", "name": "a", "copy": {"count": "many"}}], "count"),
         ([{"type": "N/t", "name": "a", "copy": {"count": 10_000}}], "count"),
         ([{"type": "N/t", "name": "a", "copy": 3}], "copy"),
-        ([{"type": "N/t", "name": "a", "resources": [{}]}], "inside"),
+        ([{"type": "N/t", "name": "a", "resources": [{}]}], "nested resources"),
         ([{"type": "N/t", "name": f"a{at}"} for at in range(801)], "800"),
         (["text"], "resources"),
         ("text", "resources"),

@@ -82,7 +82,7 @@ async def test_the_ids_alone_are_told_where_no_more_is_wanted(arm: Emulator) -> 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (deployment({"type": "Microsoft.Sql/servers", "name": "s"}), "does not have"),
+        (deployment({"type": "Microsoft.Sql/servers", "name": "s"}), "does not support"),
         (deployment(mode="Complete"), "the mode 'Complete' is not supported"),
         ({"properties": {}}, "properties.template must hold the template"),
     ],

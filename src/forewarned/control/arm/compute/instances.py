@@ -131,10 +131,10 @@ def _conditions(asked: Asked) -> list[Condition]:
         if match is None:
             raise bad_request(
                 "InvalidParameter",
-                f"The $filter '{each[:200]}' is none that is served: expected"
-                " startswith(instanceView/statuses/code, 'PowerState/…') eq true,"
-                " instanceView/statuses/code eq '…' or latestModelApplied eq true or false,"
-                " joined by 'and'.",
+                f"The $filter '{each[:200]}' is not supported: expected "
+                "startswith(instanceView/statuses/code, 'PowerState/…') eq true, "
+                "instanceView/statuses/code eq '…' or latestModelApplied eq true or false, "
+                "joined by 'and'.",
                 target="$filter",
             )
     return [_condition(match) for _, match in found if match is not None]

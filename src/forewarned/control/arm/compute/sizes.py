@@ -87,7 +87,7 @@ def _location(asked: Asked) -> str | None:
     found = _AT_LOCATION.fullmatch(text)
     if found is None:
         raise bad_request(
-            "InvalidFilter", "Only \"location eq '…'\" can be asked of sizes.", target="$filter"
+            "InvalidFilter", "Sizes can only be filtered by \"location eq '…'\".", target="$filter"
         )
     return found[1]
 

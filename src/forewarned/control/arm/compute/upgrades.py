@@ -22,8 +22,9 @@ async def show_rolling_upgrade(services: ArmServices, asked: Asked) -> ArmAnswer
     view = await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
     raise not_found(
         "NotFound",
-        f"The scale set '{view.id.name}' has had no rolling upgrade: this server brings instances"
-        " to a new model when they are updated, or at once where the upgrade policy is Automatic.",
+        f"The scale set '{view.id.name}' has had no rolling upgrade: this server upgrades "
+        "instances to a new model when they are updated, or at once if the upgrade policy is "
+        "Automatic.",
     )
 
 

@@ -151,12 +151,12 @@ def _filter(asked: Asked) -> Callable[[Binding], bool]:
         raise bad_request(
             "InvalidFilterInQueryString",
             f"Invalid $filter '{text[:200]}': expected"
-            " \"'virtualMachineScaleSet/id' eq '{id}'\", and no other.",
+            " \"'virtualMachineScaleSet/id' eq '{id}'\".",
             target="$filter",
         )
     id_ = ResourceId.parse(found["id"])
     if not same(id_.type, SCALE_SETS):
-        raise invalid_parameter("$filter", f"The $filter needs the id of one of {SCALE_SETS}.")
+        raise invalid_parameter("$filter", "The $filter needs the id of a scale set.")
 
     def is_in_set(binding: Binding) -> bool:
         profile = binding.profile

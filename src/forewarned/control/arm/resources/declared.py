@@ -148,7 +148,7 @@ def parts_of(snapshot: Snapshot, kind: Kind, id_: ResourceId, part: str) -> tupl
         raise ArmError(
             HTTPStatus.NOT_FOUND,
             "ParentResourceNotFound",
-            f"The resource '{id_.path}' that this would be part of was not found.",
+            f"The resource '{id_.path}' that this resource belongs to was not found.",
         )
     document = decoded(declaration)
     document["properties"] = dict(document.get("properties") or {})

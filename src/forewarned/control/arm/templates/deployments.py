@@ -259,8 +259,8 @@ async def export(services: ArmServices, asked: Asked) -> ArmAnswer:
     if _TEMPLATE not in document:
         raise errors.not_found(
             "DeploymentTemplateNotFound",
-            f"The template of deployment '{asked.path['deployment'][:100]}' was not kept: it was"
-            " deployed by a server of an earlier release. Deploy it again to export it.",
+            f"The template of deployment '{asked.path['deployment'][:100]}' was not stored: it "
+            "was deployed by an earlier release of the server. Deploy it again to export it.",
         )
     return ok({"template": document[_TEMPLATE]})
 

@@ -118,8 +118,8 @@ def _kept_as(planned: Planned) -> tuple[Kind, str]:
         return kind, spelled[part]
     raise bad_request(
         "InvalidTemplateDeployment",
-        f"The resource '{planned.name[:100]}' is of type '{planned.type[:200]}', which this server"
-        f" does not have. It has {', '.join(_served())}.",
+        f"The resource '{planned.name[:100]}' is of type '{planned.type[:200]}', which this "
+        f"server does not support. It supports {', '.join(_served())}.",
     )
 
 

@@ -67,7 +67,7 @@ def evaluated(value: Any, around: Surroundings, *, depth: int = 0) -> Any:  # JS
     """The value with its expressions, however deep, put right. Raises ArmError."""
     around.allowance.spend()
     if depth > _DEEPEST * 2:
-        raise invalid_template("its expressions refer to each other without end")
+        raise invalid_template("its expressions refer to each other in a cycle")
     match value:
         case dict():
             return {name: evaluated(each, around, depth=depth + 1) for name, each in value.items()}

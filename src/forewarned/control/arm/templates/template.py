@@ -123,7 +123,7 @@ class Template:
         for name in self._given:
             if name.lower() not in known:
                 raise invalid_template(
-                    f"the parameter '{name[:100]}' is given, and not in the template"
+                    f"the parameter '{name[:100]}' is given, but the template does not declare it"
                 )
         given = {name.lower(): self._given.object(name) for name in self._given}
         values: dict[str, Any] = {}
@@ -170,7 +170,9 @@ class Template:
                 " of segments: a type has one more than a name"
             )
         if fields.objects("resources"):
-            raise invalid_template(f"resources inside of '{name[:100]}' are not supported here")
+            raise invalid_template(
+                f"nested resources, as in '{name[:100]}', are not supported here"
+            )
         return [
             Planned(
                 type=type_,
@@ -224,7 +226,7 @@ def read_deployment(body: Mapping[str, Any]) -> Fields:
     properties = Fields(body).object("properties")
     if "template" not in properties:
         raise _unsupported(
-            "properties.template must hold the template: links to templates are not followed"
+            "properties.template must hold the template: linked templates are not supported"
         )
     properties.object("template")
     mode = properties.text("mode") or "Incremental"

@@ -88,7 +88,7 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise self.wrong(name, "expected a text")
+            raise self.wrong(name, "expected a string")
         if not value.isprintable() or len(value) > longest:
             raise self.wrong(name, f"expected at most {longest} printable characters")
         return value
@@ -97,7 +97,7 @@ class Fields:
         """Of a document that is kept: a text of any kind."""
         value = self._values.get(name)
         if value is not None and not isinstance(value, str):
-            raise self.wrong(name, "expected a text")
+            raise self.wrong(name, "expected a string")
         return value
 
     def texts(self, name: str) -> tuple[str, ...] | None:
@@ -105,7 +105,7 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self.wrong(name, "expected a list of texts")
+            raise self.wrong(name, "expected a list of strings")
         return tuple(value)
 
     def flag(self, name: str) -> bool | None:

@@ -190,7 +190,7 @@ def refuse_tags(news: Fields, resource: Fields) -> None:
     """`resource` is the whole of which `news` are a part: there is a limit to the tags of both."""
     tags = news.object("tags")
     if list(tags) and len(list(resource.object("tags"))) > _MOST_TAGS:
-        raise InvalidPropertyError("tags", f"A resource can have {_MOST_TAGS} tags, not more.")
+        raise InvalidPropertyError("tags", f"A resource can have at most {_MOST_TAGS} tags.")
     for name in tags:
         if not name.isprintable() or not 0 < len(name) <= _LONGEST_TAG_NAME:
             raise InvalidPropertyError("tags", f"The tag name '{name[:60]}' is invalid.")

@@ -249,7 +249,7 @@ def _refuse_invalid(news: Fields, resource: Fields) -> None:
 def _zone(resource: Fields) -> str:
     zones = read_zones(resource)
     if len(zones) > 1:
-        raise resource.wrong("zones", "expected one zone: a VM is in no more")
+        raise resource.wrong("zones", "expected one zone: a VM can't be in several")
     return zones[0] if zones else ""
 
 
@@ -264,7 +264,7 @@ def _reference(properties: Fields, name: str, type_: str, *, near: ResourceId) -
     except InvalidResourceIdError as error:
         raise InvalidPropertyError(holder.where("id"), str(error)) from None
     if not same(id_.type, type_):
-        raise holder.wrong("id", f"expected the id of one of {type_}")
+        raise holder.wrong("id", f"expected the id of a resource of type {type_}")
     if not same(id_.group_path, near.group_path):
         raise holder.wrong("id", f"expected one in the VM's own resource group {near.group!r}")
     return ResourceId(subscription=id_.subscription, group=id_.group, type=type_, name=id_.name)
