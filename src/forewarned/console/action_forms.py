@@ -52,7 +52,7 @@ async def _schedule(actions: Actions, form: Form, by: Actor) -> list[EventRecord
         duration=form.span("duration"),
         description=form.text("description") or None,
     )
-    return await actions.schedule(request, by=by)
+    return await actions.scheduler.schedule(request, by=by)
 
 
 def _operate(action: Action) -> Perform:
@@ -68,19 +68,19 @@ async def _delete(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
 
 async def _maintain_set(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
     scope_id = ScopeId(form.required("scope", "a set"))
-    return await actions.maintain_set(scope_id, _work(form), by=by)
+    return await actions.scheduler.maintain_set(scope_id, _work(form), by=by)
 
 
 async def _maintain_host(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await actions.maintain_host(_host(form), _work(form), by=by)
+    return await actions.scheduler.maintain_host(_host(form), _work(form), by=by)
 
 
 async def _fail_host(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await actions.fail_host(_host(form), by=by)
+    return await actions.scheduler.fail_host(_host(form), by=by)
 
 
 async def _predict_failure(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await actions.predict_failure(_host(form), by=by)
+    return await actions.scheduler.predict_failure(_host(form), by=by)
 
 
 async def _scale(actions: Actions, form: Form, by: Actor) -> SetAction:

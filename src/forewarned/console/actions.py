@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from forewarned.core.errors import UnknownResourceError
-from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
+from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import Actor
 from forewarned.service.azure import actions, group_index, groups, inventory, scale_sets
 from forewarned.service.azure.actions import Action
@@ -20,7 +20,7 @@ from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
 from forewarned.service.azure.scale_sets import SetNameTakenError, SetOutcome
 from forewarned.service.engine import Engine
-from forewarned.service.events.schedule import Request, Scheduler, WorkRequest
+from forewarned.service.events.schedule import Scheduler
 from forewarned.service.ports import Transaction
 from forewarned.service.records import EventRecord, Profile
 
@@ -51,30 +51,8 @@ class Actions:
     ) -> None:
         """A context is for one action, and made before its transaction."""
         self._engine = engine
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._new_context = new_context
-
-    async def schedule(self, request: Request, *, by: Actor) -> list[EventRecord]:
-        return await self._scheduler.schedule(request, by=by)
-
-    async def cancel(self, event_id: EventId, *, reason: str, by: Actor) -> list[EventRecord]:
-        return await self._scheduler.cancel(event_id, reason=reason, by=by)
-
-    async def maintain_host(
-        self, host: HostName, request: WorkRequest, *, by: Actor
-    ) -> list[EventRecord]:
-        return await self._scheduler.maintain_host(host, request, by=by)
-
-    async def maintain_set(
-        self, scope_id: ScopeId, request: WorkRequest, *, by: Actor
-    ) -> list[EventRecord]:
-        return await self._scheduler.maintain_set(scope_id, request, by=by)
-
-    async def fail_host(self, host: HostName, *, by: Actor) -> list[EventRecord]:
-        return await self._scheduler.fail_host(host, by=by)
-
-    async def predict_failure(self, host: HostName, *, by: Actor) -> list[EventRecord]:
-        return await self._scheduler.predict_failure(host, by=by)
 
     async def operate(
         self, names: Sequence[str], action: Action, *, by: Actor

@@ -96,7 +96,7 @@ async def cancel_all(
         if event_id in canceled:
             continue
         try:
-            touched = await actions.cancel(event_id, reason=reason, by=by)
+            touched = await actions.scheduler.cancel(event_id, reason=reason, by=by)
         except RefusalError as refusal:
             record = await _find(engine, event_id)
             outcome.refused.append(_line(event_id, record, str(refusal)))

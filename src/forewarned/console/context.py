@@ -1,13 +1,15 @@
 """What the function of every page is given, and the one shape of these functions."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from forewarned.console.actions import Caused
 from forewarned.console.forms import FieldError
+from forewarned.console.preview import Preview, preview_of
 from forewarned.console.rendering import Pages, address, visitor
 from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Sketches
@@ -38,10 +40,16 @@ class Console(NamedTuple):
         request: Request,
         template: str,
         *,
-        status: HTTPStatus = HTTPStatus.OK,
+        errors: Mapping[str, str] | None = None,
+        is_refused: bool = False,
         **shown: Any,  # whatever the template names
     ) -> Response:
-        return self.pages.page(request, template, status=status, **shown)
+        """`errors` are by field of the page's form. With any, the page says what was refused."""
+        status = HTTPStatus.BAD_REQUEST if errors or is_refused else HTTPStatus.OK
+        return self.pages.page(request, template, status=status, errors=errors or {}, **shown)
+
+    def preview(self, caused: Caused, *, given: object = ()) -> Preview:
+        return preview_of(caused, now=self.use_cases.clock_control.show().now, given=given)
 
 
 Answer = Callable[[Console, Request], Awaitable[Response]]

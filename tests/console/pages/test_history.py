@@ -135,7 +135,7 @@ async def test_filters_stay_in_the_address_and_in_their_fields(console: Looking)
 async def test_a_date_or_an_event_that_is_none_is_refused_beside_it(
     console: Looking, query: str, field: str, words: str
 ) -> None:
-    page = await console.see(f"/history?{query}")
+    page = await console.see(f"/history?{query}", 400)
 
     problem = re.search(rf'id="problem-{field}"[^>]*>([^<]*)<', page)
     assert problem is not None
@@ -144,8 +144,8 @@ async def test_a_date_or_an_event_that_is_none_is_refused_beside_it(
 
 
 async def test_a_filter_that_is_none_is_refused_beside_it(console: Looking) -> None:
-    page = await console.see("/history?type=Nap")
-    wrong = await console.see("/history?before=x")
+    page = await console.see("/history?type=Nap", 400)
+    wrong = await console.see("/history?before=x", 400)
 
     assert 'id="problem-type"' in page
     assert "expected a whole number" in wrong

@@ -15,7 +15,7 @@ from forewarned.console.context import REFUSED, Console, mistakes, see
 from forewarned.console.forms import Form, read_form
 from forewarned.console.listings.sets import SetSummary, address_of, listed, summary
 from forewarned.console.pages.suggestions import SETS
-from forewarned.console.preview import Preview, preview_of
+from forewarned.console.preview import Preview
 from forewarned.console.rendering import actor
 from forewarned.core.model import Actor, EventSource, EventType
 from forewarned.service.azure import inventory
@@ -96,8 +96,7 @@ async def send_action(console: Console, request: Request) -> Response:
 
 async def _preview_of(console: Console, action: ActionForm, form: Form, by: Actor) -> Preview:
     caused = await action.perform(console.services.rehearsed, form, by)
-    now = console.use_cases.clock_control.show().now
-    return preview_of(caused, now=now, given=_given(action, form))
+    return console.preview(caused, given=_given(action, form))
 
 
 def _given(action: ActionForm, form: Form) -> tuple[str, ...]:
@@ -124,10 +123,9 @@ async def _show(
     return console.page(
         request,
         "action.html",
-        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         action=action,
         form=form,
-        errors=errors or {},
+        errors=errors,
         preview=preview,
         choices=choices,
         ticked=ticked,

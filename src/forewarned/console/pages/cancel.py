@@ -1,6 +1,5 @@
 """Canceling an event: what will happen is shown first, for it may end more than this one event."""
 
-from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
@@ -9,7 +8,7 @@ from starlette.responses import Response
 from forewarned.console.context import REFUSED, Console, mistakes, see
 from forewarned.console.forms import Form, read_form
 from forewarned.console.pages.events import read_event_id
-from forewarned.console.preview import Preview, preview_of
+from forewarned.console.preview import Preview
 from forewarned.console.rendering import actor
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId
@@ -37,7 +36,7 @@ async def send_cancel(console: Console, request: Request) -> Response:
         if form.text("shown") != preview.fingerprint:
             errors = {"": _ANOTHER} if "shown" in form else {}
             return await _show(console, request, form, errors)
-        await console.services.actions.cancel(event_id, reason=reason, by=actor(request))
+        await console.services.actions.scheduler.cancel(event_id, reason=reason, by=actor(request))
     except REFUSED as refusal:
         return await _show(console, request, form, mistakes(refusal, _FIELDS))
     return see(f"/events/{event_id}")
@@ -56,14 +55,13 @@ async def _show(
     return console.page(
         request,
         "cancel.html",
-        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         record=record,
         event=record.event,
         turns=_turns(scope, record),
         preview=preview,
         refusal=refusal,
         form=form,
-        errors=errors or {},
+        errors=errors,
     )
 
 
@@ -77,9 +75,11 @@ def _look(snapshot: Snapshot, event_id: EventId) -> tuple[EventRecord, Scope]:
 async def _preview_of(
     console: Console, request: Request, event_id: EventId, reason: str
 ) -> Preview:
-    records = await console.services.rehearsed.cancel(event_id, reason=reason, by=actor(request))
+    records = await console.services.rehearsed.scheduler.cancel(
+        event_id, reason=reason, by=actor(request)
+    )
     canceled = [each for each in records if each.event.status is EventStatus.CANCELED]
-    return preview_of(canceled, now=console.use_cases.clock_control.show().now)
+    return console.preview(canceled)
 
 
 def _turns(scope: Scope, record: EventRecord) -> tuple[int, ...]:

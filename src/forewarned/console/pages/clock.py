@@ -1,7 +1,6 @@
 """The clock bar: an emulator's time, moved by people."""
 
 from datetime import datetime, timedelta
-from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
@@ -26,7 +25,7 @@ async def move_clock(console: Console, request: Request) -> Response:
         return console.page(
             request,
             "clock_refused.html",
-            status=HTTPStatus.BAD_REQUEST,
+            is_refused=True,
             message=str(refusal),
             leads_to=_back(form),
         )

@@ -1,6 +1,5 @@
 """The list of events: filters, and what can be done to several of them at once."""
 
-from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from starlette.requests import Request
@@ -93,13 +92,12 @@ async def _show(
         found = await console.services.engine.ask(lambda snapshot: listed(snapshot, form))
     except REFUSED as refusal:
         errors |= mistakes(refusal, _FIELDS)
-    is_refused = bool(errors) or (told is not None and not told.outcome.done)
     return console.page(
         request,
         "events.html",
-        status=HTTPStatus.BAD_REQUEST if is_refused else HTTPStatus.OK,
         form=form,
         errors=errors,
+        is_refused=told is not None and not told.outcome.done,
         events=found.records,
         filters=[(name, form.text(name)) for name in FILTERS if form.text(name)],
         own_address=address(form, page=found.number),

@@ -1,6 +1,7 @@
 """One event: every field, what it waits for, how each api-version shows it; approve and cancel."""
 
-from http import HTTPStatus
+from collections.abc import Awaitable
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,8 +11,12 @@ from forewarned.console.related_events import related_events_of
 from forewarned.console.rendering import actor, indented
 from forewarned.core.errors import InvalidIdError, UnknownEventError
 from forewarned.core.ids import EventId, parse_event_id
-from forewarned.core.model import Document, EventStatus, EventType, Scope
+from forewarned.core.model import Actor, Document, EventStatus, EventType, Scope
 from forewarned.service.events.explain import Explanation
+
+
+class Decision(Protocol):
+    def __call__(self, event_id: EventId, *, by: Actor) -> Awaitable[object]: ...
 
 
 async def show_event(console: Console, request: Request) -> Response:
@@ -19,18 +24,17 @@ async def show_event(console: Console, request: Request) -> Response:
 
 
 async def approve(console: Console, request: Request) -> Response:
-    event_id = read_event_id(request)
-    try:
-        await console.use_cases.approvals.approve_from_outside(event_id, by=actor(request))
-    except REFUSED as refusal:
-        return await _show(console, request, mistakes(refusal, frozenset()))
-    return see(f"/events/{event_id}")
+    return await _decide(console, request, console.use_cases.approvals.approve_from_outside)
 
 
 async def complete(console: Console, request: Request) -> Response:
+    return await _decide(console, request, console.use_cases.actuation.complete_by_hand)
+
+
+async def _decide(console: Console, request: Request, decision: Decision) -> Response:
     event_id = read_event_id(request)
     try:
-        await console.use_cases.actuation.complete_by_hand(event_id, by=actor(request))
+        await decision(event_id, by=actor(request))
     except REFUSED as refusal:
         return await _show(console, request, mistakes(refusal, frozenset()))
     return see(f"/events/{event_id}")
@@ -46,7 +50,6 @@ async def _show(
     return console.page(
         request,
         "event.html",
-        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         explained=explained,
         record=explained.record,
         event=explained.record.event,
@@ -54,7 +57,7 @@ async def _show(
         approvers=_approvers(console, explained, scope),
         shown=_shown(console, explained, scope),
         around=around,
-        errors=errors or {},
+        errors=errors,
         now=explained.now,
     )
 

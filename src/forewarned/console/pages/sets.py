@@ -1,18 +1,16 @@
 """Scale sets with the portal's own steps: instance termination, its notification, its delay."""
 
 from datetime import timedelta
-from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from forewarned.console.action_forms import MOST_INSTANCES, read_set_id
-from forewarned.console.actions import SetAction
 from forewarned.console.context import REFUSED, Console, mistakes, see
 from forewarned.console.forms import Form, read_form
 from forewarned.console.listings.sets import SetPage, address_of, behind, listed
-from forewarned.console.preview import Preview, preview_of
+from forewarned.console.preview import Preview
 from forewarned.console.rendering import actor
 from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
 from forewarned.service.azure import group_index, scale_sets
@@ -73,7 +71,7 @@ async def send_new(console: Console, request: Request) -> Response:
         create = actions.create_set_and_group if form.text("new_group") else actions.create_set
         action = await create(id_, change, by=actor(request))
         if is_trial:
-            return await _new(console, request, form, preview=_preview(console, action))
+            return await _new(console, request, form, preview=console.preview(action))
     except REFUSED as refusal:
         return await _new(console, request, form, errors=mistakes(refusal, _FIELDS))
     return see(address_of(id_, done="saved"))
@@ -94,9 +92,8 @@ async def _new(
     return console.page(
         request,
         "set_new.html",
-        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         form=form,
-        errors=errors or {},
+        errors=errors,
         preview=preview,
         groups=[group.name for group in groups],
         delays=_DELAYS,
@@ -117,12 +114,12 @@ async def send_edit(console: Console, request: Request) -> Response:
     by = actor(request)
     if form.text("step") == "preview-upgrade":
         action = await console.services.rehearsed.upgrade_set(view.id, by=by)
-        return _edit(console, request, view, _as_it_is(view), upgrade=_preview(console, action))
+        return _edit(console, request, view, _as_it_is(view), upgrade=console.preview(action))
     try:
         change = _edited(form)
         if form.text("step") == "preview":
             action = await console.services.rehearsed.change_set(view.id, change, by=by)
-            return _edit(console, request, view, form, preview=_preview(console, action))
+            return _edit(console, request, view, form, preview=console.preview(action))
         await console.services.actions.change_set(view.id, change, by=by)
     except REFUSED as refusal:
         return _edit(console, request, view, form, errors=mistakes(refusal, _FIELDS))
@@ -149,12 +146,11 @@ def _edit(
     return console.page(
         request,
         "set_edit.html",
-        status=HTTPStatus.BAD_REQUEST if errors else HTTPStatus.OK,
         view=view,
         behind=behind(view),
         is_flexible=declared_set(view).orchestration is Orchestration.FLEXIBLE,
         form=form,
-        errors=errors or {},
+        errors=errors,
         preview=preview,
         upgrade=upgrade,
         delays=_DELAYS,
@@ -195,10 +191,6 @@ def _edited(form: Form) -> ScaleSetChange:
 
 def _is_edited(form: Form, name: str) -> bool:
     return form.text(name) != form.text(f"was_{name}")
-
-
-def _preview(console: Console, action: SetAction) -> Preview:
-    return preview_of(action, now=console.use_cases.clock_control.show().now)
 
 
 def _orchestration(form: Form) -> Orchestration:

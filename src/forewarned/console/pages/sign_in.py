@@ -1,6 +1,5 @@
 """Signing in with a token, and out again. Without sign-in, these pages don't exist."""
 
-from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
@@ -66,9 +65,8 @@ def _page(console: Console, request: Request, leads_to: str, *, error: str = "")
     return console.page(
         request,
         "sign_in.html",
-        status=HTTPStatus.BAD_REQUEST if error else HTTPStatus.OK,
         leads_to=leads_to,
-        errors={"token": error} if error else {},
+        errors={"token": error} if error else None,
     )
 
 
