@@ -25,24 +25,24 @@ class Splitter:
     """Takes bytes as they arrive and gives the messages that are whole."""
 
     def __init__(self) -> None:
-        self._kept = bytearray()
+        self._partial = bytearray()
 
     def take(self, received: bytes) -> list[bytes]:
         """Raises FeedBrokenError."""
-        kept = self._kept
-        kept += received
+        partial = self._partial
+        partial += received
         whole: list[bytes] = []
         start = 0
-        while len(kept) - start >= _HEAD:
-            length = int.from_bytes(kept[start : start + _HEAD], "big")
+        while len(partial) - start >= _HEAD:
+            length = int.from_bytes(partial[start : start + _HEAD], "big")
             if length > LARGEST:
                 raise FeedBrokenError(f"a message of {length} bytes is longer than {LARGEST}")
             end = start + _HEAD + length
-            if len(kept) < end:
+            if len(partial) < end:
                 break
-            whole.append(bytes(kept[start + _HEAD : end]))
+            whole.append(bytes(partial[start + _HEAD : end]))
             start = end
-        del kept[:start]
+        del partial[:start]
         return whole
 
 

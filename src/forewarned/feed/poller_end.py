@@ -78,26 +78,26 @@ class PollerEnd:
     async def _stay_connected(self) -> None:
         pause = _SHORTEST_PAUSE
         while True:
-            line = _Line(self._mirror, self._asking, self._reader, self._in_step)
+            connection = _Connection(self._mirror, self._asking, self._reader, self._in_step)
             with contextlib.suppress(OSError):
-                await self._hold(line)
-                pause = _SHORTEST_PAUSE if line.was_in_step else pause
+                await self._hold(connection)
+                pause = _SHORTEST_PAUSE if connection.was_in_step else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _hold(self, line: "_Line") -> None:
+    async def _hold(self, connection: "_Connection") -> None:
         """Until the connection is lost. Raises OSError if it can't connect."""
-        await asyncio.get_running_loop().create_unix_connection(lambda: line, self._path())
+        await asyncio.get_running_loop().create_unix_connection(lambda: connection, self._path())
         try:
-            while not line.lost.is_set():
+            while not connection.lost.is_set():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_REPORT_EVERY):
-                        await line.lost.wait()
-                line.report()
+                        await connection.lost.wait()
+                connection.report()
                 self._asking.expire()
         finally:
-            line.close()
-        if line.was_in_step:
+            connection.close()
+        if connection.was_in_step:
             _log.warning("the writer is gone: serving the last known documents")
 
     def _in_step(self, hello: Hello) -> None:
@@ -107,7 +107,7 @@ class PollerEnd:
         _log.info("in step with the writer")
 
 
-class _Line(asyncio.Protocol):
+class _Connection(asyncio.Protocol):
     """One connection."""
 
     def __init__(

@@ -99,13 +99,13 @@ class Edges:
         )
 
     def arm(self) -> ArmServices:
-        settings, access = self.resolved.settings, self.admission.access
-        door = OpenOnLoopback(access) if settings.mode is Mode.EMULATOR else access
+        settings, asks = self.resolved.settings, self.admission.access
+        access = OpenOnLoopback(asks) if settings.mode is Mode.EMULATOR else asks
         own = () if settings.arm is None else (settings.arm.host,)
         return ArmServices(
             use_cases=self.application.use_cases,
-            access=door,
-            signing_in=door,
+            access=access,
+            signing_in=access,
             subscription_id=NO_SUBSCRIPTION,
             metadata_url=self.addresses.metadata_url,
             arm_url=self.addresses.arm_url or "",

@@ -25,7 +25,7 @@ def run(resolved: Resolved, *, ready_file: Path | None = None) -> None:
         file = None
         if ready_file is not None:
             file = ReadyFile(ready_file)
-            stack.enter_context(file.kept())
+            stack.enter_context(file.present())
 
         def welcome(addresses: Addresses) -> None:
             if file is not None:

@@ -25,7 +25,7 @@ class ReadyFile:
         self._path = path
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def present(self) -> Iterator[None]:
         """Removes what an earlier server left, and at the end what this one wrote.
 
         Raises ReadyFileError.

@@ -100,7 +100,7 @@ async def run_server(
                 name="control",
                 limits=limits(settings),
                 tls=admission.control_tls,
-                parting=services.close,
+                on_stop=services.close,
             )
         )
         if arm is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from forewarned.testing._event import Event
     from forewarned.testing._faults import Fault, Faults
     from forewarned.testing._ledger import Request, WaitTimeoutError
-    from forewarned.testing._serving import ScheduledEventsService, serve
+    from forewarned.testing._service import ScheduledEventsService, serve
     from forewarned.testing._vm import Vm
 
 __all__ = [
@@ -32,10 +32,10 @@ _PLACES = {
     "Fault": "_faults",
     "Faults": "_faults",
     "Request": "_ledger",
-    "ScheduledEventsService": "_serving",
+    "ScheduledEventsService": "_service",
     "Vm": "_vm",
     "WaitTimeoutError": "_ledger",
-    "serve": "_serving",
+    "serve": "_service",
 }
 
 

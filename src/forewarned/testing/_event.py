@@ -9,7 +9,7 @@ from forewarned.core import model
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventStatus, EventType
 from forewarned.testing._ledger import WaitTimeoutError
-from forewarned.testing._running import TEST, Running
+from forewarned.testing._server_thread import TEST, ServerThread
 
 __tracebackhide__ = True
 
@@ -19,8 +19,8 @@ _OVER = (EventStatus.COMPLETED, EventStatus.CANCELED)
 class Event:
     """One planned interruption. Its properties are as they are now."""
 
-    def __init__(self, running: Running, event_id: EventId) -> None:
-        self._running = running
+    def __init__(self, server: ServerThread, event_id: EventId) -> None:
+        self._server = server
         self.id: str = event_id
         """As the document has it."""
 
@@ -91,22 +91,22 @@ class Event:
 
     def approve(self) -> None:
         """Let it start now, as an operator would."""
-        approvals = self._running.use_cases.approvals
-        self._running.call(approvals.approve_from_outside(EventId(self.id), by=TEST))
+        approvals = self._server.use_cases.approvals
+        self._server.call(approvals.approve_from_outside(EventId(self.id), by=TEST))
 
     def cancel(self, reason: str = "") -> None:
         """Call it off. Raises ValueError once it has started."""
-        scheduler = self._running.use_cases.scheduler
-        self._running.call(scheduler.cancel(EventId(self.id), reason=reason, by=TEST))
+        scheduler = self._server.use_cases.scheduler
+        self._server.call(scheduler.cancel(EventId(self.id), reason=reason, by=TEST))
 
     def complete(self) -> None:
         """Have it over with. Raises ValueError unless it has started."""
-        actuation = self._running.use_cases.actuation
-        self._running.call(actuation.complete_by_hand(EventId(self.id), by=TEST))
+        actuation = self._server.use_cases.actuation
+        self._server.call(actuation.complete_by_hand(EventId(self.id), by=TEST))
 
     @property
     def _now(self) -> model.Event:
-        return self._running.ledger.event(EventId(self.id))
+        return self._server.ledger.event(EventId(self.id))
 
     @property
     def _untold(self) -> str:
@@ -118,9 +118,9 @@ class Event:
 
     @property
     def _account(self) -> str:
-        return self._running.ledger.account()
+        return self._server.ledger.account()
 
     def _wait(self, is_so: Callable[[], bool], timeout: float, missing: str) -> None:
-        now = self._running.clock.now()
+        now = self._server.clock.now()
         still = f"{self!r} {missing} (the clock stands at {now:%Y-%m-%d %H:%M:%S})"
-        self._running.ledger.wait(is_so, timeout=timeout, otherwise=still)
+        self._server.ledger.wait(is_so, timeout=timeout, otherwise=still)

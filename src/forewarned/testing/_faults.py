@@ -5,8 +5,8 @@ from typing_extensions import override
 from forewarned.core.ids import ResourceName
 from forewarned.service import faults as service
 from forewarned.service.faults import FaultKind, FaultMethod, FaultRecord
-from forewarned.testing._running import Running
-from forewarned.testing._words import MistakeError, Span, choose, span_or_none
+from forewarned.testing._arguments import MistakeError, Span, choose, span_or_none
+from forewarned.testing._server_thread import ServerThread
 
 __tracebackhide__ = True
 
@@ -14,8 +14,8 @@ __tracebackhide__ = True
 class Fault:
     """One fault that was added."""
 
-    def __init__(self, running: Running, record: FaultRecord) -> None:
-        self._running = running
+    def __init__(self, server: ServerThread, record: FaultRecord) -> None:
+        self._server = server
         self._fault = record.fault
         self._used = 0
 
@@ -28,31 +28,31 @@ class Fault:
         """How often it has happened."""
 
         async def look() -> int:
-            for record in self._running.use_cases.faults.show():
+            for record in self._server.use_cases.faults.show():
                 if record.fault.id == self._fault.id:
                     self._used = record.used
             return self._used
 
-        return self._running.call(look())
+        return self._server.call(look())
 
     def remove(self) -> None:
         """Remove the fault. Removing it again changes nothing."""
         count = self.used
 
         async def remove() -> None:
-            faults = self._running.use_cases.faults
+            faults = self._server.use_cases.faults
             if any(record.fault.id == self._fault.id for record in faults.show()):
                 faults.remove(self._fault.id)
 
-        self._running.call(remove())
+        self._server.call(remove())
         self._used = count
 
 
 class Faults:
     """The faults of a service."""
 
-    def __init__(self, running: Running) -> None:
-        self._running = running
+    def __init__(self, server: ServerThread) -> None:
+        self._server = server
 
     def add(
         self,
@@ -94,17 +94,17 @@ class Faults:
         )
 
         async def add() -> FaultRecord:
-            running = self._running
-            if vm is not None and running.documents.directory.by_name(vm) is None:
+            server = self._server
+            if vm is not None and server.documents.directory.by_name(vm) is None:
                 raise MistakeError(f"no VM is named {vm!r}")
-            return running.use_cases.faults.add(wanted)
+            return server.use_cases.faults.add(wanted)
 
-        return Fault(self._running, self._running.call(add()))
+        return Fault(self._server, self._server.call(add()))
 
     def clear(self) -> None:
         """Let none of them happen any more."""
 
         async def clear() -> None:
-            self._running.use_cases.faults.clear()
+            self._server.use_cases.faults.clear()
 
-        self._running.call(clear())
+        self._server.call(clear())

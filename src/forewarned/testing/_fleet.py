@@ -15,8 +15,8 @@ from forewarned.service.fleet.writes import Step, carry_out
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Binding, Caller, Profile
 from forewarned.service.use_cases import UseCases
-from forewarned.testing._running import TEST
-from forewarned.testing._words import MistakeError
+from forewarned.testing._arguments import MistakeError
+from forewarned.testing._server_thread import TEST
 
 __tracebackhide__ = True
 
@@ -26,7 +26,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class VmSpec:
     """A VM as a test wants it."""
 
     name: str
@@ -69,26 +69,26 @@ class Wish:
         return f"with {', '.join(listed)}" if listed else "with its name alone"
 
 
-async def make(use_cases: UseCases, wish: Wish) -> None:
+async def make(use_cases: UseCases, spec: VmSpec) -> None:
     """Raises MistakeError, RefusalError."""
-    scope_id, kind = wish.scope()
-    work = partial(_enroll, wish=wish, scope_id=scope_id, kind=kind)
+    scope_id, kind = spec.scope()
+    work = partial(_enroll, spec=spec, scope_id=scope_id, kind=kind)
     await use_cases.engine.decide(work)
-    if wish.is_active:
-        caller = Caller(name=ResourceName(wish.name), scope_id=scope_id)
+    if spec.is_active:
+        caller = Caller(name=ResourceName(spec.name), scope_id=scope_id)
         await use_cases.activation.activate(caller, address=_LOOPBACK)
 
 
-def _enroll(tx: Transaction, *, wish: Wish, scope_id: ScopeId, kind: ScopeKind) -> None:
-    name = ResourceName(wish.name)
+def _enroll(tx: Transaction, *, spec: VmSpec, scope_id: ScopeId, kind: ScopeKind) -> None:
+    name = ResourceName(spec.name)
     others = len(tx.load(scope_id).resources) if tx.exists(scope_id) else 0
     resource = Resource(
         name=name,
         # Each has its own, so that what befalls one host befalls one VM.
         host=HostName(f"host-of-{name}"),
         update_domain=others % UPDATE_DOMAINS,
-        priority=wish.priority,
-        terminate_notice=wish.terminate_notice,
+        priority=spec.priority,
+        terminate_notice=spec.terminate_notice,
     )
     profile = Profile(
         vm_id=guid(f"vm/{name.casefold()}"),
@@ -97,9 +97,9 @@ def _enroll(tx: Transaction, *, wish: Wish, scope_id: ScopeId, kind: ScopeKind) 
         location=_PLACE,
         size="Standard_D2s_v5",
         computer_name=name,
-        scale_set=wish.scale_set or "",
-        availability_set=wish.availability_set or "",
-        placement_group_id=guid(scope_id) if wish.scale_set else "",
+        scale_set=spec.scale_set or "",
+        availability_set=spec.availability_set or "",
+        placement_group_id=guid(scope_id) if spec.scale_set else "",
     )
     planned = PlannedScope(
         scope=Scope(id=scope_id, kind=kind, resources={name: resource}),

@@ -16,10 +16,10 @@ from forewarned.service.azure.actions import Action, operate
 from forewarned.service.events.schedule import Request as Wanted
 from forewarned.service.ports import Transaction
 from forewarned.service.records import EventRecord
+from forewarned.testing._arguments import MistakeError, Span, choose, span_or_none
 from forewarned.testing._event import Event
 from forewarned.testing._ledger import Request
-from forewarned.testing._running import TEST, Running
-from forewarned.testing._words import MistakeError, Span, choose, span_or_none
+from forewarned.testing._server_thread import TEST, ServerThread
 
 if TYPE_CHECKING:
     import pytest
@@ -32,10 +32,10 @@ ENDPOINT_VARIABLE: Final = "FOREWARNED_ENDPOINT"
 class Vm:
     """One VM. Hand its `endpoint` to the code under test."""
 
-    def __init__(self, running: Running, name: str) -> None:
-        self._running = running
+    def __init__(self, server: ServerThread, name: str) -> None:
+        self._server = server
         self.name = name
-        self.endpoint = f"{running.endpoint}/vm/{name}"
+        self.endpoint = f"{server.endpoint}/vm/{name}"
         """What comes before `/metadata/scheduledevents` in its requests."""
 
     @override
@@ -71,9 +71,9 @@ class Vm:
         """
         kind = choose(EventType, type, "a type of event")
         if kind is EventType.TERMINATE and notice is None:
-            deletion = self._running.call(self._delete_untold())
+            deletion = self._server.call(self._delete_untold())
             if deletion is not None:
-                event = Event(self._running, deletion)
+                event = Event(self._server, deletion)
                 event.wait_gone()
                 return event
         usual = EventSource.USER if kind is EventType.TERMINATE else EventSource.PLATFORM
@@ -86,13 +86,13 @@ class Vm:
             duration=span_or_none(duration),
             description=description,
         )
-        scheduler = self._running.use_cases.scheduler
-        [record] = self._running.call(scheduler.schedule(wanted, by=TEST))
-        return Event(self._running, record.event.id)
+        scheduler = self._server.use_cases.scheduler
+        [record] = self._server.call(scheduler.schedule(wanted, by=TEST))
+        return Event(self._server, record.event.id)
 
     async def _delete_untold(self) -> EventId | None:
         """Delete it as the service does where its model asks for no notice; None where it does."""
-        context = self._running.use_cases.new_context()
+        context = self._server.use_cases.new_context()
 
         def work(tx: Transaction) -> EventId | None:
             found = inventory.machine(tx, self.name)
@@ -104,20 +104,20 @@ class Vm:
             [event_id] = operate(tx, [found], Action.DELETE, context=context, by=TEST)
             return event_id
 
-        return await self._running.use_cases.engine.decide(work)
+        return await self._server.use_cases.engine.decide(work)
 
     def fail_host(self) -> Event:
         """Break the host it is on: an event that has started already, with no notice at all."""
 
         async def fail() -> list[EventRecord]:
-            use_cases = self._running.use_cases
+            use_cases = self._server.use_cases
             about = await use_cases.activation.about(ResourceName(self.name))
             if about is None:
                 raise MistakeError(f"VM {self.name!r} is gone")
             return await use_cases.scheduler.fail_host(about.resource.host, by=TEST)
 
-        [record] = self._running.call(fail())
-        return Event(self._running, record.event.id)
+        [record] = self._server.call(fail())
+        return Event(self._server, record.event.id)
 
     def document(self, api_version: str = "2020-07-01") -> dict[str, Any]:
         """Its document as it is now, JSON decoded. Counts as no request of the VM.
@@ -129,20 +129,20 @@ class Vm:
             raise ValueError(f"{api_version!r} is not an api-version: expected one of {known}")
 
         async def look() -> bytes:
-            documents = self._running.documents
+            documents = self._server.documents
             caller = documents.directory.by_name(self.name)
             page = None if caller is None else documents.board.page(caller.scope_id)
             if page is None:
                 raise MistakeError(f"VM {self.name!r} is gone")
             return wire.encode(page.document, EVENT_VERSIONS[api_version])
 
-        found: dict[str, Any] = json.loads(self._running.call(look()))
+        found: dict[str, Any] = json.loads(self._server.call(look()))
         return found
 
     @property
     def requests(self) -> list[Request]:
         """Every request it has made so far."""
-        return self._running.ledger.requests(self.name)
+        return self._server.ledger.requests(self.name)
 
     @property
     def polls(self) -> int:
@@ -156,7 +156,7 @@ class Vm:
 
     def wait_polled(self, times: int = 1, timeout: float = 5) -> None:
         """Until it has read its document so often in all. Raises WaitTimeoutError."""
-        self._running.ledger.wait(
+        self._server.ledger.wait(
             lambda: self.polls >= times,
             timeout=timeout,
             otherwise=f"VM {self.name} has read its document {self.polls} times, not {times},",

@@ -13,7 +13,7 @@ import uvicorn
 from typing_extensions import override
 from uvicorn.server import ServerState
 
-from forewarned.runtime.listeners.acceptor import Limits, Seats, Tls
+from forewarned.runtime.listeners.acceptor import Limits, Slots, Tls
 from forewarned.runtime.listeners.asgi import App, Message, serving
 from forewarned.runtime.listeners.conversation import Conversation
 from forewarned.security import certificates
@@ -344,10 +344,10 @@ async def test_s8_a_client_that_has_taken_one_answer_in_has_all_the_time_for_the
     limited = limits(stall=BRIEF)
     config = uvicorn.Config(greet, http=Conversation, ws="none", log_config=None)
     config.load()
-    seat = Seats(limited).take(listener, STRAINER)
-    assert seat is not None
+    slot = Slots(limited).take(listener, STRAINER)
+    assert slot is not None
     conversation = Conversation(
-        config=config, server_state=ServerState(), seat=seat, limits=limited
+        config=config, server_state=ServerState(), slot=slot, limits=limited
     )
     transport = Slow()
     conversation.connection_made(transport)

@@ -1,4 +1,4 @@
-"""Takes connections at a listener, as many as there is room for, and sees them through TLS.
+"""Accepts as many connections at a listener as its limits allow, and does their TLS handshakes.
 
 Invariant: whatever strangers open, the connections held are never more than the limits, those of
 one address no more than its share, and none is in its TLS handshake for longer than a few seconds.
@@ -34,7 +34,7 @@ _REFUSAL: Final = (
     b"Too many connections."
 )
 
-Converse = Callable[["Seat"], asyncio.Protocol]
+Converse = Callable[["Slot"], asyncio.Protocol]
 Tls = Callable[[], ssl.SSLContext | None]
 """Asked for each connection, so that a new certificate is shown from the next one on."""
 
@@ -60,71 +60,71 @@ class Limits:
     most_header_bytes: int = 64 * 1024
 
 
-class Seat:
+class Slot:
     """One connection's place among those of its listener."""
 
-    __slots__ = ("_socket", "_taken", "neighbours")
+    __slots__ = ("_slots", "_socket", "neighbours")
 
-    def __init__(self, taken: "Seats", connection: socket.socket, neighbours: str) -> None:
-        self._taken = taken
+    def __init__(self, slots: "Slots", connection: socket.socket, neighbours: str) -> None:
+        self._slots = slots
         self._socket = connection
         self.neighbours = neighbours
 
-    def prove(self) -> None:
+    def confirm(self) -> None:
         """Its client has sent a whole request."""
-        self._taken.prove(self)
+        self._slots.confirm(self)
 
-    def leave(self) -> None:
-        """Once is enough, and more does nothing."""
-        self._taken.leave(self)
+    def release(self) -> None:
+        """Releasing it again changes nothing."""
+        self._slots.release(self)
 
-    def vacate(self) -> None:
+    def cut_off(self) -> None:
         """Cut the connection off: readers find its end."""
-        self.leave()
+        self.release()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
 
-class Seats:
+class Slots:
     """The connections of one listener, counted by the address they come from."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._counts: Counter[str] = Counter()
-        self._seats: set[Seat] = set()
-        self._unproven: dict[Seat, None] = {}
-        """Those whose clients have yet to ask for something; the longest there first."""
+        self._slots: set[Slot] = set()
+        self._silent: dict[Slot, None] = {}
+        """Those whose clients have yet to send a request; the oldest first."""
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._slots)
 
-    def take(self, connection: socket.socket, address: str) -> Seat | None:
-        """None where there is no room. Where all seats are taken, who has asked nothing gets up."""
+    def take(self, connection: socket.socket, address: str) -> Slot | None:
+        """None if full. First, the oldest client that has sent nothing is dropped."""
         neighbours = neighbourhood(address)
         if self._counts[neighbours] >= self._limits.most_of_one_address:
             return None
-        if len(self._seats) >= self._limits.most:
-            longest = next(iter(self._unproven), None)
+        if len(self._slots) >= self._limits.most:
+            longest = next(iter(self._silent), None)
             if longest is None:
                 return None
-            longest.vacate()
-        seat = Seat(self, connection, neighbours)
-        self._seats.add(seat)
-        self._unproven[seat] = None
+            longest.cut_off()
+        slot = Slot(self, connection, neighbours)
+        self._slots.add(slot)
+        self._silent[slot] = None
         self._counts[neighbours] += 1
-        return seat
+        return slot
 
-    def prove(self, seat: Seat) -> None:
-        self._unproven.pop(seat, None)
+    def confirm(self, slot: Slot) -> None:
+        self._silent.pop(slot, None)
 
-    def leave(self, seat: Seat) -> None:
-        if seat not in self._seats:
+    def release(self, slot: Slot) -> None:
+        if slot not in self._slots:
             return
-        self._seats.remove(seat)
-        self._unproven.pop(seat, None)
-        self._counts[seat.neighbours] -= 1
-        if not self._counts[seat.neighbours]:
-            del self._counts[seat.neighbours]
+        self._slots.remove(slot)
+        self._silent.pop(slot, None)
+        self._counts[slot.neighbours] -= 1
+        if not self._counts[slot.neighbours]:
+            del self._counts[slot.neighbours]
 
 
 class Acceptor:
@@ -142,7 +142,7 @@ class Acceptor:
         self._resting: asyncio.TimerHandle | None = None
         self._warned_at = -_BETWEEN_WARNINGS
         self._refused = 0
-        self.seats = Seats(limits)
+        self.slots = Slots(limits)
 
     def open(self) -> None:
         self._listener.setblocking(False)
@@ -169,21 +169,21 @@ class Acceptor:
                 self._rest(error)
                 return
             connection.setblocking(False)
-            seat = self.seats.take(connection, peer[0])
-            if seat is None:
+            slot = self.slots.take(connection, peer[0])
+            if slot is None:
                 self._refuse(connection, peer[0])
             else:
-                task = self._loop.create_task(self._admit(connection, seat))
+                task = self._loop.create_task(self._admit(connection, slot))
                 self._handshakes.add(task)
                 task.add_done_callback(self._handshakes.discard)
 
-    async def _admit(self, connection: socket.socket, seat: Seat) -> None:
-        is_met = False
+    async def _admit(self, connection: socket.socket, slot: Slot) -> None:
+        is_connected = False
 
-        def meet() -> asyncio.Protocol:
-            nonlocal is_met
-            is_met = True
-            return self._converse(seat)
+        def connect() -> asyncio.Protocol:
+            nonlocal is_connected
+            is_connected = True
+            return self._converse(slot)
 
         deadlines = {}
         try:
@@ -194,15 +194,15 @@ class Acceptor:
                     "ssl_shutdown_timeout": _GOODBYE_SECONDS,
                 }
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._loop.connect_accepted_socket(meet, connection, ssl=context, **deadlines)
+            await self._loop.connect_accepted_socket(connect, connection, ssl=context, **deadlines)
         except OSError:
             # It left, never finished, or spoke no TLS: strangers do, and a log is no place for it.
-            seat.leave()
+            slot.release()
         except BaseException:
-            seat.leave()
+            slot.release()
             raise
         finally:
-            if not is_met:
+            if not is_connected:
                 connection.close()
 
     def _refuse(self, connection: socket.socket, address: str) -> None:
@@ -216,7 +216,7 @@ class Acceptor:
             self._warned_at = now
             _log.warning(
                 "connections are refused: too many are open",
-                extra={"address": address, "refused": self._refused, "open": len(self.seats)},
+                extra={"address": address, "refused": self._refused, "open": len(self.slots)},
             )
             self._refused = 0
 

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from typing_extensions import override
 
-from forewarned.runtime.listeners.acceptor import Acceptor, Limits, Seat, Tls
+from forewarned.runtime.listeners.acceptor import Acceptor, Limits, Slot, Tls
 from forewarned.runtime.listeners.conversation import Conversation
 
 _log = logging.getLogger(__name__)
@@ -54,11 +54,11 @@ class _Server(uvicorn.Server):
             await self._acceptor.close()
         await super().shutdown(sockets)
 
-    def _converse(self, seat: Seat) -> Conversation:
+    def _converse(self, slot: Slot) -> Conversation:
         return Conversation(
             config=self.config,
             server_state=self.server_state,
-            seat=seat,
+            slot=slot,
             limits=self._limits,
         )
 
@@ -71,11 +71,11 @@ async def serving(
     name: str,
     limits: Limits,
     tls: Tls = lambda: None,
-    parting: Callable[[], None] = lambda: None,
+    on_stop: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
     """Over TLS where `tls` has a context.
 
-    At the end, requests under way are answered first; `parting` is called before that, to end
+    At the end, requests under way are answered first; `on_stop` is called before that, to end
     those that never would end by themselves.
     """
     config = uvicorn.Config(
@@ -100,7 +100,7 @@ async def serving(
     try:
         yield
     finally:
-        parting()
+        on_stop()
         server.should_exit = True
         await task
         listener.close()

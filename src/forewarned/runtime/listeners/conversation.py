@@ -14,7 +14,7 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from forewarned.runtime.listeners.acceptor import Limits, Seat
+from forewarned.runtime.listeners.acceptor import Limits, Slot
 
 _GOODBYE_SECONDS: Final = 2.0
 _LOOK_AGAIN_SECONDS: Final = 1.0
@@ -22,11 +22,11 @@ _LOOK_AGAIN_SECONDS: Final = 1.0
 
 class Conversation(HttpToolsProtocol):
     def __init__(
-        self, *, config: uvicorn.Config, server_state: ServerState, seat: Seat, limits: Limits
+        self, *, config: uvicorn.Config, server_state: ServerState, slot: Slot, limits: Limits
     ) -> None:
         super().__init__(config, server_state, app_state={})
         self._limits = limits
-        self._seat = seat
+        self._slot = slot
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._in_headers = False
@@ -66,7 +66,7 @@ class Conversation(HttpToolsProtocol):
             self._drop_stall()
         self._in_headers = False
         self._header_bytes = 0
-        self._seat.prove()
+        self._slot.confirm()
         seconds = self._limits.body.total_seconds()
         self._body_due = self.loop.time() + seconds
         self._set_deadline(seconds, self._body_is_late)
@@ -142,7 +142,7 @@ class Conversation(HttpToolsProtocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._seat.leave()
+        self._slot.release()
         self._drop_deadline()
         self._drop_stall()
         super().connection_lost(exc)

@@ -23,8 +23,8 @@ from forewarned.service.faults import Faults
 from forewarned.service.fleet.placement import guid
 from forewarned.service.use_cases import Basis, UseCases
 from forewarned.storage.memory import MemoryStore
+from forewarned.testing._arguments import MistakeError
 from forewarned.testing._ledger import Ledger
-from forewarned.testing._words import MistakeError
 
 __tracebackhide__ = True
 
@@ -36,7 +36,7 @@ TEST: Final = Actor(name="test")
 """Who history says it was."""
 
 
-class Running:
+class ServerThread:
     """Serves between `start` and `stop`. Whatever is asked of it may be asked on any thread."""
 
     use_cases: UseCases

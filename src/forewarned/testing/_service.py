@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from forewarned.core.model import Priority
 from forewarned.testing import _fleet
+from forewarned.testing._arguments import Span, choose, span, span_or_none
 from forewarned.testing._faults import Faults
-from forewarned.testing._fleet import Wish
-from forewarned.testing._running import DEFAULT_VM, Running
+from forewarned.testing._fleet import VmSpec
+from forewarned.testing._server_thread import DEFAULT_VM, ServerThread
 from forewarned.testing._vm import Vm
-from forewarned.testing._words import Span, choose, span, span_or_none
 
 __tracebackhide__ = True
 
@@ -22,16 +22,16 @@ __tracebackhide__ = True
 class ScheduledEventsService:
     """Scheduled events for a test. All of it may be used from any thread."""
 
-    def __init__(self, running: Running) -> None:
-        self._running = running
-        self._vms: dict[str, tuple[Vm, Wish]] = {}
+    def __init__(self, server: ServerThread) -> None:
+        self._server = server
+        self._vms: dict[str, tuple[Vm, VmSpec]] = {}
         self._making = threading.Lock()
-        self.faults = Faults(running)
+        self.faults = Faults(server)
         """What is to go wrong between VMs and the service."""
 
     @override
     def __repr__(self) -> str:
-        return f"<ScheduledEventsService at {self._running.endpoint}>"
+        return f"<ScheduledEventsService at {self._server.endpoint}>"
 
     @property
     def endpoint(self) -> str:
@@ -41,13 +41,13 @@ class ScheduledEventsService:
         """
         with self._making:
             if DEFAULT_VM not in self._vms:
-                self._make(Wish(name=DEFAULT_VM))
-        return self._running.endpoint
+                self._make(VmSpec(name=DEFAULT_VM))
+        return self._server.endpoint
 
     @property
     def now(self) -> datetime:
         """Its clock, which stands still unless it is advanced."""
-        return self._running.clock.now()
+        return self._server.clock.now()
 
     def vm(
         self,
@@ -65,7 +65,7 @@ class ScheduledEventsService:
         A VM counts as having read it, unless `active` is False. Raises ValueError for what makes
         no sense, or differs from what the VM was made as.
         """
-        wish = Wish(
+        spec = VmSpec(
             name=name,
             scale_set=scale_set,
             availability_set=availability_set,
@@ -74,18 +74,18 @@ class ScheduledEventsService:
             is_active=active,
         )
         with self._making:
-            vm, made = self._vms.get(str(name).casefold()) or self._make(wish)
-        wish = replace(wish, name=made.name)
-        if wish not in (made, Wish(name=made.name)):
+            vm, made = self._vms.get(str(name).casefold()) or self._make(spec)
+        spec = replace(spec, name=made.name)
+        if spec not in (made, VmSpec(name=made.name)):
             raise ValueError(
                 f"VM {made.name!r} was created {made.shown()}, and can't be created again "
-                f"{wish.shown()}"
+                f"{spec.shown()}"
             )
         return vm
 
-    def _make(self, wish: Wish) -> tuple[Vm, Wish]:
-        self._running.call(_fleet.make(self._running.use_cases, wish))
-        made = self._vms[wish.name.casefold()] = Vm(self._running, wish.name), wish
+    def _make(self, spec: VmSpec) -> tuple[Vm, VmSpec]:
+        self._server.call(_fleet.make(self._server.use_cases, spec))
+        made = self._vms[spec.name.casefold()] = Vm(self._server, spec.name), spec
         return made
 
     def advance(self, by: Span) -> datetime:
@@ -96,8 +96,8 @@ class ScheduledEventsService:
         Whatever falls due on the way has happened, in order, when this returns: events have
         started and completed, and VMs that wait for a change of the document are being answered.
         """
-        clock_control = self._running.use_cases.clock_control
-        return self._running.call(clock_control.step(span(by))).now
+        clock_control = self._server.use_cases.clock_control
+        return self._server.call(clock_control.step(span(by))).now
 
 
 def serve(*, start: datetime | None = None) -> AbstractContextManager[ScheduledEventsService]:
@@ -107,13 +107,13 @@ def serve(*, start: datetime | None = None) -> AbstractContextManager[ScheduledE
     """
     if start is not None and start.tzinfo is None:
         raise ValueError("start needs a time zone, as in datetime(2026, 1, 5, tzinfo=UTC)")
-    return _serving(Running(start))
+    return _serving(ServerThread(start))
 
 
 @contextmanager
-def _serving(running: Running) -> Iterator[ScheduledEventsService]:
-    running.start()
+def _serving(server: ServerThread) -> Iterator[ScheduledEventsService]:
+    server.start()
     try:
-        yield ScheduledEventsService(running)
+        yield ScheduledEventsService(server)
     finally:
-        running.stop()
+        server.stop()
