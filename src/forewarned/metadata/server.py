@@ -66,10 +66,6 @@ class MetadataServer:
         which takes longer.
         """
         self._board = board
-        self._directory = directory
-        self._reader = reader
-        self._approver = approver
-        self._clock = clock
         self._options = options
         self._listener = listener
         self._faults = faults or Faults(allowed=False)
@@ -78,14 +74,27 @@ class MetadataServer:
             request_cache = RequestCache(most=0)
         self._request_cache = request_cache or RequestCache()
         self._monotonic = monotonic
-        self._issuer = issuer
-        self._readiness = readiness
         self._rate_limit = RateLimit(options.rate_limit) if options.rate_limit else None
         self._open_connections: OpenConnections[Connection] = OpenConnections(
             most=options.max_connections, most_per_vm=options.max_connections_per_vm
         )
         self._date_line = DateLine(clock)
         self.counts = counts or Counts()
+        self._identity = Identity(directory, options)
+        self._answers = Answers(
+            board=board,
+            directory=directory,
+            identity=self._identity,
+            reader=reader,
+            approver=approver,
+            clock=clock,
+            counts=self.counts,
+            date_line=self._date_line,
+            rate_limit=self._rate_limit,
+            options=options,
+            issuer=issuer,
+            readiness=readiness,
+        )
         self._context: ListenerContext | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
@@ -184,36 +193,21 @@ class MetadataServer:
 
     def _build_context(self) -> ListenerContext:
         loop = asyncio.get_running_loop()
-        identity = Identity(self._directory, self._options)
         monotonic = self._monotonic or loop.time
         waiting: Waiting[Connection] = Waiting(loop)
         self._board.watch(waiting.changed)
-        answers = Answers(
-            board=self._board,
-            directory=self._directory,
-            identity=identity,
-            reader=self._reader,
-            approver=self._approver,
-            clock=self._clock,
-            counts=self.counts,
-            date_line=self._date_line,
-            rate_limit=self._rate_limit,
-            options=self._options,
-            issuer=self._issuer,
-            readiness=self._readiness,
-        )
         context = ListenerContext(
             loop=loop,
-            answers=answers,
+            answers=self._answers,
             counts=self.counts,
             fault_injector=FaultInjector(
                 self._faults,
-                answers=answers,
+                answers=self._answers,
                 board=self._board,
-                identity=identity,
+                identity=self._identity,
                 monotonic=monotonic,
             ),
-            identity=identity,
+            identity=self._identity,
             request_cache=self._request_cache,
             waiting=waiting,
             open_connections=self._open_connections,
