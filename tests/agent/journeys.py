@@ -12,7 +12,7 @@ from forewarned.agent.journal import (
     Finished,
     Planned,
     Reported,
-    told,
+    advance,
 )
 from forewarned.agent.model import (
     Approve,
@@ -101,7 +101,7 @@ class Journey:
 
     def tell(self, fact: AnyFact) -> None:
         self.facts.append(fact)
-        self._progress = told(self._progress, fact)
+        self._progress = advance(self._progress, fact)
 
     def go(
         self, *, now: datetime = NOON, ready: Collection[str] = (), dies_after: int | None = None

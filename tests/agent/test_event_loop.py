@@ -244,7 +244,7 @@ async def test_what_was_not_put_back_is_told_at_every_start(
 
     assert told == [[["drain"]], [["drain"]]]
     assert warnings == [
-        f"event {EVENT} is over, and what step 'drain' changed was not put back",
+        f"event {EVENT} is over, but step 'drain' could not be undone",
     ]
     assert machine.hooks["drain"].calls == []
 
@@ -270,7 +270,7 @@ async def test_a_prepare_hook_is_ended_when_its_event_is_canceled(machine: Machi
     assert progress is not None
     outcome = progress.outcomes[Turn(Phase.PREPARE, "drain")]
     assert outcome.verdict is Verdict.INTERRUPTED
-    assert outcome.detail == "ended, because the event was gone"
+    assert outcome.detail == "ended, because the event is gone"
     assert hook.phases == [Phase.PREPARE, Phase.UNDO]
     assert hook.calls[1].notes == {"state": "ready"}
     assert client.approved == []
@@ -352,7 +352,7 @@ async def test_a_step_is_undone_once_no_event_needs_it_any_more(machine: Machine
     async with machine.running(client) as runner:
         await until(lambda: len(client.approved) == 2)
         client.tell(ChangeKind.GONE, an_event())
-        await until(lambda: "event B to be over" in runner.workers[KEY].waits_for)
+        await until(lambda: "event B to end" in runner.workers[KEY].waits_for)
         assert hook.phases == [Phase.PREPARE, Phase.PREPARE]
 
         client.tell(ChangeKind.GONE, an_event("B"))
@@ -381,7 +381,7 @@ async def test_what_two_hooks_change_is_put_back_once_neither_event_needs_it(
     async with machine.running(client) as runner:
         await until(lambda: len(client.approved) == 2)
         client.tell(ChangeKind.GONE, an_event())
-        await until(lambda: "event B to be over" in runner.workers[KEY].waits_for)
+        await until(lambda: "event B to end" in runner.workers[KEY].waits_for)
         assert machine.hooks["drain"].phases == [Phase.PREPARE]
 
         client.tell(ChangeKind.GONE, an_event("B"))

@@ -1,4 +1,4 @@
-"""The agent put together from its file, and run until it is told to stop."""
+"""Puts the agent together from its file, and runs it until it is stopped."""
 
 import asyncio
 import contextlib
@@ -49,22 +49,21 @@ async def run(
     boot: str | None = None,
     open_journal: Callable[[Path], Journal] = Journal,
 ) -> None:
-    """Returns once told to stop, by SIGTERM or SIGINT. `boot` is the VM's boot id.
+    """Returns when it is stopped, by SIGTERM or SIGINT. `boot` is the VM's boot id.
 
     Raises AgentError.
     """
-    # They have lines for every request, some with addresses that are secret, and there is one a
-    # second.
+    # They log every request: one a second, and some to secret URLs.
     for library in ("httpx2", "httpcore2"):
         logging.getLogger(library).setLevel(logging.WARNING)
     running = asyncio.current_task()
     assert running is not None  # noqa: S101 - for the type checker
     loop = asyncio.get_running_loop()
-    is_told = False
+    is_stopped = False
 
     def stop() -> None:
-        nonlocal is_told
-        is_told = True
+        nonlocal is_stopped
+        is_stopped = True
         running.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -73,7 +72,7 @@ async def run(
         journal = open_journal(settings.journal)
         await _run(settings, journal, boot_id() if boot is None else boot)
     except asyncio.CancelledError:
-        if not is_told:
+        if not is_stopped:
             raise
         running.uncancel()
         _log.info("agent stopped")
@@ -108,7 +107,7 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
         stack.enter_context(journal)
         await stack.enter_async_context(client)
         if table.listen is not None:
-            # Before anything else: whoever waits for the agent learns what it waits for.
+            # Before anything else, so that the status shows what the agent is waiting for.
             listener = Listener(table.listen.host, table.listen.port, front.views())
             await stack.enter_async_context(listener)
             _log.info("agent listens", extra={"address": "{}:{}".format(*listener.address)})
@@ -150,7 +149,7 @@ def open_readiness(settings: AnyReadiness, *, endpoint: Callable[[], str | None]
         case DirectoryReadiness(path=path):
             return DirectoryReports(path)
         case KubernetesReadiness():
-            # Most agents have no use for it, and its library takes its time.
+            # Most agents don't need it, and its library is slow to import.
             from forewarned.agent.readiness.kubernetes import LeaseReports  # noqa: PLC0415
 
             return LeaseReports(
@@ -165,7 +164,7 @@ def open_readiness(settings: AnyReadiness, *, endpoint: Callable[[], str | None]
 
 
 class _Front:
-    """What the listener shows, also while the agent does not know yet which VM it is on."""
+    """What the listener shows, even before the agent knows which VM it is on."""
 
     def __init__(self, client: AsyncScheduledEvents, *, now: Callable[[], datetime]) -> None:
         self.reporter: Reporter | None = None
@@ -176,7 +175,7 @@ class _Front:
         self._why = "the agent is starting"
 
     async def own_name(self) -> str:
-        """Asked for until there is an answer: a VM's services start in any order."""
+        """Asks until there is an answer: a VM's services start in any order."""
         is_first = True
         while True:
             try:
@@ -184,7 +183,7 @@ class _Front:
             except ScheduledEventsError as error:
                 self._why = f"can't find out this VM's name: {error}"
                 if is_first:
-                    _log.warning("own name not known", extra={"why": str(error)})
+                    _log.warning("this VM's name is not known", extra={"why": str(error)})
                 is_first = False
             await asyncio.sleep(_AGAIN)
 

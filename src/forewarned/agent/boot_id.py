@@ -1,4 +1,4 @@
-"""Which boot of the VM this is: how the agent knows that it came back from a restart."""
+"""The VM's boot id, by which the agent notices a restart."""
 
 from pathlib import Path
 from typing import Final
@@ -7,7 +7,7 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id(path: Path = BOOT_ID) -> str:
-    """Another one after every boot; empty where the system has none."""
+    """Different after every boot; empty where the system has none."""
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:

@@ -1,7 +1,7 @@
-"""The agent's loop: reads documents, and attends to every event that names this VM.
+"""The agent's loop: reads documents, and starts a worker for every event that names this VM.
 
-Invariants: an event is gone only when a well-formed document lacks it; nothing
-is done about what the journal holds before the first such document, because the event may be over.
+Invariants: an event is gone only when a well-formed document lacks it; events in the journal are
+left alone until the first such document, because they may be over.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from forewarned.client import Change, ChangeKind, Contact, Document, Event, Sche
 _log = logging.getLogger(__name__)
 
 STALE: Final = timedelta(seconds=30)
-"""Without a good document for longer than this, the agent is not well."""
+"""Without a good document for longer than this, the agent is unhealthy."""
 _AGAIN: Final = timedelta(seconds=3)
 
 
@@ -38,7 +38,7 @@ class Client(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     why_not: str
-    """Empty if all is well."""
+    """Empty if it is healthy."""
 
     @property
     def is_well(self) -> bool:
@@ -73,11 +73,11 @@ class EventLoop:
 
     @property
     def reappeared(self) -> frozenset[str]:
-        """Keys of events that the document shows although they were gone, and are left alone."""
+        """Keys of events that are shown again after they were gone. They are left alone."""
         return frozenset(self._reappeared)
 
     async def run(self) -> None:
-        """Goes on until it is cancelled. Raises JournalError: without a journal nothing may run."""
+        """Runs until it is cancelled. Raises JournalError: without a journal no hook may run."""
         for progress in self._context.journal.events.values():
             tell_if_left_changed(progress)
         async with asyncio.TaskGroup() as tasks:
@@ -85,7 +85,7 @@ class EventLoop:
                 try:
                     await self._follow(tasks)
                 except ScheduledEventsError as error:
-                    # Even a refusal may be mended while the agent runs, and health says why.
+                    # Even a refusal may pass while the agent runs; its health says why.
                     if self._trouble is None:
                         _log.warning("no document", extra={"why": str(error)})
                     self._trouble = error
@@ -104,7 +104,7 @@ class EventLoop:
             self._take_in(change, tasks)
 
     def _take_in_whole(self, document: Document, tasks: asyncio.TaskGroup) -> None:
-        """The first document, or the first after an interruption: it is all there is."""
+        """The first document, or the first after a gap: events that it lacks are gone."""
         mine = document.of(self._context.me).events
         present = {event.key for event in mine}
         self._reappeared &= present
@@ -142,7 +142,7 @@ class EventLoop:
             )
             _log.info("event seen", extra=_facts(sighting) | {"rule": plan.rule})
         elif progress.is_gone:
-            # What was put back must not be prepared for again: a hook runs once.
+            # Hooks run once, so nothing is prepared a second time.
             if event.key not in self._reappeared:
                 _log.warning("event seen again after it was gone", extra=_facts(sighting))
             self._reappeared.add(event.key)
@@ -177,7 +177,7 @@ def _sighting(event: Event) -> Sighting:
 
 
 def health(contact: Contact, trouble: Exception | None) -> Health:
-    """Whether documents come. A request that is being held is silent, and that is well."""
+    """Whether documents arrive. Silence is healthy while the service holds a request."""
     why = trouble or contact.trouble
     if contact.age is None:
         return Health(why_not=f"no document yet: {why}" if why else "no document yet")

@@ -1,9 +1,9 @@
-"""What the agent does about one event, from its first sight until all is put back.
+"""What the agent does about one event, from when it is first seen until all is put back.
 
-Invariants: what is about to be done is in the journal before it is done; what
-the journal holds is all that decides. An agent that is told to stop cancels the hook that runs and
-writes nothing about it. To the journal, stopping is a crash: nobody knows how far the hook came,
-and the way back from a crash is then the only one there is, and the one that is always taken.
+Invariants: a step is in the journal before it is taken, and only the journal decides what comes
+next. An agent that stops cancels the running hook and writes nothing about it. To the journal a
+stop is a crash: how far the hook came is not known. So there is only one way to continue, and it is
+always used.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from forewarned.config.durations import format_duration
 _log = logging.getLogger(__name__)
 
 _ASK_AGAIN: Final = timedelta(seconds=2)
-"""After an approval, or a report to the other agents, that did not get through."""
+"""After an approval or a report that did not get through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class WorkerContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A hook that runs at this moment."""
+    """A hook that is running now."""
 
     turn: Turn
     limit: timedelta
@@ -78,7 +78,7 @@ class Running:
 
 
 class EventWorker:
-    """One event's. `key` is how the journal calls it."""
+    """Handles one event. `key` is its id in the journal."""
 
     def __init__(self, key: str, context: WorkerContext) -> None:
         self.key = key
@@ -161,17 +161,17 @@ class EventWorker:
         turn = action.turn
         other = self._held_back_by(turn)
         if other is not None:
-            await self._wait(f"event {other} to be over, which needs {turn.step!r} as it is")
+            await self._wait(f"event {other} to end: it needs what {turn.step!r} would put back")
             return
-        # In the same order by everybody, so that no two wait for each other.
+        # Every worker in the same order, so that no two wait for each other.
         touched = sorted(touched_by(turn.step, self._context.targets))
         locks = [self._context.locks[target] for target in touched]
         if any(lock.locked() for lock in locks):
-            self.waits_for = f"what step {turn.step!r} changes: a step of another event runs there"
+            self.waits_for = f"a step of another event, which changes the same as {turn.step!r}"
         async with contextlib.AsyncExitStack() as stack:
             for lock in locks:
                 await stack.enter_async_context(lock)
-            # Time may have passed, and the event with it, or another may have come.
+            # Meanwhile the event may have gone, or another may have come.
             now = self._next()
             if isinstance(now, Run) and now.turn == turn and self._held_back_by(turn) is None:
                 await self._run(now)
@@ -193,7 +193,7 @@ class EventWorker:
         self._end(turn, outcome)
 
     async def _as_long_as_needed(self, action: Run) -> HookOutcome:
-        """What came of the hook. A prepare is ended if its event goes: nobody needs it any more."""
+        """The hook's outcome. A prepare is ended when its event goes: it is not needed any more."""
         monotonic = self._context.monotonic
         began, hook = monotonic(), self._context.hooks.get(action.turn.step)
         run = asyncio.create_task(run_hook(hook, self._call(action), monotonic=monotonic))
@@ -206,12 +206,12 @@ class EventWorker:
                 await asyncio.wait({run, news}, return_when=asyncio.FIRST_COMPLETED)
                 news.cancel()
         finally:
-            # Also where the agent is told to stop: no hook outlives it.
+            # Also when the agent is stopped: no hook outlives it.
             run.cancel()
             await asyncio.wait({run})
         if not run.cancelled():
             return run.result()
-        detail = "ended, because the event was gone"
+        detail = "ended, because the event is gone"
         took = monotonic() - began
         return HookOutcome(verdict=Verdict.INTERRUPTED, detail=detail, took=took)
 
@@ -261,8 +261,8 @@ class EventWorker:
 
     async def _report(self) -> None:
         if self._heartbeat is None:
-            # The plan is of a time when the file had a way to tell the others. Without one nobody
-            # can know that they are ready, so NotBefore decides.
+            # The plan was made when the file had a `readiness`. Without one the agents can't learn
+            # of each other, so NotBefore decides.
             await self._wait('NotBefore: the file no longer has a readiness for "all-ready"')
             return
         try:
@@ -280,13 +280,13 @@ class EventWorker:
         try:
             await context.approve(event_id)
         except ScheduledEventsError as error:
-            # Refused: it may have started, or be over, and the next document says so. Not
-            # answered: it is tried again, up to NotBefore.
+            # Refused: the event may have started or be over, and the next document will say so.
+            # Not answered: it is sent again, until NotBefore.
             context.counters.approvals_failed += 1
             await self._wait(f"the service to accept the approval: {error}", at_most=_ASK_AGAIN)
             return
-        # After it, for once: approving twice changes nothing, and an approval that was written
-        # down and never sent would cost the whole notice.
+        # Recorded only afterwards: approving twice changes nothing, but an approval that was
+        # recorded and never sent would cost the whole notice.
         context.journal.write(Approved(event_id=self.key, at=context.now()))
         context.counters.approvals += 1
         _log.info("event approved", extra={"event": event_id})
@@ -296,6 +296,6 @@ _LEVELS: Final = {Verdict.DONE: logging.INFO, Verdict.SKIPPED: logging.INFO}
 
 
 def tell_if_left_changed(progress: Progress) -> None:
-    """Said when it happens, and at each start of the agent: somebody has to see to it."""
+    """Logged when it happens and at each start of the agent: an operator has to put it back."""
     if steps := not_put_back(progress):
         _log.error("not put back", extra={"event": progress.event_id, "steps": list(steps)})

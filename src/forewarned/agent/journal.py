@@ -1,7 +1,7 @@
-"""What the agent has done, on disk: one line of JSON for each fact, flushed before the next step.
+"""What the agent has done, on disk: one line of JSON per fact, flushed before the next step.
 
-Invariant: what is about to be done is written before it is done, so that no
-crash, and no reboot, makes the agent do it twice.
+Invariant: a step is written down before it is taken, so that no crash and no reboot makes the agent
+take it twice.
 """
 
 import os
@@ -32,12 +32,12 @@ class Seen(Fact, frozen=True):
 
 
 class Planned(Fact, frozen=True):
-    """A rule has matched: what is going to be done, whatever the file says later."""
+    """A rule has matched. The plan stays, even if the file changes later."""
 
     sighting: Sighting
     plan: Plan
     boot: str = ""
-    """The VM's boot id then: another one later means that it was restarted since."""
+    """The VM's boot id then; a different one later means that it has restarted."""
 
 
 class Began(Fact, frozen=True):
@@ -45,7 +45,7 @@ class Began(Fact, frozen=True):
 
 
 class Noted(Fact, frozen=True):
-    """A hook is about to change something that its undo has to know of."""
+    """A hook is about to change something that its undo must know about."""
 
     turn: Turn
     notes: dict[str, str]
@@ -57,7 +57,7 @@ class Ended(Fact, frozen=True):
 
 
 class Reported(Fact, frozen=True):
-    """The other agents of the event were told that this one is ready."""
+    """This agent has reported to the others of the event that it is ready."""
 
 
 class Approved(Fact, frozen=True):
@@ -79,8 +79,8 @@ class JournalError(Exception):
     """The journal can't be read or written. Without one no hook may run."""
 
 
-def told(progress: Progress | None, fact: AnyFact) -> Progress:
-    """What is known of an event once one more fact is."""
+def advance(progress: Progress | None, fact: AnyFact) -> Progress:
+    """The progress of an event after one more fact."""
     if isinstance(fact, Planned):
         return Progress(sighting=fact.sighting, plan=fact.plan, boot=fact.boot)
     if progress is None:
@@ -110,7 +110,7 @@ def told(progress: Progress | None, fact: AnyFact) -> Progress:
 
 
 class Journal:
-    """Open it with `with`. One agent at a time: the directory is locked by whoever runs it."""
+    """Open it with `with`. The assembly locks the directory, so one agent at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -129,7 +129,7 @@ class Journal:
             self._progress = _fold(facts)
             self._compact(facts)
             self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
-            # A new file is lost with its facts if the disk does not know its name.
+            # Without its name on disk, a new file would be lost with its facts.
             flush_directory(self._path.parent)
         except OSError as error:
             raise JournalError(f"can't open the journal {self._path}: {error.strerror}") from error
@@ -144,7 +144,7 @@ class Journal:
         """Returns once the fact is on disk."""
         if self._file is None:
             raise JournalError(f"the journal {self._path} is not open")
-        progress = told(self._progress.get(fact.event_id), fact)
+        progress = advance(self._progress.get(fact.event_id), fact)
         line = msgspec.json.encode(fact) + b"\n"
         try:
             written = os.write(self._file, line)
@@ -161,18 +161,18 @@ class Journal:
             return
         decoder = msgspec.json.Decoder(AnyFact)
         lines = self._path.read_bytes().split(b"\n")
-        # What follows the last line's end is a line that a crash has cut short: it was never true.
+        # Behind the last line's end is what a crash has cut short: it does not count.
         for number, line in enumerate(lines[:-1], 1):
             try:
                 yield decoder.decode(line)
             except msgspec.DecodeError as error:
                 raise JournalError(
                     f"line {number} of the journal {self._path} can't be read ({error}):"
-                    " if no event is under way on this VM, move the file away"
+                    " if no event is under way on this VM, move the file away, and start again"
                 ) from error
 
     def _compact(self, facts: list[AnyFact]) -> None:
-        """Leave out what was finished long ago, and a last line that was cut short."""
+        """Drop what was finished long ago, and a last line that was cut short."""
         latest = max((fact.at for fact in facts), default=None)
         old = {
             fact.event_id
@@ -191,5 +191,5 @@ class Journal:
 def _fold(facts: Iterable[AnyFact]) -> dict[str, Progress]:
     progress: dict[str, Progress] = {}
     for fact in facts:
-        progress[fact.event_id] = told(progress.get(fact.event_id), fact)
+        progress[fact.event_id] = advance(progress.get(fact.event_id), fact)
     return progress

@@ -1,4 +1,4 @@
-"""Which rule an event falls under, and the plan that makes. Pure: the time of day is given."""
+"""Which rule matches an event, and the plan it makes. Pure: the time of day is given."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from forewarned.agent.hooks.kinds import HookSettings
 from forewarned.agent.model import Approve, Plan, Sighting, Step
 
 NO_PLAN: Final = Plan(rule="", approve=Approve.NEVER)
-"""For an event that no rule is for: nothing is done, and nothing approved."""
+"""For an event that no rule matches: the agent does nothing, and does not approve it."""
 
 
 def plan_for(settings: AgentSettings, sighting: Sighting, now_local: datetime) -> Plan:
@@ -61,7 +61,7 @@ def _is_among(type_: str, wanted: Iterable[str]) -> bool:
 def _has_its_duration(rule: Rule, sighting: Sighting) -> bool:
     if rule.min_duration is None and rule.max_duration is None:
         return True
-    # How long it takes is not known: it may be longer than any, so a rule for short ones is not it.
+    # An event of unknown duration may be a long one, so rules for short ones don't match.
     if sighting.duration is None:
         return False
     if rule.min_duration is not None and sighting.duration < rule.min_duration:

@@ -1,4 +1,4 @@
-"""What the agent speaks of: steps, the plan a rule leads to, and what has come of each step."""
+"""The agent's values: steps, the plan that a rule makes of them, and the outcome of each step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,18 +19,18 @@ class Phase(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What came of a hook."""
+    """How a hook ended."""
 
     DONE = "done"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
     VETOED = "vetoed"
-    """It did its work, and says that the event must not be approved."""
+    """It is done, and says that the event must not be approved."""
     SKIPPED = "skipped"
     """It was not run: there was no time for it, or nothing to undo."""
     INTERRUPTED = "interrupted"
-    """It had begun when the agent, or the VM, went down, or the event was canceled: nobody knows
-    how far it came."""
+    """It had begun when the agent, or the VM, went down, or the event was canceled. How far
+    it came is not known."""
 
 
 class Approve(StrEnum):
@@ -40,7 +40,7 @@ class Approve(StrEnum):
     """Once every required hook is done and none has vetoed."""
     NEVER = "never"
     ALWAYS = "always"
-    """Once the hooks have run, whatever came of them. A veto counts all the same."""
+    """Once the hooks have run, whatever their outcome. A veto counts all the same."""
 
 
 class Leader(StrEnum):
@@ -66,7 +66,7 @@ class Step:
     expected: timedelta | None = None
     """How long it usually takes; None for as long as its timeout."""
     cut: int = 0
-    """What is left out where time is short: the highest first; 0 is never left out beforehand."""
+    """Steps to skip when time is short, the highest number first; 0 is never skipped."""
     has_undo: bool = False
 
     @property
@@ -76,7 +76,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a rule says is to be done about an event."""
+    """What the agent does about an event, by the rule that matched it."""
 
     rule: str
     prepare: tuple[Step, ...] = ()
@@ -91,9 +91,9 @@ class HookOutcome:
     detail: str = ""
     """For people: why it failed, what it waits for."""
     took: timedelta | None = None
-    """None where it did not run, or nobody knows when it ended."""
+    """None if it did not run, or when it ended is not known."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What the same step's undo has to know: what was changed, and how it was before."""
+    """What the step's undo must know: what was changed, and how it was before."""
 
     @property
     def allows_approval(self) -> bool:
@@ -109,7 +109,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """An event as the agent saw it last: what hooks are told, also when it is gone."""
+    """An event as the agent last saw it. Hooks get it even when the event is gone."""
 
     event_id: str
     type: str
@@ -130,12 +130,12 @@ class Progress:
     boot: str = ""
     """The VM's boot id when the event was first seen; empty for unknown."""
     begun: frozenset[Turn] = frozenset()
-    """Runs that have begun and of whose end nothing is known."""
+    """Runs that have begun and not been recorded as ended."""
     outcomes: Mapping[Turn, HookOutcome] = field(default_factory=dict)
     kept: Mapping[Turn, Mapping[str, str]] = field(default_factory=dict)
-    """Notes of runs, written down before what they tell of was changed."""
+    """Notes of runs, recorded before the changes that they describe."""
     reported_ready: bool = False
-    """Whether the other agents of the event have been told that this one is ready."""
+    """Whether this agent has reported to the others of the event that it is ready."""
     approved: bool = False
     is_gone: bool = False
     """Whether the event has left the document: over, or canceled."""
@@ -146,7 +146,7 @@ class Progress:
         return self.sighting.event_id
 
     def notes(self, step: str) -> Mapping[str, str]:
-        """What the step's undo has to know, whether its prepare came to an end or not."""
+        """What the step's undo must know, whether its prepare has ended or not."""
         turn = Turn(Phase.PREPARE, step)
         outcome = self.outcomes.get(turn)
         return {**self.kept.get(turn, {}), **({} if outcome is None else outcome.notes)}

@@ -1,12 +1,12 @@
 """What the agent does next about an event. Pure: the journal, the document and the time are given.
 
-Invariants (I30): a hook runs at most once for an event and a phase, whatever
-dies in between; whatever was prepared is undone and recovered from, exactly once; no event is
-approved whose required hooks have not succeeded, unless its plan says so.
+Invariants (I30): a hook runs at most once for an event and a phase, whatever crashes in between;
+what was prepared is undone and recovered exactly once; no event is approved whose required hooks
+have not succeeded, unless its plan says so.
 
-The agent asks `next_action` after everything that happens: a new document, the end of a hook, a
-start of the agent itself. What it answers depends on nothing but what is in the journal, so an
-agent that was killed goes on where it was.
+The agent calls `next_action` after everything that happens: a new document, the end of a hook, its
+own start. The result depends only on the journal, so an agent that was killed continues where it
+was.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settle:
-    """Write down what came of a turn that will never run, or never run to its end."""
+    """Record the outcome of a turn that will not run, or not to its end."""
 
     turn: Turn
     outcome: HookOutcome
@@ -67,7 +67,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """All is done about this event."""
+    """Nothing is left to do about this event."""
 
 
 Action = Run | Settle | ReportReady | ApproveNow | Wait | Finish
@@ -79,7 +79,7 @@ def next_action(
     """None once finished. `ready` are the VMs whose agents are known to be ready."""
     if progress.is_finished:
         return None
-    # The agent knows of no hook that runs: one that has begun was cut short with the agent.
+    # No hook is running now: one that has begun was interrupted together with the agent.
     for turn in sorted(progress.begun):
         return Settle(turn=turn, outcome=_cut_short())
     if progress.is_gone:
@@ -92,7 +92,8 @@ def next_action(
 
 def _before(progress: Progress, *, me: str, now: datetime, ready: Collection[str]) -> Action:
     left = time_left(progress.sighting, now)
-    open_steps = [step for step in progress.plan.prepare if not _is_over(progress, step)]
+    prepare = progress.plan.prepare
+    open_steps = [s for s in prepare if Turn(Phase.PREPARE, s.name) not in progress.outcomes]
     for step in open_steps:
         turn = Turn(Phase.PREPARE, step.name)
         if progress.sighting.is_started:
@@ -139,7 +140,7 @@ def _with_the_others(progress: Progress, *, me: str, ready: Collection[str]) -> 
 
 
 def why_not_approved(progress: Progress) -> str | None:
-    """What keeps the agent from approving, once the hooks have run; None for nothing."""
+    """Why the agent does not approve, once the hooks have run; None if it does."""
     plan = progress.plan
     if plan.approve is Approve.NEVER:
         return f"rule {plan.rule!r} never approves" if plan.rule else "no rule matches this event"
@@ -176,10 +177,10 @@ def time_left(sighting: Sighting, now: datetime) -> timedelta | None:
 
 
 def left_out(steps: Sequence[Step], left: timedelta) -> list[Step]:
-    """The steps that don't fit into the time that is left, those that were declared so first.
+    """The steps to skip because there is not enough time.
 
-    The highest `cut` goes first, and of several the last in the plan. Steps without one stay: they
-    are begun in their order, and ended by their limit.
+    The highest `cut` goes first, and of several the last in the plan. Steps without one are never
+    skipped: they start in order, and end at their limit.
     """
     kept = list(steps)
     out: list[Step] = []
@@ -197,21 +198,21 @@ def left_out(steps: Sequence[Step], left: timedelta) -> list[Step]:
 
 
 def _after(progress: Progress) -> Action:
-    for step in progress.plan.prepare:
-        if not _is_over(progress, step):
-            turn = Turn(Phase.PREPARE, step.name)
-            return Settle(turn=turn, outcome=_skipped("the event is gone"))
-    for turn, step in _owed(progress.plan):
+    for turn, step in turns(progress.plan):
         if turn in progress.outcomes:
             continue
+        if turn.phase is Phase.PREPARE:
+            return Settle(turn=turn, outcome=_skipped("the event is gone"))
         if turn.phase is Phase.UNDO and not _was_touched(progress, step):
             return Settle(turn=turn, outcome=_skipped("there is nothing to undo"))
         return Run(turn=turn, limit=step.timeout)
     return Finish()
 
 
-def _owed(plan: Plan) -> Iterator[tuple[Turn, Step]]:
-    """What is put back, the last that was changed first; then what recovery is made of."""
+def turns(plan: Plan) -> Iterator[tuple[Turn, Step]]:
+    """Every turn that a plan may take, in order."""
+    for step in plan.prepare:
+        yield Turn(Phase.PREPARE, step.name), step
     for step in reversed(plan.prepare):
         if step.has_undo:
             yield Turn(Phase.UNDO, step.name), step
@@ -220,13 +221,13 @@ def _owed(plan: Plan) -> Iterator[tuple[Turn, Step]]:
 
 
 def _was_touched(progress: Progress, step: Step) -> bool:
-    """Whether the hook has run at all. One that failed may have done half of its work."""
+    """Whether the hook has run at all. One that failed may have made half of its changes."""
     outcome = progress.outcomes.get(Turn(Phase.PREPARE, step.name))
     return outcome is not None and outcome.verdict is not Verdict.SKIPPED
 
 
 def not_put_back(progress: Progress) -> tuple[str, ...]:
-    """Steps whose undo has run and not come to a good end. It won't run again."""
+    """Steps whose undo has failed. It won't run again."""
     undone = (
         (step.name, progress.outcomes.get(Turn(Phase.UNDO, step.name)))
         for step in progress.plan.prepare
@@ -236,10 +237,6 @@ def not_put_back(progress: Progress) -> tuple[str, ...]:
 
 
 # --- parts ---------------------------------------------------------------------------------------
-
-
-def _is_over(progress: Progress, step: Step) -> bool:
-    return Turn(Phase.PREPARE, step.name) in progress.outcomes
 
 
 def _skipped(why: str) -> HookOutcome:

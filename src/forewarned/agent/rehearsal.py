@@ -1,4 +1,4 @@
-"""A whole event played on this VM, to know beforehand what it would take.
+"""A rehearsal of a whole event on this VM, to learn how long the preparation takes.
 
 Nothing is scheduled, nothing is approved and nothing is written to the journal. Hooks are only
 described, or, live, run: prepared, then undone and recovered, as after a cancellation.
@@ -15,8 +15,7 @@ from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.hooks.run import run_hook
 from forewarned.agent.matching import plan_for
 from forewarned.agent.model import HookOutcome, Phase, Plan, Progress, Sighting, Step, Turn, Verdict
-from forewarned.agent.plan import MARGIN, left_out, why_not_approved
-from forewarned.agent.status.report import turns
+from forewarned.agent.plan import MARGIN, left_out, turns, why_not_approved
 
 NOTICE: Final[Mapping[str, timedelta]] = MappingProxyType(
     {
@@ -27,7 +26,7 @@ NOTICE: Final[Mapping[str, timedelta]] = MappingProxyType(
         "Terminate": timedelta(minutes=5),
     }
 )
-"""The least that Azure gives. A scale set may give more before Terminate, up to 15 minutes."""
+"""The least notice that Azure gives. A scale set may give up to 15 minutes before Terminate."""
 
 EVENT_ID: Final = "rehearsal"
 
@@ -47,15 +46,15 @@ class RehearsedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How the preparation for a type of event goes into its notice."""
+    """Whether the preparation for an event type fits into its notice."""
 
     type: str
     rule: str
-    """Empty where no rule is for it, and nothing has to fit."""
+    """Empty if no rule matches, and nothing has to fit."""
     notice: timedelta
     takes: timedelta
     left_out: tuple[str, ...]
-    """Steps that the agent would leave out for want of time, as the file says."""
+    """Steps that the agent would skip because time is short."""
 
     @property
     def is_missed(self) -> bool:
@@ -67,11 +66,11 @@ class Fit:
 class Rehearsed:
     type: str
     rule: str
-    """Empty where no rule is for it, and nothing is done."""
+    """Empty if no rule matches, and nothing is done."""
     live: bool
     steps: tuple[RehearsedStep, ...]
     not_approved_because: str | None
-    """None where it would be approved; what kept it from being, as far as was played."""
+    """Why the agent would not approve; None if it would."""
     fits: tuple[Fit, ...]
 
     @property
@@ -109,7 +108,7 @@ async def rehearse(
     monotonic: Callable[[], timedelta],
     live: bool,
 ) -> Rehearsed:
-    """Cancelled in the middle of a live one, it puts back what it has prepared, and then ends."""
+    """If a live one is cancelled, it undoes what it has prepared before it ends."""
     sightings = {name: a_rehearsed_event(name, me=me, now=now) for name in NOTICE}
     plans = {
         name: plan_for(settings, sighting, now.astimezone()) for name, sighting in sightings.items()
@@ -130,7 +129,7 @@ async def rehearse(
 
 
 def fit(type_: str, plan: Plan, measured: Mapping[str, timedelta]) -> Fit:
-    """By what was measured of each step, and where it was not, by what the file expects."""
+    """By the measured times, and by the file's `expected` for steps that were not measured."""
     out = left_out(plan.prepare, NOTICE[type_])
     return Fit(
         type=type_,
@@ -173,7 +172,7 @@ class _Rehearsal:
             for step in self._plan.prepare:
                 await self._take(Turn(Phase.PREPARE, step.name), step)
         finally:
-            # Also where somebody has had enough: nothing may stay drained by a rehearsal.
+            # Also when it is cancelled: a rehearsal must not leave anything drained.
             for turn, step in turns(self._plan):
                 if turn.phase is not Phase.PREPARE:
                     await self._put_back(turn, step)
@@ -201,7 +200,7 @@ class _Rehearsal:
         is_ahead = turn.phase is Phase.PREPARE
         notes = self._notes.setdefault(turn.step, {})
         if is_ahead:
-            # Until it says otherwise: a rehearsal that is cancelled in it has to undo it.
+            # Until it has ended: a rehearsal that is cancelled meanwhile has to undo it.
             self._outcomes[turn] = HookOutcome(verdict=Verdict.INTERRUPTED)
         self._outcomes[turn] = await run_hook(
             self._hooks.get(turn.step),

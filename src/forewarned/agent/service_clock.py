@@ -1,4 +1,4 @@
-"""The time by which NotBefore is counted: the service's, as far as it tells."""
+"""The time that NotBefore is compared with: the service's, if it is known."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -7,14 +7,13 @@ from typing import Final
 from forewarned.client import Contact
 
 _CLOSE: Final = timedelta(seconds=2)
-"""The service's Date has whole seconds and travels: a clock this near to it is the better one."""
+"""The service's Date is in whole seconds, and late: a clock this close to it is more precise."""
 
 
 class ServiceClock:
-    """This VM's clock, corrected where it is wrong by more than can be mistaken.
+    """This VM's clock, or the service's if the two differ too much to be a matter of precision.
 
-    VMs with a clock that is minutes off are common, and hooks would be cut short, or the deadline
-    missed, by as much.
+    Clocks of VMs are often minutes off; hooks would be ended too early, or NotBefore missed.
     """
 
     def __init__(self, contact: Callable[[], Contact], own: Callable[[], datetime]) -> None:

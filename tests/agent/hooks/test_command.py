@@ -104,8 +104,8 @@ async def test_the_declared_exit_code_is_a_veto_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (["no-such-program"], "there is no program 'no-such-program'"),
-        (["/etc/passwd"], "there is no program '/etc/passwd'"),
+        (["no-such-program"], "there is no executable program 'no-such-program'"),
+        (["/etc/passwd"], "there is no executable program '/etc/passwd'"),
     ],
 )
 async def test_a_program_that_can_not_be_run_is_a_failure(argv: list[str], why: str) -> None:
@@ -137,7 +137,7 @@ async def test_a_path_is_looked_for_where_it_is_run(tmp_path: Path) -> None:
 
     assert outcome.detail == str(program.parent)
     assert await here.check() == []
-    assert await elsewhere.check() == ["there is no program './prepare' that can be run"]
+    assert await elsewhere.check() == ["there is no executable program './prepare'"]
 
 
 def a_script(path: Path, text: str) -> Path:

@@ -96,7 +96,7 @@ async def test_what_postgresql_refuses_is_a_failure_in_its_words(
     assert "CHECKPOINT" in refused.detail
     assert unreached.verdict is Verdict.FAILED
     assert (await absent.check())[0].startswith("psql ended with exit code 2")
-    assert await missing.check() == ["there is no program 'no-psql' that can be run"]
+    assert await missing.check() == ["there is no executable program 'no-psql'"]
 
 
 # --- Patroni -------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ async def test_check_says_that_systemctl_is_missing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", "/nowhere")
 
     assert await a_hook("systemd", units=["app"]).check() == [
-        "there is no program 'systemctl' that can be run"
+        "there is no executable program 'systemctl'"
     ]
 
 

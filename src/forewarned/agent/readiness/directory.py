@@ -1,7 +1,7 @@
 """Readiness through a directory that the VMs of an event share: a file for each event and VM.
 
-Files are replaced whole, so that nobody reads half a report; and a report that can't be read is
-none.
+Files are replaced whole, so that readers never see half a report. A report that can't be read does
+not count.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class DirectoryReports(Readiness):
 
     @override
     async def report(self, event_id: str, me: str, report: Report) -> None:
-        # In threads: a network file system that is away makes whoever touches it wait.
+        # In threads: access to a network file system that is down blocks.
         await asyncio.to_thread(self._write, self._file(event_id, me), report)
 
     @override
@@ -45,7 +45,7 @@ class DirectoryReports(Readiness):
 
     def _write(self, file: Path, report: Report) -> None:
         with self._telling():
-            # Not its parents: where the shared file system is not mounted, nobody else would see.
+            # Not its parents: if the shared file system is not mounted, no other VM would see it.
             file.parent.mkdir(exist_ok=True)
             replace_file(file, msgspec.json.encode(report), mode=PUBLIC)
 
@@ -61,7 +61,7 @@ class DirectoryReports(Readiness):
     def _remove(self, file: Path) -> None:
         with self._telling():
             file.unlink(missing_ok=True)
-            # Others may still have theirs in there; the last one takes the folder away.
+            # Other agents may still have reports in there; the last one removes it.
             with contextlib.suppress(OSError):
                 file.parent.rmdir()
 

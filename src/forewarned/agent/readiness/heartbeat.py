@@ -18,7 +18,7 @@ _LONGEST_PAUSE: Final = timedelta(seconds=2)
 
 
 class Heartbeat:
-    """Beats while it is open and the event is to come; does nothing for any other leader."""
+    """Reports while it is open and the event has not started; only for `leader = "all-ready"`."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class Heartbeat:
             await asyncio.wait([self._task])
 
     def ready(self) -> frozenset[str]:
-        """Who need not be waited for: those who are ready, and those who are silent."""
+        """VMs that need not be waited for: ready ones, and silent ones."""
         return self._known
 
     async def beat(self) -> None:
-        """Say how far this agent is, and hear the others. Raises ReadinessError."""
+        """Report how far this agent is, and read the others' reports. Raises ReadinessError."""
         progress = self._progress()
         self._beats += 1
         report = Report(standing=standing(progress), beat=self._beats)
@@ -72,7 +72,7 @@ class Heartbeat:
             return
         self._task.cancel()
         await asyncio.wait([self._task])
-        # What is left behind is in nobody's way: the event's id never comes again.
+        # A report that stays does no harm: the event's id is never used again.
         with contextlib.suppress(ReadinessError):
             await self._readiness.forget(self._progress().event_id, self._me)
 
@@ -101,7 +101,7 @@ class Heartbeat:
                 "no longer waiting for silent agents",
                 extra={"event": self._progress().event_id, "resources": sorted(given_up)},
             )
-        # An agent that was given up and is heard again is waited for again.
+        # An agent that is heard again is waited for again.
         known = ready | silent
         if known != self._known:
             self._known = known

@@ -1,11 +1,11 @@
 """How the agents of one event learn that all of them are ready, for `leader = "all-ready"`.
 
-Every agent says how far it is, again and again: that is its heartbeat. Who is ready stays ready,
-also if its agent dies then. Who is silent for longer than the time-out is not waited for: its VM
-may be down already, and the others would all be interrupted unapproved because of it. Who refuses
-is waited for until NotBefore, as long as its agent lives.
+Every agent reports how far it is, again and again: that is its heartbeat. A VM that is ready stays
+ready, even if its agent dies then. An agent that is silent for longer than the timeout is not
+waited for: its VM may be down already, and all others would be interrupted unapproved because of
+it. One that refuses is waited for until NotBefore, as long as its heartbeat goes on.
 
-Nobody's clock is compared with anybody else's: what counts is when this agent saw a beat change.
+Clocks of different VMs are never compared: what counts is when this agent saw a beat change.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,16 +28,16 @@ class Standing(StrEnum):
 class Report:
     standing: Standing
     beat: int
-    """Moves with every report. It is counted by whoever reports, and only ever compared with `!=`
-    by those who read, so that an agent that starts anew may begin it anew."""
+    """Changes with every report. Readers only compare it with `!=`, so an agent that restarts may
+    start counting again."""
 
 
 class ReadinessError(Exception):
-    """What the agents share can't be reached. Nobody is ready because of that."""
+    """Reports can't be read or written. No agent counts as ready because of that."""
 
 
 class Readiness(Protocol):
-    """Where reports are kept. Every method raises ReadinessError."""
+    """Where agents exchange reports. Every method raises ReadinessError."""
 
     async def report(self, event_id: str, me: str, report: Report) -> None:
         """Replace this agent's report, if it has made one."""
@@ -50,11 +50,11 @@ class Readiness(Protocol):
 
 
 class RollCall:
-    """What one agent knows of the others of one event. Time is given, by any steady clock."""
+    """What one agent knows about the others of an event. Time is given, by any steady clock."""
 
     def __init__(self, names: Iterable[str], *, patience: timedelta, now: timedelta) -> None:
         self._patience = patience
-        # Whoever has never been heard has the same time to come as one that was heard just now.
+        # An agent that was never heard gets as much time as one that was heard just now.
         self._heard = {name.lower(): now for name in names}
         self._reports: dict[str, Report] = {}
 
@@ -71,7 +71,7 @@ class RollCall:
         )
 
     def silent(self, *, now: timedelta) -> frozenset[str]:
-        """Those who are not waited for any longer."""
+        """Those that are not waited for."""
         return frozenset(
             name
             for name, heard in self._heard.items()

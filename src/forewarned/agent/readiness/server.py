@@ -1,8 +1,8 @@
 """Readiness through the Forewarned server that the events come from.
 
 Of the VM's metadata this is the one part that Azure does not have, so it is asked for only where
-the agent's file says so. The server knows by itself which VM is calling, and forgets what was said
-of an event when the event is over.
+the agent's file says so. The server knows which VM is calling, and forgets the reports of an event
+when the event is over.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ _Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """When each VM's agent was last heard, by what it said."""
+    """When each VM's agent was last heard, by its standing."""
 
     preparing: dict[str, _Instant]
     ready: dict[str, _Instant]
@@ -69,9 +69,9 @@ class ServerReports(Readiness):
         """The server has forgotten it already."""
 
     async def check(self) -> None:
-        """Raises ReadinessError where nobody keeps readiness. Says nothing to anybody."""
+        """Raises ReadinessError if the service does not offer this. Reports nothing."""
         answer = await self._ask("OPTIONS", _PATH)
-        # Whoever has the path refuses the method; others do not know the path.
+        # A service that has the path refuses the method; others answer 404.
         if answer.status != _WRONG_METHOD:
             raise ReadinessError(
                 f"{self._endpoint()} has no readiness endpoint (status {answer.status}): only "

@@ -17,14 +17,14 @@ from forewarned.agent.status.metrics import CONTENT_TYPE
 
 _LONGEST_REQUEST: Final = 8 * 1024
 _PATIENCE: Final = 5.0
-"""Seconds for a request to be there."""
+"""Seconds in which a request must arrive."""
 _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Views:
-    """What is shown; each is asked when somebody asks."""
+    """What the listener shows; each is called per request."""
 
     why_not_healthy: Callable[[], str]
     """Empty for healthy."""

@@ -1,4 +1,4 @@
-"""What the agent says of itself at any moment, made from the journal and from what runs now."""
+"""The agent's status, from its journal and from what runs now."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from forewarned import __version__
 from forewarned.agent.event_loop import EventLoop
 from forewarned.agent.event_worker import EventWorker, WorkerContext
 from forewarned.agent.hooks.ports import Hook
-from forewarned.agent.model import Phase, Plan, Progress, Step, Turn, Verdict
-from forewarned.agent.plan import is_prepared, not_put_back, time_left, why_not_approved
+from forewarned.agent.model import Phase, Progress, Step, Turn, Verdict
+from forewarned.agent.plan import is_prepared, not_put_back, time_left, turns, why_not_approved
 from forewarned.agent.status.wire import AgentStatus, EventStatus, Stage, StepStatus
 from forewarned.client import Contact
 from forewarned.config.durations import format_duration
@@ -30,7 +30,7 @@ def stage(progress: Progress) -> Stage:
 
 
 def keeps_from_work(progress: Progress) -> bool:
-    """Whether the VM is out of use: from its first prepare hook until all of them are undone."""
+    """Whether the VM is out of use: from its first prepare hook until all are undone."""
     plan = progress.plan
     if progress.is_finished or not plan.prepare:
         return False
@@ -125,9 +125,9 @@ class Reporter:
 
 
 def _warnings(event: EventStatus) -> Iterator[str]:
-    """What somebody has to see to: the agent won't."""
+    """What an operator has to do something about."""
     for step in event.not_put_back:
-        yield f"event {event.event_id} is over, and what step {step!r} changed was not put back"
+        yield f"event {event.event_id} is over, but step {step!r} could not be undone"
     if event.reappeared:
         yield f"event {event.event_id} is shown again after it was gone: the agent ignores it"
 
@@ -171,24 +171,13 @@ def _steps(
         )
 
 
-def turns(plan: Plan) -> Iterator[tuple[Turn, Step]]:
-    """Every turn that a plan may take, in order."""
-    for step in plan.prepare:
-        yield Turn(Phase.PREPARE, step.name), step
-    for step in reversed(plan.prepare):
-        if step.has_undo:
-            yield Turn(Phase.UNDO, step.name), step
-    for step in plan.recover:
-        yield Turn(Phase.RECOVER, step.name), step
-
-
 def _described(hooks: Mapping[str, Hook], turn: Turn) -> str:
     hook = hooks.get(turn.step)
     return "no longer in the agent's file" if hook is None else hook.describe(turn.phase)
 
 
 def _rounded(span: timedelta) -> timedelta:
-    """As exact as anybody wants to read it, and never nothing for something."""
+    """As precise as people need, and never zero for what took some time."""
     if span >= timedelta(seconds=1):
         return _whole(span)
     if span >= timedelta(milliseconds=1):

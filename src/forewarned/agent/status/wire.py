@@ -18,7 +18,7 @@ class Stage(StrEnum):
     READY = "ready"
     """Every required step is done and none vetoes; the event has not started."""
     NOT_PREPARED = "not prepared"
-    """As `ready`, but a required step was not done, or one vetoes: the VM is not ready for it."""
+    """The steps have run, but a required one was not done, or one vetoed."""
     STARTED = "started"
     RESTORING = "restoring"
     """The event is over, or was canceled: undo and recover hooks run."""
@@ -39,7 +39,7 @@ class StepStatus(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     """For people: what it does, while it is to come; what came of it, once it has run."""
     took: str | None = None
-    """None where it has not run, or nobody knows when it ended."""
+    """None if it has not run, or when it ended is not known."""
     limit: str | None = None
     """Of one that runs: how long it may."""
     required: bool = True
@@ -71,9 +71,9 @@ class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
     came_back: bool = False
     """Whether the VM has booted since the event was first seen."""
     not_put_back: tuple[str, ...] = ()
-    """Steps whose undo has failed, or was cut short. It does not run again: see to it by hand."""
+    """Steps whose undo has failed or was interrupted. It does not run again."""
     reappeared: bool = False
-    """Whether the document shows it although it was gone. It is left alone."""
+    """Whether the document shows it again after it was gone. The agent leaves it alone."""
     steps: tuple[StepStatus, ...] = ()
 
 
@@ -91,7 +91,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why it is not healthy, or not ready."""
     warnings: tuple[str, ...] = ()
-    """What somebody has to see to, because the agent won't."""
+    """What an operator has to do something about."""
     service_now: datetime | None = None
     """By the service's clock, as `document_at` and every NotBefore are; None before the first
     document. An emulator's may be days away from this VM's. Counted on in real time from the last

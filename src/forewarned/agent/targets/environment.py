@@ -1,7 +1,7 @@
-"""What hooks take from where the agent runs: three variables, its account's home, its host's name.
+"""The agent's environment: variables, its account's home directory, its host's name.
 
-The only module of theirs that reads the environment. Read at each use, so that making a hook
-touches nothing.
+The only module of hooks and targets that reads it. Read at each use, so that making a hook has no
+side effects.
 """
 
 import os
@@ -13,12 +13,12 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def search_path() -> str:
-    """Where programs are looked for: the operator's word."""
+    """Where programs are looked for, as the operator has set it."""
     return os.environ.get("PATH", _PATH)
 
 
 def home() -> str:
-    """Of the account, not the variable: it is the same however the agent was started."""
+    """Of the account, not `$HOME`: it is the same however the agent was started."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
@@ -27,12 +27,12 @@ def home() -> str:
 
 
 def node_name() -> str:
-    """Of the Kubernetes node: as the pod was told, or else the host's, in lower case as nodes."""
+    """Of the Kubernetes node: `$NODE_NAME`, or else the host's name in lower case."""
     return os.environ.get("NODE_NAME") or socket.gethostname().lower()
 
 
 def cluster_address() -> str | None:
-    """Of the Kubernetes API, as every pod is told it; None outside of a cluster."""
+    """Of the Kubernetes API, from the variables that every pod has; None outside of a cluster."""
     host = os.environ.get("KUBERNETES_SERVICE_HOST")
     if not host:
         return None

@@ -34,7 +34,7 @@ class Eviction(StrEnum):
 
     ACCEPTED = "accepted"
     GONE = "gone"
-    """There is no such pod any more; one of its name may be, elsewhere."""
+    """The pod is gone; another of its name may run elsewhere."""
     HELD = "held"
     """A disruption budget does not allow it now."""
 
@@ -56,7 +56,7 @@ class Pod:
     is_finished: bool = False
     is_leaving: bool = False
     controller: str | None = None
-    """The kind of what would make it anew; None for nothing."""
+    """The kind of its controller, which would create it again; None for none."""
 
     @property
     def label(self) -> str:

@@ -48,7 +48,7 @@ class ProgramResult:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The agent's own PATH is the operator's word; nothing else of its environment is passed on."""
+    """Of the agent's own environment, only PATH is passed on."""
     return {
         "PATH": search_path(),
         "LANG": "C.UTF-8",
@@ -58,7 +58,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def missing(program: str, *, directory: str = "/") -> list[str]:
-    """What is wrong with a program's name, for `check`."""
+    """Problems with a program's name, for `check`."""
     if not Path(directory).is_dir():
         return [f"there is no directory {directory}"]
     return [] if _found(program, directory) else [_no_program(program)]
@@ -98,7 +98,7 @@ async def run_program(
 
 async def _to_its_end(starting: asyncio.Future[Process], name: str) -> int:
     try:
-        # Shielded: a start that is cancelled half way might leave a process nobody knows of.
+        # Shielded: a start that is cancelled half way might leave a process behind.
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
         with suppress(OSError):
@@ -134,14 +134,14 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 
 def _found(program: str, directory: str) -> str | None:
-    """A path is one from the directory that the program runs in, as a shell would have it."""
+    """A path is relative to the directory that the program runs in, as in a shell."""
     if "/" in program:
         program = str(Path(directory, program))
     return shutil.which(program, path=search_path())
 
 
 def _no_program(program: str) -> str:
-    return f"there is no program {program!r} that can be run"
+    return f"there is no executable program {program!r}"
 
 
 def _unnamed_file() -> BinaryIO:

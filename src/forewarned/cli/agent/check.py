@@ -67,7 +67,7 @@ async def _metadata(settings: AgentSettings) -> list[str]:
     try:
         await own_name(settings)
     except (RefusedError, ProtocolError) as error:
-        # An agent that is told its name never asks for it, and needs the events alone.
+        # An agent whose file has its name needs only the events.
         if settings.resource is None or await knows_instances(settings):
             return [str(error)]
         return await _events(settings)
@@ -85,7 +85,7 @@ async def _events(settings: AgentSettings) -> list[str]:
 
 
 async def _state(state: Path) -> list[str]:
-    """The agent makes the directory; so what is asked is whether it could."""
+    """The agent makes the directory, so this checks whether it could."""
     place = state
     while not place.exists() and place != place.parent:
         place = place.parent

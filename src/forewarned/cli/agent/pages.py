@@ -138,7 +138,7 @@ def _reasons(event: EventStatus) -> Iterator[tuple[str, str]]:
     yield "rule", plain(event.rule) or _NO_RULE
     yield "step", "; ".join(_at_work(event.steps)) or "none is running"
     yield "waits for", plain(event.waits_for) or "nothing"
-    yield "time left", event.time_left or "none: the event has no NotBefore any more"
+    yield "time left", event.time_left or "none: the event has no NotBefore"
     if event.rule:
         yield "approval", _approval(event)
     if event.not_put_back:
