@@ -29,7 +29,7 @@ class Fit(NamedTuple):
 
 
 OPEN: Final = Fit("is open", "are open", lambda event: event.ended_at is None)
-# One that no VM was told of waits for no approval of its own.
+# One that was not announced waits for no approval of its own.
 APPROVABLE: Final = Fit(
     "can be approved",
     "can be approved",

@@ -41,7 +41,7 @@ def event_page(events: Sequence[Event], *, now: datetime, none: str) -> Iterator
 
 
 def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableType]:
-    """For events that no VM was told of: what happens, and how to get notice next time."""
+    """For events that were not announced: what happens, and how to get notice next time."""
     unseen: dict[str, Event] = {}
     for event in events:
         # A host that fails gives no notice to VMs that read, either.

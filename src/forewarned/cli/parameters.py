@@ -86,7 +86,7 @@ class Expiry(click.ParamType[datetime]):
 
 
 def _expiry(text: str, now: datetime) -> datetime | None:
-    """A date is its first moment, in UTC. None for what is none of them."""
+    """A date is its first moment, in UTC. None for anything else."""
     try:
         return now + parse_duration(text)
     except (InvalidDurationError, OverflowError):

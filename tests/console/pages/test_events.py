@@ -64,7 +64,7 @@ async def test_an_event_is_called_off_with_its_reason(console: Looking) -> None:
     page = await console.see(f"/events/{event_id}")
     assert "It was canceled: not <today>" in text_of(page)
     assert "not &lt;today&gt;" in page
-    assert "It is in no document any more" in text_of(page)
+    assert "It is no longer in any document" in text_of(page)
 
 
 async def _maintain_rack1(console: Looking) -> dict[str, str]:
@@ -108,7 +108,7 @@ async def test_canceling_one_turn_of_a_set_tells_that_the_others_never_come(
 
     told = text_of(await console.see(f"/events/{event['event_id']}/cancel"))
 
-    assert "update domain 1 will not be worked on" in told
+    assert "update domain 1 will not be maintained" in told
 
 
 async def test_canceling_what_would_now_be_another_thing_is_shown_again(console: Looking) -> None:

@@ -238,7 +238,7 @@ async def test_many_sets_are_listed_a_page_at_a_time_and_found_by_name() -> None
     assert last.count("/sets/edit") == 20
     assert ">Next<" not in last
     assert found.count("/sets/edit") == 10
-    assert "No scale set is named like that" in text_of(none)
+    assert "No scale set matches" in text_of(none)
     assert all('id="sets" data-live' in page for page in (first, second, last, found))
 
 

@@ -27,7 +27,7 @@ const STALE = 30_000; // ms: words like "in 5m" may be this old on a page where 
 const CLOCK_CHECK = 800; // ms: what the clock does is to be seen within a second
 const LONGEST_PAUSE = 5_000;
 const LEAST_MOVE = 0.05; // percent of the timeline's width, about half a pixel
-const DRIFT = 0.025; // of the timeline's span, before it is drawn anew
+const DRIFT = 0.025; // of the timeline's span, before it is redrawn
 
 // --- the server's clock --------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The lanes of the timeline: one scope's bars each, drawn anew only where something has changed.
+"""The lanes of the timeline: one scope's bars each, redrawn only if something has changed.
 
 Pure but for what `Sketches` keeps, and that is never wrong: a lane is taken from there only if all
 that it was drawn from is the same.
@@ -100,7 +100,7 @@ class Pen:
 
 
 class Sketches:
-    """Lanes as they were drawn last, by view: a change to one scope draws one lane anew."""
+    """Lanes as they were drawn last, by view: a change to one scope redraws one lane."""
 
     def __init__(self, *, limit: int = _KEPT) -> None:
         self._limit = limit

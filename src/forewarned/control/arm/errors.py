@@ -54,7 +54,7 @@ def bad_request(code: str, message: str, *, target: str | None = None) -> ArmErr
 
 
 def invalid_parameter(target: str, message: str) -> ArmError:
-    """A field whose value is none that it can have."""
+    """A field with an invalid value."""
     return bad_request("InvalidParameter", message, target=target)
 
 

@@ -1,6 +1,6 @@
 """A request of ARM's clients, read and checked: path, query, body and who sent it.
 
-Nothing in here depends on which operation it is for. What can't be read is refused before anybody
+Nothing in here depends on which operation it is for. What can't be read is refused before anyone
 acts on it.
 """
 

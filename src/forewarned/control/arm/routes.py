@@ -41,7 +41,7 @@ class Operation:
     """A template: `/subscriptions/{subscription}/resourceGroups/{group}`."""
     answer: Answer
     needs: Role | None
-    """Who may ask; None: anybody, without signing in."""
+    """The role required; None: no sign-in is needed."""
     content: Content = Content.NONE
     is_versioned: bool = True
     """Whether api-version must be given."""
@@ -68,7 +68,7 @@ def read(path: str, answer: Answer) -> Operation:
 
 
 def open_read(path: str, answer: Answer) -> Operation:
-    """For whoever is still to sign in; no api-version needed."""
+    """For clients that have not signed in yet; no api-version needed."""
     return Operation(method="GET", path=path, answer=answer, needs=None, is_versioned=False)
 
 

@@ -33,7 +33,7 @@ def _described(asked: Asked, token_path: str) -> dict[str, object]:
     tenant = f"{asked.root}/{quote(asked.path['tenant'])}"
     return {
         "issuer": ISSUER,
-        # Clients want to see these, though nobody signs in by a page or a device.
+        # Clients expect these, though there is no sign-in by page or device.
         "authorization_endpoint": f"{tenant}/oauth2/v2.0/authorize",
         "device_authorization_endpoint": f"{tenant}/oauth2/v2.0/devicecode",
         "token_endpoint": f"{tenant}/{token_path}",
@@ -77,7 +77,7 @@ async def sign_in(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 def _audience(scope: str, resource: str) -> str:
-    """Empty where it is none that can be told. Scopes of OpenID may stand beside the one."""
+    """Empty if it can't be determined. OpenID scopes may accompany the one."""
     if not scope:
         return resource if _is_sane(resource) else ""
     asked_for = [each for each in scope.split() if each.endswith(_ALL_OF_IT)]

@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _AZURE_AUDIENCES: Final = ("https://management.azure.com", "https://management.core.windows.net")
-"""What clients ask tokens for that were told of no other cloud."""
+"""The audience of clients that are not configured for another cloud."""
 _UNNAMED: Final = "local"
 """What the history calls a caller on an emulator's machine without a token."""
 _MOST_ADDRESSES: Final = 256

@@ -30,7 +30,7 @@ from forewarned.service.listings import EventFilter
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import EventRecord
 
-# What a watcher is told of at first; it may ask for more by itself.
+# What a watcher receives at first; it may request more by itself.
 _GREETED_WITH: Final = 10_000
 
 

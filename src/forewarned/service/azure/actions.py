@@ -189,7 +189,7 @@ def _schedule(
 
 
 def _call_off_deletes(tx: Transaction, machines: Sequence[Machine], *, by: Actor) -> None:
-    """So that those who are deleted by force don't join a delete that still gives notice."""
+    """So that VMs deleted by force don't join a delete that still gives notice."""
     for machine in machines:
         for event in machine.events:
             if event.type is EventType.TERMINATE and event.status is EventStatus.SCHEDULED:

@@ -16,7 +16,7 @@ _FURTHER_MACS: Final = "002248"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What was on a VM's disk when it was made; empty where it is none of the marketplace."""
+    """What was on a VM's disk when it was made; empty if it is not from the marketplace."""
 
     publisher: str = ""
     offer: str = ""

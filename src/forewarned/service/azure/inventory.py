@@ -230,7 +230,7 @@ def scale_sets(
     *,
     is_wanted: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[ScaleSetView]:
-    """In order of name, each loaded when it is asked for: whoever wants few pays for few.
+    """In order of name, each loaded on demand: a caller that wants few pays for few.
 
     `is_wanted` is asked beforehand, with the name in lower case.
     """

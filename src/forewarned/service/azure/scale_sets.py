@@ -247,7 +247,7 @@ def delete_instances(
 def drop(
     tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
 ) -> SetOutcome | None:
-    """Delete a set with its VMs; it is gone when the last of them is. None where there is none."""
+    """Delete a set with its VMs; it is gone when the last of them is. None if there is none."""
     view = inventory.scale_set(tx, id_)
     if view is None:
         return None
@@ -318,7 +318,7 @@ def _counters(tx: Transaction, view: ScaleSetView) -> Declaration:
         return view.declaration
     numbers = [int(m.instance_id) for m in view.machines if m.is_instance]
     number = max(numbers, default=len(view.machines) - 1) + 1
-    # Others than clients of this control plane may have deleted VMs, and nobody counted then.
+    # VMs may have been deleted by other means than this control plane, and were not counted.
     while _was_used(tx, view, number):
         number += 1
     return Declaration(path=view.id.path, document="", created_at=tx.now, next_instance=number)

@@ -213,7 +213,7 @@ def _operate(action: Action) -> Answer:
 
 
 async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """Nobody waits for an eviction: it is asked for, and comes."""
+    """Clients don't wait for an eviction: they request it, and it comes."""
 
     def work(tx: Transaction) -> None:
         _operated(tx, asked, Action.EVICT)

@@ -14,7 +14,7 @@ _PROVISIONING: Final = {
 }
 _POWER: Final = {
     ResourceState.RUNNING: ("running", "VM running"),
-    # It comes back by itself: nobody has to start it.
+    # It comes back by itself, without being started.
     ResourceState.INTERRUPTED: ("running", "VM running"),
     ResourceState.STOPPED: ("stopped", "VM stopped"),
     ResourceState.DEALLOCATED: ("deallocated", "VM deallocated"),

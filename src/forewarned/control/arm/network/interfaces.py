@@ -56,7 +56,7 @@ class Attachment(NamedTuple):
 
 
 def equipment_of(snapshot: Snapshot, machine: Machine) -> Equipment:
-    """What a VM is told of itself: the same that clients read of its image and its interfaces."""
+    """A VM's own metadata: the same image and interfaces that clients read."""
     if machine.is_role:
         return bare(snapshot, machine)
     if machine.is_instance:
@@ -193,7 +193,7 @@ def interface_paths(document: Json) -> list[str]:
     return [each["id"] for each in found if isinstance(each.get("id"), str)]
 
 
-# --- those that nobody declared ------------------------------------------------------------------
+# --- undeclared interfaces -----------------------------------------------------------------------
 
 
 class DefaultInterfaces:

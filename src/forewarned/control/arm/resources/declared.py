@@ -31,7 +31,7 @@ class Implied(Protocol):
     """Resources that are there because others are."""
 
     def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
-        """As it would have been declared; None where there is none."""
+        """As it would have been declared; None if it does not exist."""
 
     def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
         """The paths of all, also of those that were declared since."""
@@ -48,7 +48,7 @@ class Kind:
     looking: Callable[[Snapshot], Look] | None = None
     """Made once for all documents of an answer."""
     implied: Implied | None = None
-    """Of which some are there that nobody declared."""
+    """Resources of which some exist undeclared."""
 
 
 # --- in a transaction ----------------------------------------------------------------------------

@@ -149,6 +149,6 @@ def _usual(document: Json, path: str, value: object) -> None:
 
 
 def _object(document: Json, name: str) -> Json:
-    """A copy of it; empty where there is none."""
+    """A copy of it; empty if there is none."""
     value = document.get(name)
     return dict(value) if isinstance(value, dict) else {}

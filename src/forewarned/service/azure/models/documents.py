@@ -62,7 +62,7 @@ class Fields:
         return f"{self._path}.{name}" if self._path else name
 
     def object(self, name: str) -> "Fields":
-        """Empty where there is none."""
+        """Empty if there is none."""
         value = self._values.get(name)
         if value is None:
             return Fields({}, self.where(name))
@@ -80,7 +80,7 @@ class Fields:
         return [Fields(each, f"{self.where(name)}[{at}]") for at, each in enumerate(value)]
 
     def raw(self, name: str) -> Any:  # JSON
-        """Of whatever shape it is; None where there is none."""
+        """Of any shape; None if there is none."""
         return self._values.get(name)
 
     def text(self, name: str, *, longest: int = 256) -> str | None:
@@ -227,7 +227,7 @@ def at(document: Mapping[str, Any], path: str) -> Any:  # JSON
 
 
 def object_in(of: Mapping[str, Any], name: str) -> Json:
-    """In any letter case: models are kept as clients send them. Empty where there is none."""
+    """In any letter case: models are kept as clients send them. Empty if there is none."""
     found = _value_in(of, name)
     return found if isinstance(found, dict) else {}
 

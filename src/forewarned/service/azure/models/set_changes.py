@@ -51,7 +51,7 @@ _DERIVED: Final = (
     "name",
     "type",
     "etag",
-    # What a template says of a resource, and is none of its own.
+    # What a template says about a resource, and is not part of it.
     "apiVersion",
     "dependsOn",
     "sku.capacity",
