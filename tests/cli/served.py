@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from forewarned.cli import cli
 from forewarned.clock import SystemClock
-from tests.control.steering import Steering, steering
+from tests.control.control_api import ControlApi, control_api
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ PLAIN: Final = {
 @dataclass(frozen=True, slots=True)
 class Served:
     address: str
-    steered: Steering
+    steered: ControlApi
     loop: asyncio.AbstractEventLoop
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -72,7 +72,7 @@ async def _serve(
 ) -> None:
     stopped = asyncio.Event()
     stop.set_result(stopped)
-    async with steering(clock=clock) as steered:
+    async with control_api(clock=clock) as steered:
         listener = socket.create_server(("127.0.0.1", 0))
         server = uvicorn.Server(
             uvicorn.Config(steered.app, lifespan="off", log_config=None, access_log=False)

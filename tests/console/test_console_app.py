@@ -7,7 +7,7 @@ import pytest
 
 from forewarned.console.app import create_console
 from forewarned.core.model import Document
-from tests.console.looking import Looking, assert_guarded, looking, text_of
+from tests.console.console_client import ConsoleClient, assert_guarded, console_client, text_of
 
 PAGES = [
     "/",
@@ -35,7 +35,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_every_page_is_there_with_its_headers(console: Looking, path: str) -> None:
+async def test_every_page_is_there_with_its_headers(console: ConsoleClient, path: str) -> None:
     page = await console.see(path)
 
     assert page.startswith("<!doctype html>")
@@ -45,13 +45,13 @@ async def test_every_page_is_there_with_its_headers(console: Looking, path: str)
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_every_page_is_there_for_an_empty_fleet(path: str) -> None:
-    async with looking(fleet={}) as console:
+    async with console_client(fleet={}) as console:
         status = 404 if path.startswith(("/scopes", "/vms", "/hosts/")) else 200
 
         await console.see(path, status)
 
 
-async def test_the_api_answers_at_its_own_addresses_as_before(console: Looking) -> None:
+async def test_the_api_answers_at_its_own_addresses_as_before(console: ConsoleClient) -> None:
     unknown = await console.http.get("/v1/nothing")
     wrong = await console.http.post("/v1/health")
 
@@ -65,13 +65,15 @@ async def test_the_api_answers_at_its_own_addresses_as_before(console: Looking) 
 @pytest.mark.parametrize(
     "path", ["/nothing", "/v2", "/actions/nothing", "/vms/nobody", "/events/1"]
 )
-async def test_an_unknown_address_is_a_page_that_says_so(console: Looking, path: str) -> None:
+async def test_an_unknown_address_is_a_page_that_says_so(console: ConsoleClient, path: str) -> None:
     page = await console.see(path, 404)
 
     assert "Not Found" in page
 
 
-async def test_a_form_of_another_origin_is_refused_and_changes_nothing(console: Looking) -> None:
+async def test_a_form_of_another_origin_is_refused_and_changes_nothing(
+    console: ConsoleClient,
+) -> None:
     answer = await console.http.post(
         "/actions/restart",
         content="vm=web&step=send",
@@ -83,13 +85,15 @@ async def test_a_form_of_another_origin_is_refused_and_changes_nothing(console: 
 
 
 @pytest.mark.parametrize("origin", ["null", "http://127.0.0.1:8169", "https://127.0.0.1:8170"])
-async def test_an_origin_that_is_nearly_ours_is_refused(console: Looking, origin: str) -> None:
+async def test_an_origin_that_is_nearly_ours_is_refused(
+    console: ConsoleClient, origin: str
+) -> None:
     answer = await console.http.post("/clock/step", content="", headers={"Origin": origin})
 
     assert answer.status_code == 403
 
 
-async def test_our_own_origin_may_send_forms(console: Looking) -> None:
+async def test_our_own_origin_may_send_forms(console: ConsoleClient) -> None:
     answer = await console.http.post(
         "/clock/step", content="", headers={"Origin": "http://127.0.0.1:8170"}
     )
@@ -97,7 +101,7 @@ async def test_our_own_origin_may_send_forms(console: Looking) -> None:
     assert answer.status_code == 303
 
 
-async def test_a_name_that_is_not_ours_is_refused(console: Looking) -> None:
+async def test_a_name_that_is_not_ours_is_refused(console: ConsoleClient) -> None:
     answer = await console.http.get("/", headers={"Host": "evil.example"})
 
     assert answer.status_code == 403
@@ -107,7 +111,7 @@ async def test_a_name_that_is_not_ours_is_refused(console: Looking) -> None:
     "name",
     ["console.css", "timeline.css", "listings.css", "console.js", "suggestions.js", "icon.svg"],
 )
-async def test_files_are_served_and_asked_for_again(console: Looking, name: str) -> None:
+async def test_files_are_served_and_asked_for_again(console: ConsoleClient, name: str) -> None:
     answer = await console.http.get(f"/static/{name}")
 
     assert answer.status_code == 200
@@ -115,20 +119,20 @@ async def test_files_are_served_and_asked_for_again(console: Looking, name: str)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_files_outside_the_folder_are_not_served(console: Looking) -> None:
+async def test_files_outside_the_folder_are_not_served(console: ConsoleClient) -> None:
     answer = await console.http.get("/static/../app.py")
     other = await console.http.get("/static/%2e%2e/app.py")
 
     assert {answer.status_code, other.status_code} == {404}
 
 
-async def test_a_get_changes_nothing_where_a_form_would(console: Looking) -> None:
+async def test_a_get_changes_nothing_where_a_form_would(console: ConsoleClient) -> None:
     page = await console.see("/clock/step", 405)
 
     assert "only accepts the form" in text_of(page)
 
 
-async def test_no_page_names_another_host(console: Looking) -> None:
+async def test_no_page_names_another_host(console: ConsoleClient) -> None:
     for path in PAGES:
         page = await console.see(path)
 
@@ -137,7 +141,7 @@ async def test_no_page_names_another_host(console: Looking) -> None:
 
 
 async def test_a_store_that_is_down_is_said_on_a_page_and_nothing_has_changed(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     console.store.is_down = True
     looked = await console.see("/", 503)
@@ -149,7 +153,7 @@ async def test_a_store_that_is_down_is_said_on_a_page_and_nothing_has_changed(
     assert await console.events() == []
 
 
-async def test_the_page_of_a_failure_has_its_headers_too(console: Looking) -> None:
+async def test_the_page_of_a_failure_has_its_headers_too(console: ConsoleClient) -> None:
     """S13: whatever goes wrong, no page takes foreign script or is put into a frame."""
 
     def fail(document: Document, version: str) -> bytes:

@@ -9,7 +9,7 @@ from time import process_time
 
 import pytest
 
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 SCOPES = 200
 LIVE = (
@@ -43,9 +43,9 @@ LOOKS = 3
 
 
 @pytest.fixture
-async def busy() -> AsyncIterator[Looking]:
+async def busy() -> AsyncIterator[ConsoleClient]:
     sets = [{"name": f"set-{number:03}", "capacity": 50} for number in range(SCOPES)]
-    async with looking(fleet={"scale_sets": sets}) as console:
+    async with console_client(fleet={"scale_sets": sets}) as console:
         await console.switch_on(*(f"set-{number:03}_0" for number in range(SCOPES)))
         for instance in range(3):
             names = " ".join(f"set-{number:03}_{instance}" for number in range(SCOPES))
@@ -53,7 +53,7 @@ async def busy() -> AsyncIterator[Looking]:
         yield console
 
 
-async def seconds(console: Looking, path: str) -> float:
+async def seconds(console: ConsoleClient, path: str) -> float:
     """The least of several, of the processor: others use the machine as well."""
     found = []
     for _ in range(LOOKS):
@@ -63,7 +63,7 @@ async def seconds(console: Looking, path: str) -> float:
     return min(found)
 
 
-async def test_no_page_of_a_large_and_busy_fleet_has_collapsed(busy: Looking) -> None:
+async def test_no_page_of_a_large_and_busy_fleet_has_collapsed(busy: ConsoleClient) -> None:
     goals = dict.fromkeys(LIVE, GOAL_OF_A_CHANGE) | dict.fromkeys(OPENED, GOAL_OF_A_PAGE)
 
     took = {path: await seconds(busy, path) for path in goals}
@@ -72,7 +72,9 @@ async def test_no_page_of_a_large_and_busy_fleet_has_collapsed(busy: Looking) ->
     assert slow == {}
 
 
-async def test_all_events_of_a_busy_fleet_are_counted_and_drawn_by_scope(busy: Looking) -> None:
+async def test_all_events_of_a_busy_fleet_are_counted_and_drawn_by_scope(
+    busy: ConsoleClient,
+) -> None:
     page = await busy.see("/")
 
     assert "Open 600" in text_of(page)
@@ -81,7 +83,7 @@ async def test_all_events_of_a_busy_fleet_are_counted_and_drawn_by_scope(busy: L
     assert page.count('class="bar ') == 3 * SCOPES
 
 
-async def test_after_a_change_only_the_lane_of_its_scope_is_another(busy: Looking) -> None:
+async def test_after_a_change_only_the_lane_of_its_scope_is_another(busy: ConsoleClient) -> None:
     before = await busy.see("/")
     await busy.send("/actions/schedule", type="Freeze", vms="set-042_7", step="send")
 
@@ -93,7 +95,9 @@ async def test_after_a_change_only_the_lane_of_its_scope_is_another(busy: Lookin
     assert "Freeze of set-042_7" in changed
 
 
-async def test_more_events_than_are_drawn_are_counted_and_said_to_be_more(busy: Looking) -> None:
+async def test_more_events_than_are_drawn_are_counted_and_said_to_be_more(
+    busy: ConsoleClient,
+) -> None:
     for instance in (10, 11, 12):
         names = " ".join(f"set-{number:03}_{instance}" for number in range(SCOPES))
         await busy.send("/actions/schedule", type="Freeze", vms=names, step="send")

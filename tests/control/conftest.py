@@ -2,10 +2,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.control.steering import Steering, steering
+from tests.control.control_api import ControlApi, control_api
 
 
 @pytest.fixture
-async def control(anyio_backend: object) -> AsyncIterator[Steering]:
-    async with steering() as steered:
+async def control(anyio_backend: object) -> AsyncIterator[ControlApi]:
+    async with control_api() as steered:
         yield steered

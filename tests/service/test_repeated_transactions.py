@@ -31,7 +31,7 @@ from forewarned.service.records import Caller, Commit, EventRecord, Report, Stag
 from forewarned.storage import MemoryStore, SqliteStore
 from tests.bases import a_basis
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR
-from tests.control.steering import FLEET
+from tests.control.control_api import FLEET
 
 T = TypeVar("T")
 NETWORK = ipaddress.ip_network("10.1.0.0/24")

@@ -5,10 +5,12 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, fingerprint, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, fingerprint, text_of
 
 
-async def test_a_preview_tells_what_will_happen_and_nothing_has_happened(console: Looking) -> None:
+async def test_a_preview_tells_what_will_happen_and_nothing_has_happened(
+    console: ConsoleClient,
+) -> None:
     await console.switch_on("web")
 
     answer = await console.send("/actions/restart", vm="web", step="preview")
@@ -21,7 +23,7 @@ async def test_a_preview_tells_what_will_happen_and_nothing_has_happened(console
     assert (await console.ask("/v1/history?vm=web&type=Reboot"))["history"] == []
 
 
-async def test_what_a_preview_tells_is_what_happens(console: Looking) -> None:
+async def test_what_a_preview_tells_is_what_happens(console: ConsoleClient) -> None:
     await console.switch_on("web")
     answer = await console.send("/actions/schedule", type="Redeploy", vm="web", step="preview")
 
@@ -33,13 +35,13 @@ async def test_what_a_preview_tells_is_what_happens(console: Looking) -> None:
     assert event["not_before"].replace("T", " ").replace("Z", " UTC") in text_of(answer.text)
 
 
-async def test_a_preview_says_that_nobody_reads_so_nobody_is_told(console: Looking) -> None:
+async def test_a_preview_says_that_nobody_reads_so_nobody_is_told(console: ConsoleClient) -> None:
     answer = await console.send("/actions/restart", vm="report", step="preview")
 
     assert "without notice, because no VM reads" in text_of(answer.text)
 
 
-async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: Looking) -> None:
+async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: ConsoleClient) -> None:
     await console.switch_on("web", "report")
 
     sent = await console.send(
@@ -82,7 +84,7 @@ async def test_a_form_schedules_for_each_scope_of_the_vms_chosen(console: Lookin
     ],
 )
 async def test_a_refusal_stands_beside_its_field_and_what_was_typed_is_kept(
-    console: Looking, action: str, fields: dict[str, str], field: str, words: str
+    console: ConsoleClient, action: str, fields: dict[str, str], field: str, words: str
 ) -> None:
     await console.switch_on("web")
 
@@ -100,7 +102,7 @@ async def test_a_refusal_stands_beside_its_field_and_what_was_typed_is_kept(
 
 
 async def test_a_preview_of_a_hosts_maintenance_tells_that_its_events_wait_for_each_other(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     """I16: also that of a scope whose document no VM reads."""
     await console.switch_on("web")
@@ -116,7 +118,7 @@ async def test_a_preview_of_a_hosts_maintenance_tells_that_its_events_wait_for_e
     assert "when one of them approves it" not in told
 
 
-async def test_hosts_fail_and_sets_are_maintained_by_form(console: Looking) -> None:
+async def test_hosts_fail_and_sets_are_maintained_by_form(console: ConsoleClient) -> None:
     await console.switch_on("web", "db-0")
 
     failed = await console.confirm("/actions/fail-host", host="rack1")
@@ -133,7 +135,7 @@ async def test_hosts_fail_and_sets_are_maintained_by_form(console: Looking) -> N
 
 
 async def test_a_notice_that_is_too_short_is_answered_in_the_words_of_the_form(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     await console.switch_on("web")
 
@@ -146,7 +148,7 @@ async def test_a_notice_that_is_too_short_is_answered_in_the_words_of_the_form(
     assert "Short notice: allow less than the minimum" in told
 
 
-async def test_a_deleted_instance_gets_the_notice_of_its_model(console: Looking) -> None:
+async def test_a_deleted_instance_gets_the_notice_of_its_model(console: ConsoleClient) -> None:
     await console.switch_on("api_0")
 
     await console.confirm("/actions/delete", vm="api_1")
@@ -159,7 +161,7 @@ async def test_a_deleted_instance_gets_the_notice_of_its_model(console: Looking)
     ("action", "fields"), [("delete", {"vm": "web"}), ("fail-host", {"host": "rack1"})]
 )
 async def test_what_cannot_be_undone_wants_to_be_looked_at_first(
-    console: Looking, action: str, fields: dict[str, str]
+    console: ConsoleClient, action: str, fields: dict[str, str]
 ) -> None:
     await console.switch_on("web")
     form = await console.see(f"/actions/{action}")
@@ -181,7 +183,7 @@ async def test_what_cannot_be_undone_wants_to_be_looked_at_first(
 
 
 async def test_a_form_that_was_changed_after_it_was_looked_at_is_shown_again(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     shown = fingerprint(await console.send("/actions/delete", vm="web", step="preview"))
 
@@ -195,7 +197,7 @@ async def test_a_form_that_was_changed_after_it_was_looked_at_is_shown_again(
 
 
 async def test_what_has_become_of_a_host_since_it_was_looked_at_is_shown_again(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     shown = fingerprint(await console.send("/actions/fail-host", host="rack1", step="preview"))
     late = {"vms": [{"name": "late", "address": "10.0.0.9", "host": "rack1"}]}
@@ -209,7 +211,9 @@ async def test_what_has_become_of_a_host_since_it_was_looked_at_is_shown_again(
     assert (await console.ask("/v1/events?status=all"))["events"] == []
 
 
-async def test_vms_may_be_ticked_or_typed_between_looking_and_confirming(console: Looking) -> None:
+async def test_vms_may_be_ticked_or_typed_between_looking_and_confirming(
+    console: ConsoleClient,
+) -> None:
     looked = await console.http.get("/actions/delete?vm=web&step=preview")
 
     sent = await console.send(
@@ -222,7 +226,7 @@ async def test_vms_may_be_ticked_or_typed_between_looking_and_confirming(console
 
 
 async def test_an_address_that_tries_a_form_out_changes_nothing_and_says_what_is_wrong(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     page = await console.see("/actions/fail-host?host=nowhere&step=preview", 400)
 
@@ -235,7 +239,7 @@ async def test_a_form_for_a_large_fleet_holds_no_list_of_its_vms_sets_or_hosts()
         "vms": [{"name": f"shop-{number}", "host": f"h-{number}"} for number in range(300)],
         "availability_sets": [{"name": f"db-{n}", "vms": [f"db-{n}-a"]} for n in range(50)],
     }
-    async with looking(fleet=fleet) as console:
+    async with console_client(fleet=fleet) as console:
         for action, what in (("restart", "vms"), ("maintain-set", "sets"), ("fail-host", "hosts")):
             page = await console.see(f"/actions/{action}")
 
@@ -246,20 +250,20 @@ async def test_a_form_for_a_large_fleet_holds_no_list_of_its_vms_sets_or_hosts()
             assert "avset/db-7" not in page
 
 
-async def test_a_form_may_come_filled_in(console: Looking) -> None:
+async def test_a_form_may_come_filled_in(console: ConsoleClient) -> None:
     page = await console.see("/actions/restart?vm=web")
 
     assert re.search(r'value="web" checked', page)
 
 
-async def test_no_name_that_an_address_gives_is_lost(console: Looking) -> None:
+async def test_no_name_that_an_address_gives_is_lost(console: ConsoleClient) -> None:
     page = await console.see("/actions/restart?vm=WEB&vm=nobody&vms=db-0")
 
     assert 'value="web" checked' in page
     assert ">db-0 nobody</textarea>" in page
 
 
-async def test_a_form_that_is_no_form_is_refused(console: Looking) -> None:
+async def test_a_form_that_is_no_form_is_refused(console: ConsoleClient) -> None:
     answer = await console.http.post("/actions/restart", content=b"\xff\xfe")
     large = await console.http.post("/actions/restart", content=b"vm=" + b"x" * 300_000)
 
@@ -269,14 +273,14 @@ async def test_a_form_that_is_no_form_is_refused(console: Looking) -> None:
 
 
 async def test_short_notice_is_not_offered_in_service() -> None:
-    async with looking(mode="service") as console:
+    async with console_client(mode="service") as console:
         page = await console.see("/actions/schedule")
 
         assert "short_notice" not in page
 
 
 async def test_where_nothing_is_yet_a_form_says_what_to_do_first() -> None:
-    async with looking(fleet={}) as console:
+    async with console_client(fleet={}) as console:
         for key, lacks in (
             ("restart", "There are no VMs yet"),
             ("fail-host", "There are no VMs yet"),

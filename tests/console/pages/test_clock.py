@@ -3,15 +3,15 @@
 import pytest
 
 from forewarned.clock import SystemClock
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
-async def test_virtual_time_is_plainly_said(console: Looking) -> None:
+async def test_virtual_time_is_plainly_said(console: ConsoleClient) -> None:
     assert "Virtual time, paused" in text_of(await console.see("/"))
 
 
 async def test_real_time_has_nothing_to_move() -> None:
-    async with looking(clock=SystemClock(), mode="service") as console:
+    async with console_client(clock=SystemClock(), mode="service") as console:
         page = text_of(await console.see("/"))
         answer = await console.send("/clock/step", by="1m")
 
@@ -20,7 +20,7 @@ async def test_real_time_has_nothing_to_move() -> None:
         assert "can't be moved" in text_of(answer.text)
 
 
-async def test_time_is_stepped_run_and_paused(console: Looking) -> None:
+async def test_time_is_stepped_run_and_paused(console: ConsoleClient) -> None:
     await console.send("/clock/step", back="/fleet")
     stepped = await console.ask("/v1/clock")
     await console.send("/clock/speed", speed="60")
@@ -32,7 +32,7 @@ async def test_time_is_stepped_run_and_paused(console: Looking) -> None:
     assert (await console.ask("/v1/clock"))["state"] == "paused"
 
 
-async def test_time_goes_to_the_next_not_before_and_to_each_change(console: Looking) -> None:
+async def test_time_goes_to_the_next_not_before_and_to_each_change(console: ConsoleClient) -> None:
     await console.switch_on("web")
     await console.send("/actions/restart", vm="web", step="send")
 
@@ -46,7 +46,7 @@ async def test_time_goes_to_the_next_not_before_and_to_each_change(console: Look
     assert await console.events() == []
 
 
-async def test_nowhere_to_go_is_said(console: Looking) -> None:
+async def test_nowhere_to_go_is_said(console: ConsoleClient) -> None:
     answer = await console.send("/clock/next-not-before")
 
     assert answer.status_code == 400
@@ -54,7 +54,7 @@ async def test_nowhere_to_go_is_said(console: Looking) -> None:
 
 
 @pytest.mark.parametrize("speed", ["", "fast", "nan", "-1", "inf", "1e9"])
-async def test_a_speed_that_is_none_is_refused(console: Looking, speed: str) -> None:
+async def test_a_speed_that_is_none_is_refused(console: ConsoleClient, speed: str) -> None:
     answer = await console.send("/clock/speed", speed=speed)
 
     assert "The clock has not moved" in text_of(answer.text)
@@ -62,7 +62,7 @@ async def test_a_speed_that_is_none_is_refused(console: Looking, speed: str) -> 
 
 
 @pytest.mark.parametrize("by", ["0s", "-1m", "soon", "9999999d"])
-async def test_a_step_that_is_none_is_refused(console: Looking, by: str) -> None:
+async def test_a_step_that_is_none_is_refused(console: ConsoleClient, by: str) -> None:
     answer = await console.send("/clock/step", by=by)
 
     assert answer.status_code == 400
@@ -71,7 +71,7 @@ async def test_a_step_that_is_none_is_refused(console: Looking, by: str) -> None
 
 
 @pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil", "", "/\n"])
-async def test_the_bar_leads_back_to_pages_of_ours_only(console: Looking, back: str) -> None:
+async def test_the_bar_leads_back_to_pages_of_ours_only(console: ConsoleClient, back: str) -> None:
     answer = await console.send("/clock/step", back=back)
 
     assert answer.headers["Location"] == "/"

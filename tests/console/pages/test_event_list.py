@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from forewarned.security.identities import Role
-from tests.console.looking import Looking, looking, text_of
-from tests.control.gate import token_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
+from tests.control.access_setup import token_of
 
 
-async def _story(console: Looking) -> dict[str, str]:
+async def _story(console: ConsoleClient) -> dict[str, str]:
     """A Reboot by the user and a Freeze wait; a Redeploy has started. Ids, by VM."""
     await console.switch_on("web", "db-0", "report")
     for type_, vm, source in [
@@ -35,7 +35,7 @@ def outcome(page: str) -> str:
     return text_of(found[0])
 
 
-async def statuses(console: Looking) -> dict[str, str]:
+async def statuses(console: ConsoleClient) -> dict[str, str]:
     shown = (await console.ask("/v1/events?status=all"))["events"]
     return {event["resources"][0]: event["status"] for event in shown}
 
@@ -63,7 +63,7 @@ async def statuses(console: Looking) -> dict[str, str]:
     ],
 )
 async def test_the_address_says_which_events_are_listed(
-    console: Looking, query: str, found: list[str]
+    console: ConsoleClient, query: str, found: list[str]
 ) -> None:
     ids = await _story(console)
 
@@ -74,7 +74,7 @@ async def test_the_address_says_which_events_are_listed(
 
 @pytest.mark.parametrize("query", ["?type=Explode", "?status=late", "?source=Me", "?page=0"])
 async def test_a_filter_that_no_event_can_match_is_refused_beside_it(
-    console: Looking, query: str
+    console: ConsoleClient, query: str
 ) -> None:
     page = await console.see(f"/events{query}", status=400)
 
@@ -82,7 +82,7 @@ async def test_a_filter_that_no_event_can_match_is_refused_beside_it(
     assert rows(page) == []
 
 
-async def test_what_is_chosen_stays_chosen_and_leads_back_to_itself(console: Looking) -> None:
+async def test_what_is_chosen_stays_chosen_and_leads_back_to_itself(console: ConsoleClient) -> None:
     await _story(console)
 
     page = await console.see("/events?status=Scheduled&host=rack1")
@@ -92,7 +92,7 @@ async def test_what_is_chosen_stays_chosen_and_leads_back_to_itself(console: Loo
     assert 'data-address="/events?status=Scheduled&amp;host=rack1"' in page
 
 
-async def test_hosts_and_scopes_are_suggested_as_they_are_typed(console: Looking) -> None:
+async def test_hosts_and_scopes_are_suggested_as_they_are_typed(console: ConsoleClient) -> None:
     page = await console.see("/events")
 
     assert re.findall(r'name="(\w+)"[^>]* data-suggest="(\w+)"', page) == [
@@ -101,9 +101,9 @@ async def test_hosts_and_scopes_are_suggested_as_they_are_typed(console: Looking
     ]
 
 
-async def test_a_list_of_many_has_pages(console: Looking) -> None:
+async def test_a_list_of_many_has_pages(console: ConsoleClient) -> None:
     names = [f"vm-{number}" for number in range(130)]
-    async with looking(fleet={"vms": [{"name": name} for name in names]}) as large:
+    async with console_client(fleet={"vms": [{"name": name} for name in names]}) as large:
         await large.switch_on(*names)
         await large.send("/actions/schedule", type="Reboot", vms=" ".join(names), step="send")
 
@@ -117,7 +117,7 @@ async def test_a_list_of_many_has_pages(console: Looking) -> None:
 
 
 async def test_a_description_is_in_one_line_and_whole_where_one_points_at_it(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     words = "A long story, " * 30
     await console.switch_on("web")
@@ -134,7 +134,7 @@ async def test_a_description_is_in_one_line_and_whole_where_one_points_at_it(
 
 
 async def test_several_events_are_approved_at_once_and_what_is_refused_is_said(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     ids = await _story(console)
     ticked = [("event", event_id) for event_id in ids.values()]
@@ -152,7 +152,7 @@ async def test_several_events_are_approved_at_once_and_what_is_refused_is_said(
 
 
 async def test_an_event_that_waits_for_others_is_said_to_wait_and_not_approved_twice(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     await console.switch_on("web", "report")
     work = {"type": "Reboot", "notice": "1h"}
@@ -176,7 +176,7 @@ def confirmed(page: str) -> list[tuple[str, str]]:
 
 
 async def test_several_events_are_canceled_once_it_was_told_what_comes_of_it(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     ids = await _story(console)
     ticked = [("event", event_id) for event_id in ids.values()]
@@ -197,7 +197,9 @@ async def test_several_events_are_canceled_once_it_was_told_what_comes_of_it(
     assert "It was canceled: not <today>" in page
 
 
-async def test_canceling_a_part_of_maintenance_tells_of_the_other_parts(console: Looking) -> None:
+async def test_canceling_a_part_of_maintenance_tells_of_the_other_parts(
+    console: ConsoleClient,
+) -> None:
     """Ticked or not, and none is said to be refused because another took it along."""
     await console.switch_on("web", "report")
     work = {"type": "Reboot", "notice": "1h"}
@@ -213,7 +215,7 @@ async def test_canceling_a_part_of_maintenance_tells_of_the_other_parts(console:
     assert "refused" not in outcome(done.text)
 
 
-async def test_nothing_is_canceled_that_was_not_shown_before(console: Looking) -> None:
+async def test_nothing_is_canceled_that_was_not_shown_before(console: ConsoleClient) -> None:
     ids = await _story(console)
     told = await console.send("/events/cancel", event=ids["web"])
 
@@ -226,7 +228,7 @@ async def test_nothing_is_canceled_that_was_not_shown_before(console: Looking) -
 
 
 async def test_what_has_started_since_it_was_shown_keeps_no_other_from_being_canceled(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     ids = await _story(console)
     told = await console.send("/events/cancel", ("event", ids["web"]), ("event", ids["db-0"]))
@@ -239,7 +241,7 @@ async def test_what_has_started_since_it_was_shown_keeps_no_other_from_being_can
 
 
 @pytest.mark.parametrize("path", ["/events/approve", "/events/cancel"])
-async def test_where_nothing_is_ticked_nothing_is_done(console: Looking, path: str) -> None:
+async def test_where_nothing_is_ticked_nothing_is_done(console: ConsoleClient, path: str) -> None:
     await _story(console)
     before = await statuses(console)
 
@@ -253,7 +255,7 @@ async def test_where_nothing_is_ticked_nothing_is_done(console: Looking, path: s
 @pytest.mark.parametrize("event", ["nonsense", "00000000-0000-4000-8000-000000000000"])
 @pytest.mark.parametrize("path", ["/events/approve", "/events/cancel"])
 async def test_an_event_that_does_not_exist_is_refused(
-    console: Looking, path: str, event: str
+    console: ConsoleClient, path: str, event: str
 ) -> None:
     answer = await console.send(path, event=event)
 
@@ -261,7 +263,7 @@ async def test_an_event_that_does_not_exist_is_refused(
     assert re.search("no event|not an event id", text_of(answer.text))
 
 
-async def test_the_list_stays_narrowed_after_something_was_done(console: Looking) -> None:
+async def test_the_list_stays_narrowed_after_something_was_done(console: ConsoleClient) -> None:
     ids = await _story(console)
 
     answer = await console.send(
@@ -272,7 +274,7 @@ async def test_the_list_stays_narrowed_after_something_was_done(console: Looking
     assert 'data-address="/events?status=Scheduled&amp;type=Freeze"' in answer.text
 
 
-async def test_only_events_that_wait_have_a_box_to_be_ticked(console: Looking) -> None:
+async def test_only_events_that_wait_have_a_box_to_be_ticked(console: ConsoleClient) -> None:
     ids = await _story(console)
 
     page = await console.see("/events")
@@ -285,14 +287,14 @@ async def test_only_events_that_wait_have_a_box_to_be_ticked(console: Looking) -
 
 
 @pytest.fixture
-async def guarded(anyio_backend: object) -> AsyncIterator[Looking]:
-    async with looking(access="token") as console:
+async def guarded(anyio_backend: object) -> AsyncIterator[ConsoleClient]:
+    async with console_client(access="token") as console:
         yield console
 
 
 @pytest.mark.parametrize("path", ["/events/approve", "/events/cancel"])
 async def test_a_page_of_another_site_can_do_nothing_to_several(
-    console: Looking, path: str
+    console: ConsoleClient, path: str
 ) -> None:
     """S13"""
     ids = await _story(console)
@@ -317,7 +319,7 @@ async def test_a_page_of_another_site_can_do_nothing_to_several(
     ],
 )
 async def test_a_list_offers_what_the_role_may_do(
-    guarded: Looking, role: Role, shown: list[str]
+    guarded: ConsoleClient, role: Role, shown: list[str]
 ) -> None:
     """S13"""
     await guarded.send("/sign-in", token=token_of(role))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, fingerprint, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, fingerprint, text_of
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -15,14 +15,14 @@ HOSTILE = [
 ]
 
 
-async def _reboot(console: Looking, **fields: str) -> str:
+async def _reboot(console: ConsoleClient, **fields: str) -> str:
     await console.switch_on("web")
     await console.send("/actions/schedule", type="Reboot", vm="web", step="send", **fields)
     [event] = await console.events()
     return str(event["event_id"])
 
 
-async def test_an_event_is_approved_and_gone(console: Looking) -> None:
+async def test_an_event_is_approved_and_gone(console: ConsoleClient) -> None:
     event_id = await _reboot(console)
     before = text_of(await console.see(f"/events/{event_id}"))
 
@@ -37,7 +37,7 @@ async def test_an_event_is_approved_and_gone(console: Looking) -> None:
 
 
 async def test_a_hosts_maintenance_links_the_events_it_starts_together_with(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     """I16."""
     await console.switch_on("web", "report")
@@ -56,7 +56,7 @@ async def test_a_hosts_maintenance_links_the_events_it_starts_together_with(
     assert "Approved by console, but a host's maintenance begins when every scope" in text_of(page)
 
 
-async def test_an_event_is_called_off_with_its_reason(console: Looking) -> None:
+async def test_an_event_is_called_off_with_its_reason(console: ConsoleClient) -> None:
     event_id = await _reboot(console)
 
     await console.confirm(f"/events/{event_id}/cancel", reason="not <today>")
@@ -67,14 +67,14 @@ async def test_an_event_is_called_off_with_its_reason(console: Looking) -> None:
     assert "It is no longer in any document" in text_of(page)
 
 
-async def _maintain_rack1(console: Looking) -> dict[str, str]:
+async def _maintain_rack1(console: ConsoleClient) -> dict[str, str]:
     """The events of a host's maintenance, by scope."""
     await console.switch_on("web", "report")
     await console.send("/actions/maintain-host", host="rack1", type="Freeze", step="send")
     return {event["scope"]: event["event_id"] for event in await console.events()}
 
 
-async def test_canceling_wants_to_be_looked_at_first(console: Looking) -> None:
+async def test_canceling_wants_to_be_looked_at_first(console: ConsoleClient) -> None:
     event_id = await _reboot(console)
     page = await console.see(f"/events/{event_id}")
     looked = await console.see(f"/events/{event_id}/cancel")
@@ -88,7 +88,9 @@ async def test_canceling_wants_to_be_looked_at_first(console: Looking) -> None:
     assert [event["status"] for event in await console.events()] == ["Scheduled"]
 
 
-async def test_canceling_tells_of_everything_that_is_canceled_with_it(console: Looking) -> None:
+async def test_canceling_tells_of_everything_that_is_canceled_with_it(
+    console: ConsoleClient,
+) -> None:
     events = await _maintain_rack1(console)
 
     told = text_of(await console.see(f"/events/{events['vm/web']}/cancel"))
@@ -100,7 +102,7 @@ async def test_canceling_tells_of_everything_that_is_canceled_with_it(console: L
 
 
 async def test_canceling_one_turn_of_a_set_tells_that_the_others_never_come(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     await console.switch_on("db-0")
     await console.send("/actions/maintain-set", scope="avset/db", type="Freeze", step="send")
@@ -111,7 +113,9 @@ async def test_canceling_one_turn_of_a_set_tells_that_the_others_never_come(
     assert "update domain 1 will not be maintained" in told
 
 
-async def test_canceling_what_would_now_be_another_thing_is_shown_again(console: Looking) -> None:
+async def test_canceling_what_would_now_be_another_thing_is_shown_again(
+    console: ConsoleClient,
+) -> None:
     events = await _maintain_rack1(console)
     path = f"/events/{events['vm/web']}/cancel"
     shown = fingerprint(await console.http.get(path))
@@ -126,7 +130,7 @@ async def test_canceling_what_would_now_be_another_thing_is_shown_again(console:
 
 
 async def test_the_head_of_an_event_tells_its_update_domain_host_and_siblings(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     events = await _maintain_rack1(console)
     await console.send(f"/events/{events['vm/report']}/approve")
@@ -143,7 +147,7 @@ async def test_the_head_of_an_event_tells_its_update_domain_host_and_siblings(
 
 async def test_of_very_many_siblings_those_that_hold_the_others_back_are_told() -> None:
     vms = [{"name": f"web-{n}", "host": "rack1"} for n in range(60)]
-    async with looking(fleet={"vms": vms}) as console:
+    async with console_client(fleet={"vms": vms}) as console:
         await console.switch_on(*(vm["name"] for vm in vms))
         await console.send("/actions/maintain-host", host="rack1", type="Freeze", step="send")
         first, *others = await console.events()
@@ -156,7 +160,7 @@ async def test_of_very_many_siblings_those_that_hold_the_others_back_are_told() 
     assert f'href="/events/{first["event_id"]}"' in page.partition("more-siblings")[0]
 
 
-async def test_siblings_that_are_over_are_told_too(console: Looking) -> None:
+async def test_siblings_that_are_over_are_told_too(console: ConsoleClient) -> None:
     events = await _maintain_rack1(console)
     for event_id in events.values():
         await console.send(f"/events/{event_id}/approve")
@@ -167,7 +171,7 @@ async def test_siblings_that_are_over_are_told_too(console: Looking) -> None:
     assert "Completed vm/report report Update domain 0" in page
 
 
-async def test_the_turns_of_a_set_are_told_with_the_update_domain(console: Looking) -> None:
+async def test_the_turns_of_a_set_are_told_with_the_update_domain(console: ConsoleClient) -> None:
     await console.switch_on("db-0")
     await console.send("/actions/maintain-set", scope="avset/db", type="Freeze", step="send")
     [event] = await console.events()
@@ -177,13 +181,13 @@ async def test_the_turns_of_a_set_are_told_with_the_update_domain(console: Looki
     assert "Update domain 0 then 1" in page
 
 
-async def test_an_event_without_maintenance_has_no_siblings(console: Looking) -> None:
+async def test_an_event_without_maintenance_has_no_siblings(console: ConsoleClient) -> None:
     page = await console.see(f"/events/{await _reboot(console)}")
 
     assert "The same maintenance" not in page
 
 
-async def test_an_event_tells_why_it_started_in_words(console: Looking) -> None:
+async def test_an_event_tells_why_it_started_in_words(console: ConsoleClient) -> None:
     event_id = await _reboot(console)
     waiting = text_of(await console.see(f"/events/{event_id}"))
     await console.send(f"/events/{event_id}/approve")
@@ -195,7 +199,7 @@ async def test_an_event_tells_why_it_started_in_words(console: Looking) -> None:
     assert "by approved" not in started
 
 
-async def test_a_canceled_event_never_started(console: Looking) -> None:
+async def test_a_canceled_event_never_started(console: ConsoleClient) -> None:
     event_id = await _reboot(console)
     await console.confirm(f"/events/{event_id}/cancel", reason="")
 
@@ -205,7 +209,7 @@ async def test_a_canceled_event_never_started(console: Looking) -> None:
     assert "Started not yet" not in page
 
 
-async def test_what_cannot_be_done_is_said_on_the_page(console: Looking) -> None:
+async def test_what_cannot_be_done_is_said_on_the_page(console: ConsoleClient) -> None:
     event_id = await _reboot(console)
     await console.send(f"/events/{event_id}/approve")
 
@@ -214,7 +218,7 @@ async def test_what_cannot_be_done_is_said_on_the_page(console: Looking) -> None
     assert "has started and can no longer be canceled" in text_of(answer.text)
 
 
-async def test_each_api_version_shows_the_event_as_its_vms_read_it(console: Looking) -> None:
+async def test_each_api_version_shows_the_event_as_its_vms_read_it(console: ConsoleClient) -> None:
     event_id = await _reboot(console, duration="9s")
 
     page = text_of(await console.see(f"/events/{event_id}"))
@@ -226,7 +230,7 @@ async def test_each_api_version_shows_the_event_as_its_vms_read_it(console: Look
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_what_people_write_is_shown_as_text(console: Looking, text: str) -> None:
+async def test_what_people_write_is_shown_as_text(console: ConsoleClient, text: str) -> None:
     event_id = await _reboot(console, description=text)
 
     for path in ("/", f"/events/{event_id}", "/vms/web", "/history"):
@@ -237,14 +241,16 @@ async def test_what_people_write_is_shown_as_text(console: Looking, text: str) -
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_what_people_ask_for_is_shown_as_text(console: Looking, text: str) -> None:
+async def test_what_people_ask_for_is_shown_as_text(console: ConsoleClient, text: str) -> None:
     for path in (f"/fleet?find={text}", f"/history?vm={text}&type={text}"):
         answer = await console.http.get(path)
 
         assert not re.search(r"<script>|<img", answer.text)
 
 
-async def test_what_vms_read_of_an_event_is_not_more_than_they_were_told(console: Looking) -> None:
+async def test_what_vms_read_of_an_event_is_not_more_than_they_were_told(
+    console: ConsoleClient,
+) -> None:
     await console.send("/actions/restart", vm="web", step="send")
     [unannounced] = (await console.ask("/v1/events?status=all"))["events"]
     await console.switch_on("db-0")

@@ -5,7 +5,7 @@ import re
 from forewarned.console.pages.fleet import grid
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Resource
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
 def _vm(name: str, update: int, fault: int) -> Resource:
@@ -24,7 +24,7 @@ def test_a_grid_has_a_cell_where_each_update_and_fault_domain_meet() -> None:
     assert names == [(0, [["a", "c"], []]), (2, [[], ["b"]])]
 
 
-async def test_activation_tells_who_read_and_when_it_switches_off(console: Looking) -> None:
+async def test_activation_tells_who_read_and_when_it_switches_off(console: ConsoleClient) -> None:
     before = text_of(await console.see("/scopes/avset/db"))
     await console.switch_on("db-1")
 
@@ -38,7 +38,7 @@ async def test_activation_tells_who_read_and_when_it_switches_off(console: Looki
 
 
 async def test_the_fleet_and_a_vm_tell_who_read_last_before_the_store_knows(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     await console.switch_on("db-0")
     console.use_cases.activation.seen(ScopeId("avset/db"), ResourceName("db-1"))
@@ -52,7 +52,7 @@ async def test_the_fleet_and_a_vm_tell_who_read_last_before_the_store_knows(
     assert "UTC by db-1" in other
 
 
-async def test_reading_as_a_vm_switches_its_scope_on(console: Looking) -> None:
+async def test_reading_as_a_vm_switches_its_scope_on(console: ConsoleClient) -> None:
     answer = await console.send("/vms/web/read")
 
     scope = await console.ask("/v1/scopes/vm/web")
@@ -61,7 +61,7 @@ async def test_reading_as_a_vm_switches_its_scope_on(console: Looking) -> None:
 
 
 async def test_nobody_reads_for_a_real_vm() -> None:
-    async with looking(mode="service") as console:
+    async with console_client(mode="service") as console:
         answer = await console.send("/vms/web/read")
 
         assert answer.status_code == 404
@@ -69,7 +69,7 @@ async def test_nobody_reads_for_a_real_vm() -> None:
         assert "Read as this VM" not in await console.see("/vms/web")
 
 
-async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: Looking) -> None:
+async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: ConsoleClient) -> None:
     await console.switch_on("web")
     await console.send("/actions/restart", vm="web", step="send")
 
@@ -82,7 +82,7 @@ async def test_a_vm_page_shows_its_document_in_the_version_chosen(console: Looki
     assert '"resourceGroupName": "shop"' in new
 
 
-async def test_a_scope_marks_the_vms_that_something_is_to_happen_to(console: Looking) -> None:
+async def test_a_scope_marks_the_vms_that_something_is_to_happen_to(console: ConsoleClient) -> None:
     await console.switch_on("db-0")
     await console.send("/actions/schedule", type="Freeze", vm="db-1", step="send")
 
@@ -92,7 +92,7 @@ async def test_a_scope_marks_the_vms_that_something_is_to_happen_to(console: Loo
     assert not re.search(r"db-0 running, \S+ Freeze", page)
 
 
-async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: Looking) -> None:
+async def test_scopes_vms_and_hosts_are_found_by_part_of_their_name(console: ConsoleClient) -> None:
     by_host = text_of(await console.see("/fleet?find=rack2"))
     none = text_of(await console.see("/fleet?find=zzz"))
 
@@ -105,7 +105,9 @@ def _rows(page: str) -> list[str]:
     return re.findall(r'<tr id="scope-([^"]*)"', page)
 
 
-async def test_what_is_found_is_listed_once_in_the_order_of_the_fleet(console: Looking) -> None:
+async def test_what_is_found_is_listed_once_in_the_order_of_the_fleet(
+    console: ConsoleClient,
+) -> None:
     """By scope, by VM in any letter case, and by host."""
     page = await console.see("/fleet?find=D")
     by_vm = await console.see("/fleet?find=DB-1")
@@ -114,7 +116,7 @@ async def test_what_is_found_is_listed_once_in_the_order_of_the_fleet(console: L
     assert _rows(by_vm) == ["avset/db"]
 
 
-async def test_every_scope_has_one_row_with_its_counts(console: Looking) -> None:
+async def test_every_scope_has_one_row_with_its_counts(console: ConsoleClient) -> None:
     await console.switch_on("db-0")
     await console.send("/actions/schedule", type="Freeze", vm="db-1", step="send")
 
@@ -131,7 +133,7 @@ async def test_every_scope_has_one_row_with_its_counts(console: Looking) -> None
 
 
 async def test_a_vm_that_was_looked_for_is_marked_in_its_row_and_on_the_page_of_its_scope(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     page = await console.see("/fleet?find=B-1")
     scope = await console.see("/scopes/avset/db?find=B-1")
@@ -144,7 +146,7 @@ async def test_a_vm_that_was_looked_for_is_marked_in_its_row_and_on_the_page_of_
 
 
 async def test_a_row_that_has_more_of_what_was_looked_for_leads_to_all_of_it() -> None:
-    async with looking(fleet={"scale_sets": [{"name": "shop", "capacity": 20}]}) as console:
+    async with console_client(fleet={"scale_sets": [{"name": "shop", "capacity": 20}]}) as console:
         page = await console.see("/fleet?find=shop_1")
         scope = await console.see("/scopes/vmss/shop/0?find=shop_1")
 
@@ -153,7 +155,7 @@ async def test_a_row_that_has_more_of_what_was_looked_for_leads_to_all_of_it() -
     assert scope.count("<mark>") == 11
 
 
-async def test_a_host_that_was_looked_for_is_named_too(console: Looking) -> None:
+async def test_a_host_that_was_looked_for_is_named_too(console: ConsoleClient) -> None:
     page = await console.see("/fleet?find=rack1")
 
     assert _rows(page) == ["vm/web", "vm/report"]
@@ -163,7 +165,7 @@ async def test_a_host_that_was_looked_for_is_named_too(console: Looking) -> None
 
 async def test_a_fleet_page_draws_no_vms_and_a_scope_draws_all_of_its_own() -> None:
     sets = [{"name": f"set-{number}", "capacity": 80} for number in range(60)]
-    async with looking(fleet={"scale_sets": sets}) as console:
+    async with console_client(fleet={"scale_sets": sets}) as console:
         page = await console.see("/fleet")
         second = await console.see("/fleet?page=2")
         last = await console.see("/scopes/vmss/set-4/0")

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
-async def test_history_is_filtered_by_vm_type_and_actor(console: Looking) -> None:
+async def test_history_is_filtered_by_vm_type_and_actor(console: ConsoleClient) -> None:
     await console.switch_on("web")
     await console.send("/actions/restart", vm="web", step="send")
 
@@ -24,7 +24,7 @@ async def test_history_is_filtered_by_vm_type_and_actor(console: Looking) -> Non
     assert "scheduled console" not in by_vm
 
 
-async def test_a_scope_leads_to_its_own_history_which_stays_its_own(console: Looking) -> None:
+async def test_a_scope_leads_to_its_own_history_which_stays_its_own(console: ConsoleClient) -> None:
     scope = await console.see("/scopes/avset/db")
     page = await console.see("/history?scope=avset%2Fdb")
     searched = await console.see("/history?vm=db-0&scope=avset/db")
@@ -36,7 +36,7 @@ async def test_a_scope_leads_to_its_own_history_which_stays_its_own(console: Loo
     assert searched.count("<td>resource added</td>") == 1
 
 
-async def test_exports_hold_the_same_rows(console: Looking) -> None:
+async def test_exports_hold_the_same_rows(console: ConsoleClient) -> None:
     await console.switch_on("web")
     await console.send("/actions/schedule", type="Freeze", vm="web", step="send")
 
@@ -50,7 +50,7 @@ async def test_exports_hold_the_same_rows(console: Looking) -> None:
     assert lines[0]["resources"] == "web"
 
 
-async def test_no_cell_is_a_formula(console: Looking) -> None:
+async def test_no_cell_is_a_formula(console: ConsoleClient) -> None:
     await console.switch_on("web")
     await console.send("/actions/restart", vm="web", step="send")
     [event] = await console.events()
@@ -64,7 +64,7 @@ async def test_no_cell_is_a_formula(console: Looking) -> None:
 
 async def test_long_histories_are_paged() -> None:
     fleet = {"vms": [{"name": f"vm-{number:03}"} for number in range(150)]}
-    async with looking(fleet=fleet) as console:
+    async with console_client(fleet=fleet) as console:
         first = await console.see("/history")
         older = first.partition("before=")[2].partition('"')[0]
         second = await console.see(f"/history?before={older}")
@@ -74,7 +74,7 @@ async def test_long_histories_are_paged() -> None:
         assert "Older" not in second
 
 
-async def test_history_is_filtered_by_event_and_by_what_was_done(console: Looking) -> None:
+async def test_history_is_filtered_by_event_and_by_what_was_done(console: ConsoleClient) -> None:
     await console.switch_on("web", "report")
     await console.send("/actions/schedule", type="Freeze", vms="web report", step="send")
     one, other = [event["event_id"] for event in await console.events()]
@@ -92,7 +92,7 @@ async def test_history_is_filtered_by_event_and_by_what_was_done(console: Lookin
 
 
 async def test_history_is_filtered_by_date_up_to_and_with_the_last_minute_or_day(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     await console.switch_on("web")
     for _ in range(4):
@@ -113,7 +113,7 @@ async def test_history_is_filtered_by_date_up_to_and_with_the_last_minute_or_day
         assert [int(row["at"][14:16]) for row in rows] == found, query
 
 
-async def test_filters_stay_in_the_address_and_in_their_fields(console: Looking) -> None:
+async def test_filters_stay_in_the_address_and_in_their_fields(console: ConsoleClient) -> None:
     page = await console.see("/history?vm=web&from=2026-01-05&to=2026-01-05&action=resource_added")
 
     assert "vm=web&amp;action=resource_added&amp;from=2026-01-05&amp;to=2026-01-05" in page
@@ -133,7 +133,7 @@ async def test_filters_stay_in_the_address_and_in_their_fields(console: Looking)
     ],
 )
 async def test_a_date_or_an_event_that_is_none_is_refused_beside_it(
-    console: Looking, query: str, field: str, words: str
+    console: ConsoleClient, query: str, field: str, words: str
 ) -> None:
     page = await console.see(f"/history?{query}", 400)
 
@@ -143,7 +143,7 @@ async def test_a_date_or_an_event_that_is_none_is_refused_beside_it(
     assert '<details class="fold filters" open>' in page
 
 
-async def test_a_filter_that_is_none_is_refused_beside_it(console: Looking) -> None:
+async def test_a_filter_that_is_none_is_refused_beside_it(console: ConsoleClient) -> None:
     page = await console.see("/history?type=Nap", 400)
     wrong = await console.see("/history?before=x", 400)
 

@@ -4,15 +4,15 @@ import re
 from datetime import timedelta
 
 from tests.builders import HOUR, MINUTE
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
-async def _schedule(console: Looking, type_: str, *names: str, **fields: str) -> None:
+async def _schedule(console: ConsoleClient, type_: str, *names: str, **fields: str) -> None:
     await console.switch_on(*names)
     await console.send("/actions/schedule", type=type_, vms=" ".join(names), step="send", **fields)
 
 
-async def _advance(console: Looking, span: timedelta) -> None:
+async def _advance(console: ConsoleClient, span: timedelta) -> None:
     answer = await console.http.post("/v1/clock/step", json={"by": f"{span.seconds}s"})
     assert answer.is_success, answer.text
 
@@ -24,7 +24,7 @@ def tile(page: str, key: str) -> tuple[str, str]:
     return text_of(found[2]), found[1]
 
 
-async def test_each_count_of_the_strip_leads_to_what_it_counts(console: Looking) -> None:
+async def test_each_count_of_the_strip_leads_to_what_it_counts(console: ConsoleClient) -> None:
     await _schedule(console, "Reboot", "web", notice="15m")
     await _schedule(console, "Freeze", "db-0", notice="2h")
     await console.http.post("/v1/hosts/rack1/maintain", json={"type": "Freeze", "notice": "3h"})
@@ -42,7 +42,7 @@ async def test_each_count_of_the_strip_leads_to_what_it_counts(console: Looking)
         assert words in text_of(await console.see(tile(page, key)[1].partition("#")[0]))
 
 
-async def test_an_event_that_is_approved_and_waits_is_held(console: Looking) -> None:
+async def test_an_event_that_is_approved_and_waits_is_held(console: ConsoleClient) -> None:
     await console.switch_on("web", "report")
     work = {"type": "Reboot", "notice": "1h"}
     made = (await console.http.post("/v1/hosts/rack1/maintain", json=work)).json()["events"]
@@ -58,7 +58,7 @@ async def test_an_event_that_is_approved_and_waits_is_held(console: Looking) -> 
 
 async def test_work_that_should_have_been_over_is_counted() -> None:
     """In service, where an operator says when it is done."""
-    async with looking(mode="service") as console:
+    async with console_client(mode="service") as console:
         await _schedule(console, "Reboot", "web", duration="10m")
         [event] = await console.events()
         await console.send(f"/events/{event['event_id']}/approve")
@@ -71,7 +71,9 @@ async def test_work_that_should_have_been_over_is_counted() -> None:
     assert tile(page, "overdue") == ("1 started too long ago", "/events?status=overdue")
 
 
-async def test_the_next_event_to_start_is_named_with_how_long_it_takes(console: Looking) -> None:
+async def test_the_next_event_to_start_is_named_with_how_long_it_takes(
+    console: ConsoleClient,
+) -> None:
     await _schedule(console, "Freeze", "db-0", notice="2h")
     await _schedule(console, "Reboot", "web", notice="15m")
     await _advance(console, 5 * MINUTE)
@@ -84,7 +86,7 @@ async def test_the_next_event_to_start_is_named_with_how_long_it_takes(console: 
     assert page.index('id="lane-vm/web"') < page.index('id="lane-avset/db"')
 
 
-async def test_where_nothing_waits_nothing_is_next(console: Looking) -> None:
+async def test_where_nothing_waits_nothing_is_next(console: ConsoleClient) -> None:
     page = await console.see("/")
 
     assert 'id="next-event"' not in page
@@ -92,7 +94,7 @@ async def test_where_nothing_waits_nothing_is_next(console: Looking) -> None:
 
 
 async def test_the_now_line_is_drawn_before_the_lanes_and_so_behind_their_words(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     await _schedule(console, "Reboot", "web")
 

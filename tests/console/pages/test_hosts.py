@@ -2,7 +2,7 @@
 
 import re
 
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
 def _row(page: str, host: str) -> str:
@@ -11,7 +11,7 @@ def _row(page: str, host: str) -> str:
     return text_of(found[1])
 
 
-async def test_every_host_has_a_row_with_its_vms_and_scopes_counted(console: Looking) -> None:
+async def test_every_host_has_a_row_with_its_vms_and_scopes_counted(console: ConsoleClient) -> None:
     page = await console.see("/hosts")
 
     assert _row(page, "rack1").startswith("rack1 2 VMs 2 scopes nothing")
@@ -19,7 +19,7 @@ async def test_every_host_has_a_row_with_its_vms_and_scopes_counted(console: Loo
     assert "none has open events" in text_of(page)
 
 
-async def test_a_host_tells_of_its_maintenance_and_when_it_is(console: Looking) -> None:
+async def test_a_host_tells_of_its_maintenance_and_when_it_is(console: ConsoleClient) -> None:
     await console.switch_on("web", "report")
     await console.send("/actions/maintain-host", host="rack1", type="Freeze", step="send")
 
@@ -30,7 +30,7 @@ async def test_a_host_tells_of_its_maintenance_and_when_it_is(console: Looking) 
     assert "1 with open events" in text_of(page)
 
 
-async def test_a_host_tells_of_a_failure_that_is_predicted(console: Looking) -> None:
+async def test_a_host_tells_of_a_failure_that_is_predicted(console: ConsoleClient) -> None:
     await console.switch_on("web", "report")
     await console.send("/actions/predict-failure", host="rack1", step="send")
 
@@ -39,7 +39,7 @@ async def test_a_host_tells_of_a_failure_that_is_predicted(console: Looking) -> 
     )
 
 
-async def test_a_host_tells_of_its_failure_while_its_vms_are_moved(console: Looking) -> None:
+async def test_a_host_tells_of_its_failure_while_its_vms_are_moved(console: ConsoleClient) -> None:
     await console.switch_on("web", "report")
     await console.confirm("/actions/fail-host", host="rack1")
 
@@ -48,7 +48,7 @@ async def test_a_host_tells_of_its_failure_while_its_vms_are_moved(console: Look
     assert "Redeploy Started , host failure, 2 events" in text_of(page)
 
 
-async def test_a_restart_of_a_vm_is_no_work_on_its_host(console: Looking) -> None:
+async def test_a_restart_of_a_vm_is_no_work_on_its_host(console: ConsoleClient) -> None:
     await console.switch_on("cheap")
     await console.send("/actions/restart", vm="cheap", step="send")
     [event] = await console.events()
@@ -59,7 +59,9 @@ async def test_a_restart_of_a_vm_is_no_work_on_its_host(console: Looking) -> Non
     assert f'href="/events/{event["event_id"]}"' in page
 
 
-async def test_hosts_are_found_by_name_and_narrowed_to_those_with_events(console: Looking) -> None:
+async def test_hosts_are_found_by_name_and_narrowed_to_those_with_events(
+    console: ConsoleClient,
+) -> None:
     await console.switch_on("cheap")
     await console.send("/actions/restart", vm="cheap", step="send")
 
@@ -74,7 +76,7 @@ async def test_hosts_are_found_by_name_and_narrowed_to_those_with_events(console
 
 async def test_hosts_are_listed_in_natural_order() -> None:
     fleet = {"vms": [{"name": f"vm-{n}", "host": f"host-{n}"} for n in (10, 2, 1)]}
-    async with looking(fleet=fleet) as console:
+    async with console_client(fleet=fleet) as console:
         page = await console.see("/hosts")
 
     assert re.findall(r'<tr id="host-([^"]*)"', page) == ["host-1", "host-2", "host-10"]
@@ -82,7 +84,7 @@ async def test_hosts_are_listed_in_natural_order() -> None:
 
 async def test_a_page_of_hosts_shows_some_of_many() -> None:
     fleet = {"vms": [{"name": f"vm-{n}", "host": f"host-{n:03}"} for n in range(120)]}
-    async with looking(fleet=fleet) as console:
+    async with console_client(fleet=fleet) as console:
         first = await console.see("/hosts")
         last = await console.see("/hosts?page=3")
         beyond = await console.see("/hosts?page=9")
@@ -94,7 +96,7 @@ async def test_a_page_of_hosts_shows_some_of_many() -> None:
 
 
 async def test_what_can_be_done_to_a_host_leads_to_its_form_with_a_preview(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     await console.switch_on("web")
 
@@ -110,7 +112,7 @@ async def test_what_can_be_done_to_a_host_leads_to_its_form_with_a_preview(
     assert await console.events() == []
 
 
-async def test_a_host_lists_its_vms_and_their_events(console: Looking) -> None:
+async def test_a_host_lists_its_vms_and_their_events(console: ConsoleClient) -> None:
     await console.switch_on("web")
     await console.send("/actions/restart", vm="web", step="send")
 
@@ -124,13 +126,13 @@ async def test_a_host_lists_its_vms_and_their_events(console: Looking) -> None:
 
 async def test_a_host_lists_its_vms_in_natural_order() -> None:
     fleet = {"vms": [{"name": f"vm-{n}", "host": "h"} for n in (10, 9, 100)]}
-    async with looking(fleet=fleet) as console:
+    async with console_client(fleet=fleet) as console:
         page = text_of(await console.see("/hosts/h"))
 
     assert re.findall(r"vm/(vm-[0-9]+)", page) == ["vm-9", "vm-10", "vm-100"]
 
 
-async def test_a_host_that_no_vm_is_on_has_no_page(console: Looking) -> None:
+async def test_a_host_that_no_vm_is_on_has_no_page(console: ConsoleClient) -> None:
     page = await console.see("/hosts/nowhere", 404)
 
     assert "No VM runs on a host named" in text_of(page)

@@ -2,10 +2,10 @@
 
 import re
 
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
-async def _create(console: Looking, **fields: str) -> str:
+async def _create(console: ConsoleClient, **fields: str) -> str:
     usual = {
         "name": "shop",
         "group": "shop",
@@ -19,7 +19,9 @@ async def _create(console: Looking, **fields: str) -> str:
     return str(answer.headers["Location"])
 
 
-async def test_a_set_with_a_ten_minute_delay_gives_ten_minutes_notice(console: Looking) -> None:
+async def test_a_set_with_a_ten_minute_delay_gives_ten_minutes_notice(
+    console: ConsoleClient,
+) -> None:
     where = await _create(console)
     await console.switch_on("shop_0")
 
@@ -33,7 +35,7 @@ async def test_a_set_with_a_ten_minute_delay_gives_ten_minutes_notice(console: L
 
 
 async def test_instances_keep_their_model_until_they_are_brought_to_the_latest(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     where = await _create(console, notified="off")
     path = re.sub(r"&done=.*", "", where)
@@ -52,7 +54,7 @@ async def test_instances_keep_their_model_until_they_are_brought_to_the_latest(
     assert "shop_1 running yes 7m" in upgraded
 
 
-async def test_a_set_of_the_fleet_can_be_edited_and_scaled(console: Looking) -> None:
+async def test_a_set_of_the_fleet_can_be_edited_and_scaled(console: ConsoleClient) -> None:
     page = await console.see("/sets")
     [where] = re.findall(r'href="(/sets/edit[^"]*)"', page)
     shown = await console.see(where)
@@ -63,7 +65,7 @@ async def test_a_set_of_the_fleet_can_be_edited_and_scaled(console: Looking) -> 
     assert "4 instances" in text_of(await console.see(where))
 
 
-async def test_each_mistake_stands_beside_its_field(console: Looking) -> None:
+async def test_each_mistake_stands_beside_its_field(console: ConsoleClient) -> None:
     wrong = {
         "name": {"name": "<script>"},
         "group": {"group": "nowhere"},
@@ -82,7 +84,7 @@ async def test_each_mistake_stands_beside_its_field(console: Looking) -> None:
     assert (await console.see("/sets")).count("/sets/edit") == 1
 
 
-async def test_a_name_that_is_taken_is_refused(console: Looking) -> None:
+async def test_a_name_that_is_taken_is_refused(console: ConsoleClient) -> None:
     answer = await console.send(
         "/sets/new", name="api", group="SHOP2", capacity="1", notified="off", delay="5"
     )
@@ -90,7 +92,7 @@ async def test_a_name_that_is_taken_is_refused(console: Looking) -> None:
     assert answer.status_code == 400
 
 
-async def test_creating_never_changes_a_set_that_exists(console: Looking) -> None:
+async def test_creating_never_changes_a_set_that_exists(console: ConsoleClient) -> None:
     where = await _create(console, capacity="3")
 
     for step in ("preview", "send"):
@@ -104,13 +106,15 @@ async def test_creating_never_changes_a_set_that_exists(console: Looking) -> Non
     assert "3 instances" in text_of(await console.see(where))
 
 
-async def test_an_unknown_set_has_no_page(console: Looking) -> None:
+async def test_an_unknown_set_has_no_page(console: ConsoleClient) -> None:
     await console.see("/sets/edit?id=nothing", 400)
     path = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/n"
     await console.see(f"/sets/edit?id={path}", 404)
 
 
-async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: Looking) -> None:
+async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(
+    console: ConsoleClient,
+) -> None:
     where = await _create(console)
     await console.switch_on("shop_0")
     await console.confirm("/actions/delete", vm="shop_1")
@@ -124,7 +128,9 @@ async def test_the_list_counts_who_stays_who_leaves_and_who_is_behind(console: L
     assert "shop shop 1 instance and 1 leaving Uniform 2 behind the latest model" in page
 
 
-async def test_scaling_in_tells_who_goes_and_when_before_it_is_saved(console: Looking) -> None:
+async def test_scaling_in_tells_who_goes_and_when_before_it_is_saved(
+    console: ConsoleClient,
+) -> None:
     where = re.sub(r"&done=.*", "", await _create(console, capacity="3"))
     await console.switch_on("shop_0")
 
@@ -138,7 +144,7 @@ async def test_scaling_in_tells_who_goes_and_when_before_it_is_saved(console: Lo
     assert "3 instances" in text_of(await console.see(where))
 
 
-async def test_creating_tells_what_is_made_before_anything_is(console: Looking) -> None:
+async def test_creating_tells_what_is_made_before_anything_is(console: ConsoleClient) -> None:
     """I7: what is told is what comes of the same use case, and a rehearsal keeps nothing."""
     fields = {"name": "shop", "group": "shop", "capacity": "2", "mode": "Uniform"}
     notified = {**fields, "notified": "on", "delay": "10"}
@@ -157,7 +163,7 @@ async def test_creating_tells_what_is_made_before_anything_is(console: Looking) 
 
 
 async def test_saving_tells_who_keeps_an_older_model_and_what_stays_as_it_is(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     where = re.sub(r"&done=.*", "", await _create(console))
 
@@ -172,7 +178,7 @@ async def test_saving_tells_who_keeps_an_older_model_and_what_stays_as_it_is(
 
 
 async def test_saving_an_old_page_takes_back_nothing_that_others_have_changed(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     where = re.sub(r"&done=.*", "", await _create(console))
     page = await console.see(where)
@@ -195,7 +201,7 @@ async def test_saving_an_old_page_takes_back_nothing_that_others_have_changed(
 
 
 async def test_saving_another_delay_makes_no_new_instance_for_one_that_leaves(
-    console: Looking,
+    console: ConsoleClient,
 ) -> None:
     where = re.sub(r"&done=.*", "", await _create(console))
     await console.switch_on("shop_0")
@@ -208,7 +214,9 @@ async def test_saving_another_delay_makes_no_new_instance_for_one_that_leaves(
     assert "1 instance and 1 leaving, in shop" in text_of(await console.see(where))
 
 
-async def test_bringing_instances_to_the_latest_model_is_told_beforehand(console: Looking) -> None:
+async def test_bringing_instances_to_the_latest_model_is_told_beforehand(
+    console: ConsoleClient,
+) -> None:
     where = re.sub(r"&done=.*", "", await _create(console, notified="off"))
     await console.send(where, capacity="2", notified="on", delay="7")
 
@@ -223,7 +231,7 @@ async def test_bringing_instances_to_the_latest_model_is_told_beforehand(console
 
 async def test_many_sets_are_listed_a_page_at_a_time_and_found_by_name() -> None:
     sets = [{"name": f"set-{number:03}", "capacity": 1} for number in range(120)]
-    async with looking(fleet={"scale_sets": sets}) as console:
+    async with console_client(fleet={"scale_sets": sets}) as console:
         first = await console.see("/sets")
         [after] = re.findall(r'href="(/sets\?find=&amp;after=[^"]*)"', first)
         second = await console.see(after.replace("&amp;", "&"))
@@ -245,7 +253,7 @@ async def test_many_sets_are_listed_a_page_at_a_time_and_found_by_name() -> None
 async def test_a_set_beyond_those_listed_can_still_be_scaled_by_its_address() -> None:
     sets = [{"name": f"more-{number:03}", "capacity": 1} for number in range(210)]
     sets += [{"name": "zebra", "capacity": 2}]
-    async with looking(fleet={"scale_sets": sets}) as console:
+    async with console_client(fleet={"scale_sets": sets}) as console:
         [path] = re.findall(r'/sets/edit\?id=([^"]*)"', await console.see("/sets?find=zebra"))
         page = await console.see(f"/actions/scale?set={path}")
 
@@ -255,7 +263,7 @@ async def test_a_set_beyond_those_listed_can_still_be_scaled_by_its_address() ->
 
 async def test_a_set_can_be_the_first_thing_there_is() -> None:
     fields = {"name": "shop", "capacity": "1", "notified": "off", "new_group": "main"}
-    async with looking(fleet={}) as console:
+    async with console_client(fleet={}) as console:
         form = text_of(await console.see("/sets/new"))
 
         told = await console.send("/sets/new", **fields, step="preview")
@@ -273,7 +281,7 @@ async def test_a_set_can_be_the_first_thing_there_is() -> None:
         assert 'value="main"' in again.text
 
 
-async def test_a_resource_group_needs_a_name_that_can_be_one(console: Looking) -> None:
+async def test_a_resource_group_needs_a_name_that_can_be_one(console: ConsoleClient) -> None:
     fields = {"name": "shop", "capacity": "1", "notified": "off", "new_group": "no/such."}
 
     answer = await console.send("/sets/new", **fields, step="send")

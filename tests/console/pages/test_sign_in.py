@@ -15,26 +15,26 @@ from forewarned.console.app import PAGES, SIGN_IN_PAGES, role_needed
 from forewarned.console.context import own_path
 from forewarned.security.identities import Role
 from forewarned.service.listings import HistoryFilter, HistoryRow
-from tests.console.looking import Looking, assert_guarded, looking, text_of
-from tests.control.gate import PEOPLE, token_of
+from tests.console.console_client import ConsoleClient, assert_guarded, console_client, text_of
+from tests.control.access_setup import PEOPLE, token_of
 
 ROLES = list(Role)
 NAMES = {"scope": "avset/db", "name": "web", "how": "step", "host": "rack1", "what": "vms"}
 
 
 @pytest.fixture
-async def guarded(anyio_backend: object) -> AsyncIterator[Looking]:
-    async with looking(access="token") as console:
+async def guarded(anyio_backend: object) -> AsyncIterator[ConsoleClient]:
+    async with console_client(access="token") as console:
         yield console
 
 
-async def sign_in(console: Looking, role: Role, **fields: str) -> httpx2.Response:
+async def sign_in(console: ConsoleClient, role: Role, **fields: str) -> httpx2.Response:
     answer = await console.send("/sign-in", token=token_of(role), **fields)
     assert answer.status_code == 303, answer.text
     return answer
 
 
-async def addresses(console: Looking) -> list[tuple[str, str, Role]]:
+async def addresses(console: ConsoleClient) -> list[tuple[str, str, Role]]:
     """One for each row of the table, for each form of those that have many; and what it needs."""
     await console.switch_on("web")
     console.http.headers["Authorization"] = f"Bearer {token_of(Role.ADMIN)}"
@@ -55,20 +55,22 @@ async def addresses(console: Looking) -> list[tuple[str, str, Role]]:
     return list(dict.fromkeys(found))
 
 
-async def history(console: Looking) -> list[HistoryRow]:
+async def history(console: ConsoleClient) -> list[HistoryRow]:
     return await console.use_cases.engine.ask(
         lambda snapshot: snapshot.history(HistoryFilter(limit=1000))
     )
 
 
-async def refusals(console: Looking) -> list[HistoryRow]:
+async def refusals(console: ConsoleClient) -> list[HistoryRow]:
     return [row for row in await history(console) if row.action == "refused"]
 
 
 # --- the door ------------------------------------------------------------------------------------
 
 
-async def test_without_a_session_every_address_leads_to_the_sign_in_page(guarded: Looking) -> None:
+async def test_without_a_session_every_address_leads_to_the_sign_in_page(
+    guarded: ConsoleClient,
+) -> None:
     found = await addresses(guarded)
     before = await history(guarded)
 
@@ -81,12 +83,12 @@ async def test_without_a_session_every_address_leads_to_the_sign_in_page(guarded
     assert await history(guarded) == before
 
 
-async def test_an_unknown_address_is_not_told_from_a_known_one(guarded: Looking) -> None:
+async def test_an_unknown_address_is_not_told_from_a_known_one(guarded: ConsoleClient) -> None:
     for path in ("/nothing", "/actions/nothing", "/sign-in/x", "/sign-out", "/static"):
         assert (await guarded.http.get(path)).status_code == 303
 
 
-async def test_the_sign_in_page_shows_nothing_of_the_server(guarded: Looking) -> None:
+async def test_the_sign_in_page_shows_nothing_of_the_server(guarded: ConsoleClient) -> None:
     page = await guarded.see("/sign-in")
 
     assert 'type="password"' in page
@@ -98,7 +100,9 @@ async def test_the_sign_in_page_shows_nothing_of_the_server(guarded: Looking) ->
 
 
 @pytest.mark.parametrize("path", ["/fleet?find=a%20b&page=2", "/vms/a%2Fb", "/scopes/vmss/api/0"])
-async def test_after_signing_in_one_is_where_one_wanted_to_be(guarded: Looking, path: str) -> None:
+async def test_after_signing_in_one_is_where_one_wanted_to_be(
+    guarded: ConsoleClient, path: str
+) -> None:
     led = await guarded.http.get(path)
     page = (await guarded.http.get(led.headers["Location"])).text
     field = re.search(r'name="next" value="([^"]*)"', page)
@@ -124,7 +128,7 @@ async def test_after_signing_in_one_is_where_one_wanted_to_be(guarded: Looking, 
         " ",
     ],
 )
-async def test_nobody_is_led_to_another_site(guarded: Looking, foreign: str) -> None:
+async def test_nobody_is_led_to_another_site(guarded: ConsoleClient, foreign: str) -> None:
     assert own_path(foreign) == "/"
     page = (await guarded.http.get("/sign-in", params={"next": foreign})).text
     assert 'name="next" value="/"' in page
@@ -136,7 +140,7 @@ async def test_nobody_is_led_to_another_site(guarded: Looking, foreign: str) -> 
     assert (again.status_code, again.headers["Location"]) == (303, "/")
 
 
-async def test_a_wrong_token_is_told_beside_the_field_and_recorded(guarded: Looking) -> None:
+async def test_a_wrong_token_is_told_beside_the_field_and_recorded(guarded: ConsoleClient) -> None:
     wrong = await guarded.send("/sign-in", token="fw_guess", next="/fleet")
     empty = await guarded.send("/sign-in", token=" ")
 
@@ -152,7 +156,7 @@ async def test_a_wrong_token_is_told_beside_the_field_and_recorded(guarded: Look
     assert "fw_guess" not in row.cause
 
 
-async def test_guesses_of_one_address_are_recorded_once_a_second(guarded: Looking) -> None:
+async def test_guesses_of_one_address_are_recorded_once_a_second(guarded: ConsoleClient) -> None:
     for number in range(30):
         await guarded.send("/sign-in", token=f"fw_{number}")
         guarded.door.seconds += 0.1
@@ -160,7 +164,7 @@ async def test_guesses_of_one_address_are_recorded_once_a_second(guarded: Lookin
     assert len(await refusals(guarded)) == 3
 
 
-async def test_the_form_of_another_site_signs_nobody_in(guarded: Looking) -> None:
+async def test_the_form_of_another_site_signs_nobody_in(guarded: ConsoleClient) -> None:
     answer = await guarded.http.post(
         "/sign-in",
         content=f"token={token_of(Role.ADMIN)}",
@@ -175,7 +179,7 @@ async def test_the_form_of_another_site_signs_nobody_in(guarded: Looking) -> Non
 
 
 async def test_the_cookie_is_for_no_script_no_other_site_and_no_other_path(
-    guarded: Looking,
+    guarded: ConsoleClient,
 ) -> None:
     given = (await sign_in(guarded, Role.READER)).headers["Set-Cookie"]
 
@@ -189,7 +193,7 @@ async def test_the_cookie_is_for_no_script_no_other_site_and_no_other_path(
 
 
 async def test_over_tls_the_cookie_is_for_tls_and_this_host_alone() -> None:
-    async with looking(access="token", origin="https://127.0.0.1:8170") as console:
+    async with console_client(access="token", origin="https://127.0.0.1:8170") as console:
         given = (await sign_in(console, Role.READER)).headers["Set-Cookie"]
 
         assert given.startswith("__Host-forewarned-session=")
@@ -201,7 +205,7 @@ async def test_over_tls_the_cookie_is_for_tls_and_this_host_alone() -> None:
 
 
 async def test_every_sign_in_makes_another_session_and_ends_the_one_before(
-    guarded: Looking,
+    guarded: ConsoleClient,
 ) -> None:
     await sign_in(guarded, Role.READER)
     before = dict(guarded.http.cookies)
@@ -212,7 +216,7 @@ async def test_every_sign_in_makes_another_session_and_ends_the_one_before(
     assert len(guarded.door.sessions) == 1
 
 
-async def test_the_bar_says_who_is_signed_in_and_signs_them_out(guarded: Looking) -> None:
+async def test_the_bar_says_who_is_signed_in_and_signs_them_out(guarded: ConsoleClient) -> None:
     await sign_in(guarded, Role.APPROVER)
     page = await guarded.see("/")
     kept = dict(guarded.http.cookies)
@@ -226,7 +230,7 @@ async def test_the_bar_says_who_is_signed_in_and_signs_them_out(guarded: Looking
     assert (await guarded.http.get("/")).status_code == 303
 
 
-async def test_a_token_that_expires_ends_the_session_with_it(guarded: Looking) -> None:
+async def test_a_token_that_expires_ends_the_session_with_it(guarded: ConsoleClient) -> None:
     await sign_in(guarded, Role.ADMIN)
     await guarded.see("/")
 
@@ -238,7 +242,7 @@ async def test_a_token_that_expires_ends_the_session_with_it(guarded: Looking) -
     assert (await guarded.http.get("/v1/clock")).status_code == 401
 
 
-async def test_a_revoked_token_ends_the_session_at_once(guarded: Looking) -> None:
+async def test_a_revoked_token_ends_the_session_at_once(guarded: ConsoleClient) -> None:
     await sign_in(guarded, Role.ADMIN)
     await guarded.see("/")
 
@@ -249,7 +253,7 @@ async def test_a_revoked_token_ends_the_session_at_once(guarded: Looking) -> Non
     assert (await guarded.http.get("/v1/clock")).status_code == 401
 
 
-async def test_history_names_who_was_signed_in(guarded: Looking) -> None:
+async def test_history_names_who_was_signed_in(guarded: ConsoleClient) -> None:
     await guarded.switch_on("web")
     await sign_in(guarded, Role.MAINTAINER)
 
@@ -259,7 +263,9 @@ async def test_history_names_who_was_signed_in(guarded: Looking) -> None:
     assert "scheduled" in page.lower()
 
 
-async def test_the_page_of_an_event_names_the_role_that_may_approve_it(guarded: Looking) -> None:
+async def test_the_page_of_an_event_names_the_role_that_may_approve_it(
+    guarded: ConsoleClient,
+) -> None:
     await guarded.switch_on("web")
     await sign_in(guarded, Role.MAINTAINER)
 
@@ -269,7 +275,9 @@ async def test_the_page_of_an_event_names_the_role_that_may_approve_it(guarded: 
     assert "May approve web , and people with the role approver" in page
 
 
-async def test_a_session_reads_changes_and_writes_nothing_at_the_api(guarded: Looking) -> None:
+async def test_a_session_reads_changes_and_writes_nothing_at_the_api(
+    guarded: ConsoleClient,
+) -> None:
     await sign_in(guarded, Role.ADMIN)
 
     read = await guarded.http.head("/v1/changes")
@@ -282,7 +290,7 @@ async def test_a_session_reads_changes_and_writes_nothing_at_the_api(guarded: Lo
     assert written.json()["error"]["code"] == "token_missing"
 
 
-async def test_a_bearer_token_is_no_session(guarded: Looking) -> None:
+async def test_a_bearer_token_is_no_session(guarded: ConsoleClient) -> None:
     header = {"Authorization": f"Bearer {token_of(Role.ADMIN)}"}
 
     assert (await guarded.http.get("/", headers=header)).status_code == 303
@@ -292,7 +300,7 @@ async def test_a_bearer_token_is_no_session(guarded: Looking) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_a_page_is_for_its_role_and_those_above(guarded: Looking, role: Role) -> None:
+async def test_a_page_is_for_its_role_and_those_above(guarded: ConsoleClient, role: Role) -> None:
     found = await addresses(guarded)
     await sign_in(guarded, role)
 
@@ -313,7 +321,7 @@ async def test_a_page_is_for_its_role_and_those_above(guarded: Looking, role: Ro
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_no_page_leads_to_what_the_role_may_not(guarded: Looking, role: Role) -> None:
+async def test_no_page_leads_to_what_the_role_may_not(guarded: ConsoleClient, role: Role) -> None:
     found = await addresses(guarded)
     await sign_in(guarded, role)
 
@@ -349,7 +357,9 @@ def needed_for(method: str, path: str) -> Role | None:
     return None
 
 
-async def test_what_no_form_is_for_is_no_secret_to_those_who_may_look(guarded: Looking) -> None:
+async def test_what_no_form_is_for_is_no_secret_to_those_who_may_look(
+    guarded: ConsoleClient,
+) -> None:
     await sign_in(guarded, Role.MAINTAINER)
 
     assert "there is no page" in text_of(await guarded.see("/actions/nothing", 404)).lower()
@@ -358,7 +368,9 @@ async def test_what_no_form_is_for_is_no_secret_to_those_who_may_look(guarded: L
 # --- where nobody has to sign in -----------------------------------------------------------------
 
 
-async def test_an_open_console_has_no_sign_in_no_cookie_and_no_visitor(console: Looking) -> None:
+async def test_an_open_console_has_no_sign_in_no_cookie_and_no_visitor(
+    console: ConsoleClient,
+) -> None:
     page = await console.http.get("/")
 
     assert "Set-Cookie" not in page.headers
@@ -370,7 +382,9 @@ async def test_an_open_console_has_no_sign_in_no_cookie_and_no_visitor(console: 
     assert (await console.send("/sign-out")).status_code in {404, 405}
 
 
-async def test_a_cookie_or_a_token_changes_nothing_at_an_open_console(console: Looking) -> None:
+async def test_a_cookie_or_a_token_changes_nothing_at_an_open_console(
+    console: ConsoleClient,
+) -> None:
     await console.switch_on("web")
     await console.http.post(
         "/actions/restart",

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
 def _names(page: str) -> list[str]:
@@ -26,7 +26,7 @@ def _names(page: str) -> list[str]:
     ],
 )
 async def test_names_are_suggested_for_a_part_of_them(
-    console: Looking, what: str, like: str, names: list[str]
+    console: ConsoleClient, what: str, like: str, names: list[str]
 ) -> None:
     page = await console.see(f"/suggest/{what}?like={like}")
 
@@ -34,7 +34,9 @@ async def test_names_are_suggested_for_a_part_of_them(
     assert ("Nothing matches" in page) == (not names)
 
 
-async def test_a_suggestion_tells_a_vm_from_others_by_its_scope_and_host(console: Looking) -> None:
+async def test_a_suggestion_tells_a_vm_from_others_by_its_scope_and_host(
+    console: ConsoleClient,
+) -> None:
     page = text_of(await console.see("/suggest/vms?like=web"))
     host = text_of(await console.see("/suggest/hosts?like=rack1"))
 
@@ -44,25 +46,25 @@ async def test_a_suggestion_tells_a_vm_from_others_by_its_scope_and_host(console
 
 async def test_only_the_best_few_of_many_are_suggested() -> None:
     fleet = {"vms": [{"name": f"shop-{number:03}"} for number in range(300)]}
-    async with looking(fleet=fleet) as console:
+    async with console_client(fleet=fleet) as console:
         page = await console.see("/suggest/vms?like=shop-1")
 
         assert _names(page) == [f"shop-{number}" for number in range(100, 110)]
         assert "There are more" in page
 
 
-async def test_what_is_typed_and_what_things_are_called_is_text(console: Looking) -> None:
+async def test_what_is_typed_and_what_things_are_called_is_text(console: ConsoleClient) -> None:
     page = await console.see("/suggest/vms?like=<script>alert(1)</script>")
 
     assert "<script>" not in page
 
 
-async def test_there_are_no_suggestions_of_anything_else(console: Looking) -> None:
+async def test_there_are_no_suggestions_of_anything_else(console: ConsoleClient) -> None:
     await console.see("/suggest/passwords?like=a", 404)
 
 
 async def test_suggestions_are_for_those_who_may_look() -> None:
-    async with looking(access="token") as console:
+    async with console_client(access="token") as console:
         answer = await console.http.get("/suggest/vms?like=web")
 
         assert answer.status_code == 303

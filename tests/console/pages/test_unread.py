@@ -3,7 +3,7 @@
 import re
 
 from tests.builders import DAY
-from tests.console.looking import Looking, looking, text_of
+from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
 def listed(page: str) -> list[str]:
@@ -12,7 +12,7 @@ def listed(page: str) -> list[str]:
 
 async def test_scopes_that_no_vm_reads_are_listed_until_one_does() -> None:
     vms = [{"name": f"web-{n}"} for n in (10, 2, 1)]
-    async with looking(fleet={"vms": vms}) as console:
+    async with console_client(fleet={"vms": vms}) as console:
         await console.switch_on("web-1")
 
         before = await console.see("/unread")
@@ -25,7 +25,9 @@ async def test_scopes_that_no_vm_reads_are_listed_until_one_does() -> None:
     assert "A VM of every scope reads its document" in text_of(after)
 
 
-async def test_a_scope_that_fell_silent_is_listed_with_its_last_read(console: Looking) -> None:
+async def test_a_scope_that_fell_silent_is_listed_with_its_last_read(
+    console: ConsoleClient,
+) -> None:
     await console.switch_on("web")
     answer = await console.http.post("/v1/clock/step", json={"by": f"{2 * DAY.days}d"})
     assert answer.is_success, answer.text
@@ -38,7 +40,7 @@ async def test_a_scope_that_fell_silent_is_listed_with_its_last_read(console: Lo
 
 async def test_many_of_them_have_pages() -> None:
     vms = [{"name": f"web-{n}"} for n in range(60)]
-    async with looking(fleet={"vms": vms}) as console:
+    async with console_client(fleet={"vms": vms}) as console:
         first, second = await console.see("/unread"), await console.see("/unread?page=2")
 
         odd = await console.see("/unread?page=x")

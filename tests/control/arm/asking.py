@@ -21,7 +21,7 @@ from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.azure.context import AzureContext, Ids
 from tests.bases import a_basis
-from tests.control.steering import Steering, steering
+from tests.control.control_api import ControlApi, control_api
 
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
 ROOT: Final = "https://localhost:8171"
@@ -50,7 +50,7 @@ class Doorkeeper:
 class Asking:
     """An ARM listener, and the parts behind it that tests reach for."""
 
-    def __init__(self, steered: Steering, table: tuple[Operation, ...]) -> None:
+    def __init__(self, steered: ControlApi, table: tuple[Operation, ...]) -> None:
         basis = a_basis(steered.services.use_cases.rules, address_range=ADDRESSES)
         self.steered = steered
         self.door = Doorkeeper()
@@ -102,7 +102,7 @@ def refusal(response: httpx2.Response) -> tuple[int, str, str]:
 
 @asynccontextmanager
 async def asking(table: tuple[Operation, ...] = OPERATIONS) -> AsyncIterator[Asking]:
-    async with steering() as steered:
+    async with control_api() as steered:
         asked = Asking(steered, table)
         async with asked.http:
             yield asked

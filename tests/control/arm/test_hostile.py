@@ -16,10 +16,10 @@ from forewarned.control.arm.routes import Operation
 from forewarned.security.identities import Bearer, Role
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot
+from tests.control.access_setup import AFAR, access_setup, token_of
 from tests.control.arm.asking import SUBSCRIPTION, refusal
 from tests.control.arm.emulator import COMPUTE, GROUP, Emulator, emulator
 from tests.control.arm.sets import WEB, a_set
-from tests.control.gate import AFAR, a_gate, token_of
 
 NETWORK: Final = f"{GROUP}/providers/Microsoft.Network"
 VM: Final = f"{COMPUTE}/virtualMachines/vm"
@@ -323,7 +323,7 @@ async def test_s12_foreign_tokens_open_nothing(arm: Emulator, tmp_path: Path) ->
     bearer = Bearer(subject="vm", object_id="x", resource_path=VM)
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
-    async with a_gate(tmp_path / "here") as gate, a_gate(tmp_path / "there") as other:
+    async with access_setup(tmp_path / "here") as gate, access_setup(tmp_path / "there") as other:
         foreign = await other.tokens.issue(bearer, audience="https://localhost:8171")
         stray = await gate.tokens.issue(bearer, audience="https://vault.example")
         app = create_arm_app(replace(arm.services, access=gate.access))

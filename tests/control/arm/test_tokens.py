@@ -10,8 +10,8 @@ import pytest
 
 from forewarned.control.arm.app import OPERATIONS
 from forewarned.security.identities import ISSUER, Role
+from tests.control.access_setup import CLIENT_ID, SECRET, AccessSetup, access_setup, token_of
 from tests.control.arm.asking import PEER, ROOT, Asking, client, refusal
-from tests.control.gate import CLIENT_ID, SECRET, Gate, a_gate, token_of
 
 FORM = {"grant_type": "client_credentials", "client_id": CLIENT_ID, "client_secret": SECRET}
 V2 = "/any-tenant/oauth2/v2.0/token"
@@ -20,7 +20,7 @@ SUBSCRIPTIONS = "/subscriptions?api-version=2022-12-01"
 
 @dataclass
 class Door:
-    gate: Gate
+    gate: AccessSetup
     http: httpx2.AsyncClient
 
     async def sign_in(self, path: str = V2, **fields: str) -> httpx2.Response:
@@ -33,7 +33,7 @@ class Door:
 
 @pytest.fixture
 async def door(anyio_backend: object, tmp_path: Path) -> AsyncIterator[Door]:
-    async with a_gate(tmp_path) as gate:
+    async with access_setup(tmp_path) as gate:
         usual = Asking(gate.steered, OPERATIONS)
         services = replace(usual.services, access=gate.access, signing_in=gate.access)
         async with usual.http, client(services, OPERATIONS) as http:

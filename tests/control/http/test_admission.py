@@ -18,8 +18,16 @@ from forewarned.control.v1.app import OPERATIONS, create_app
 from forewarned.control.v1.changes import Changes
 from forewarned.security.identities import Principal, Role
 from forewarned.service.listings import HistoryFilter
-from tests.control.gate import AFAR, CLIENT_ID, PEOPLE, SECRET, Gate, a_gate, token_of
-from tests.control.steering import refusal
+from tests.control.access_setup import (
+    AFAR,
+    CLIENT_ID,
+    PEOPLE,
+    SECRET,
+    AccessSetup,
+    access_setup,
+    token_of,
+)
+from tests.control.control_api import refusal
 
 ROLES = list(Role)
 READS = [each for each in OPERATIONS if each.method == "GET" and each.needs is not None]
@@ -30,7 +38,7 @@ WRITES = [each for each in OPERATIONS if each.method != "GET"]
 class Guarded:
     """A control listener that wants a token."""
 
-    gate: Gate
+    gate: AccessSetup
     http: httpx2.AsyncClient
     signed_in: Principal | None = None
     """Who is signed in at the console, in every browser."""
@@ -53,7 +61,7 @@ class Guarded:
 
 @asynccontextmanager
 async def guarded(folder: Path) -> AsyncIterator[Guarded]:
-    async with a_gate(folder) as gate:
+    async with access_setup(folder) as gate:
         made = Guarded(gate, gate.steered.http)
 
         def holder(_: HTTPConnection) -> Principal | None:

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.control.steering import Steering, refusal
+from tests.control.control_api import ControlApi, refusal
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from tests.control.steering import Steering, refusal
         "Forewarned.Example.:8170",
     ],
 )
-async def test_a_host_that_this_server_goes_by_is_served(control: Steering, host: str) -> None:
+async def test_a_host_that_this_server_goes_by_is_served(control: ControlApi, host: str) -> None:
     response = await control.http.get("/v1/health", headers={"Host": host})
 
     assert response.status_code == 200
@@ -36,13 +36,13 @@ async def test_a_host_that_this_server_goes_by_is_served(control: Steering, host
         "[",
     ],
 )
-async def test_a_foreign_host_is_refused(control: Steering, host: str) -> None:
+async def test_a_foreign_host_is_refused(control: ControlApi, host: str) -> None:
     status, error = refusal(await control.http.get("/v1/health", headers={"Host": host}))
 
     assert (status, error["code"], error["field"]) == (403, "foreign_host", "Host")
 
 
-async def test_two_hosts_are_refused(control: Steering) -> None:
+async def test_two_hosts_are_refused(control: ControlApi) -> None:
     headers = [("Host", "localhost"), ("Host", "evil.example")]
 
     status, error = refusal(await control.http.get("/v1/health", headers=headers))
@@ -51,7 +51,7 @@ async def test_two_hosts_are_refused(control: Steering) -> None:
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:8170", "HTTP://127.0.0.1:8170"])
-async def test_pages_of_our_own_may_ask(control: Steering, origin: str) -> None:
+async def test_pages_of_our_own_may_ask(control: ControlApi, origin: str) -> None:
     response = await control.http.post("/v1/hosts/rack1/fail", headers={"Origin": origin})
 
     assert response.status_code == 201
@@ -69,7 +69,7 @@ async def test_pages_of_our_own_may_ask(control: Steering, origin: str) -> None:
         "",
     ],
 )
-async def test_pages_of_others_change_and_learn_nothing(control: Steering, origin: str) -> None:
+async def test_pages_of_others_change_and_learn_nothing(control: ControlApi, origin: str) -> None:
     headers = {"Origin": origin}
 
     refusals = [
@@ -84,7 +84,7 @@ async def test_pages_of_others_change_and_learn_nothing(control: Steering, origi
     assert await control.get("/v1/events", status="all") == {"events": []}
 
 
-async def test_no_answer_invites_pages_of_others(control: Steering) -> None:
+async def test_no_answer_invites_pages_of_others(control: ControlApi) -> None:
     response = await control.http.get("/v1/events")
 
     assert not [name for name in response.headers if name.lower().startswith("access-control-")]

@@ -13,13 +13,13 @@ from starlette.requests import Request
 from forewarned.control.http.progress import progress_response
 from forewarned.control.v1 import wire
 from forewarned.control.v1.app import description
-from tests.control.steering import FLEET, Steering
+from tests.control.control_api import FLEET, ControlApi
 
 LINES = "application/x-ndjson"
 MANY = {"scale_sets": [{"name": "many", "capacity": 10_001}]}
 
 
-async def put(control: Steering, fleet: object, accept: str = LINES) -> httpx2.Response:
+async def put(control: ControlApi, fleet: object, accept: str = LINES) -> httpx2.Response:
     sent = msgspec.json.encode(fleet)
     return await control.http.put("/v1/fleet", content=sent, headers={"Accept": accept})
 
@@ -32,7 +32,7 @@ def lines(response: httpx2.Response) -> list[Any]:  # JSON, which tests look int
 
 
 async def test_whoever_asks_for_lines_hears_how_far_it_is_and_last_the_result(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     *progress, result = lines(await put(control, MANY))
 
@@ -47,21 +47,21 @@ async def test_whoever_asks_for_lines_hears_how_far_it_is_and_last_the_result(
 @pytest.mark.parametrize(
     "accept", ["*/*", "application/json", "text/html, application/json;q=0.9", ""]
 )
-async def test_whoever_does_not_gets_one_answer(control: Steering, accept: str) -> None:
+async def test_whoever_does_not_gets_one_answer(control: ControlApi, accept: str) -> None:
     response = await put(control, FLEET, accept)
 
     assert response.headers["Content-Type"] == "application/json"
     assert response.json()["unchanged"] == 8
 
 
-async def test_lines_may_be_one_of_several_wishes(control: Steering) -> None:
+async def test_lines_may_be_one_of_several_wishes(control: ControlApi) -> None:
     response = await put(control, FLEET, f"application/json;q=0.5, {LINES};q=0.9")
 
     assert lines(response)[-1]["unchanged"] == 8
 
 
 async def test_a_fleet_that_makes_no_sense_is_refused_before_the_first_line(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     response = await put(control, {"vms": [{"name": "a"}, {"name": "a"}]})
 
@@ -69,14 +69,14 @@ async def test_a_fleet_that_makes_no_sense_is_refused_before_the_first_line(
     assert response.json()["error"]["field"] == "vms[1]"
 
 
-async def test_a_refusal_by_the_fleet_that_is_there_is_the_last_line(control: Steering) -> None:
+async def test_a_refusal_by_the_fleet_that_is_there_is_the_last_line(control: ControlApi) -> None:
     [*_, last] = lines(await put(control, {"vms": [{"name": "db-0"}]}))
 
     assert last["error"]["code"] == "name_taken"
     assert last["error"]["field"] == "name"
 
 
-async def test_a_store_that_fails_on_the_way_is_the_last_line(control: Steering) -> None:
+async def test_a_store_that_fails_on_the_way_is_the_last_line(control: ControlApi) -> None:
     control.store.is_down = True
 
     [*_, last] = lines(await put(control, MANY))
@@ -89,7 +89,7 @@ async def test_a_store_that_fails_on_the_way_is_the_last_line(control: Steering)
 
 
 async def test_a_fault_of_ours_is_the_last_line_and_in_the_log(
-    control: Steering, caplog: pytest.LogCaptureFixture
+    control: ControlApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(_: object) -> None:
         raise ZeroDivisionError

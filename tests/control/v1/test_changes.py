@@ -11,7 +11,7 @@ from forewarned.core.model import StartCause
 from forewarned.core.transitions import Started
 from forewarned.service.records import Commit
 from tests.builders import NOON, a_scope, an_event
-from tests.control.steering import Steering, later, steering
+from tests.control.control_api import ControlApi, control_api, later
 
 SCOPE = a_scope().id
 STARTED = Started(scope_id=SCOPE, at=NOON, event=an_event(), cause=StartCause.APPROVED)
@@ -57,7 +57,7 @@ class Reader:
 
 
 @asynccontextmanager
-async def watching(control: Steering) -> AsyncIterator[Reader]:
+async def watching(control: ControlApi) -> AsyncIterator[Reader]:
     reader = Reader()
     scope = {
         "type": "http",
@@ -79,7 +79,7 @@ async def watching(control: Steering) -> AsyncIterator[Reader]:
     assert control.services.changes.watchers == 0
 
 
-async def test_a_watcher_is_greeted_with_what_is_open(control: Steering) -> None:
+async def test_a_watcher_is_greeted_with_what_is_open(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
 
@@ -92,7 +92,7 @@ async def test_a_watcher_is_greeted_with_what_is_open(control: Steering) -> None
     assert greeting == ("hello", {"now": later(), "events": [event], "truncated": False})
 
 
-async def test_a_watcher_hears_of_every_transition(control: Steering) -> None:
+async def test_a_watcher_hears_of_every_transition(control: ControlApi) -> None:
     await control.switch_on("web")
     async with watching(control) as reader:
         await reader.message()
@@ -121,7 +121,7 @@ async def test_a_watcher_hears_of_every_transition(control: Steering) -> None:
     assert last[1]["event"] == completed
 
 
-async def test_causes_and_reasons_are_told(control: Steering) -> None:
+async def test_causes_and_reasons_are_told(control: ControlApi) -> None:
     await control.switch_on("web")
     async with watching(control) as reader:
         await reader.message()
@@ -139,7 +139,7 @@ async def test_causes_and_reasons_are_told(control: Steering) -> None:
     assert canceled[1]["event"]["ended_at"] == later()
 
 
-async def test_changes_of_the_fleet_are_told_without_an_event(control: Steering) -> None:
+async def test_changes_of_the_fleet_are_told_without_an_event(control: ControlApi) -> None:
     async with watching(control) as reader:
         await reader.message()
 
@@ -151,13 +151,16 @@ async def test_changes_of_the_fleet_are_told_without_an_event(control: Steering)
 
 
 async def test_a_quiet_stream_shows_that_it_is_alive() -> None:
-    async with steering(changes=Changes(beat=timedelta(0))) as control, watching(control) as reader:
+    async with (
+        control_api(changes=Changes(beat=timedelta(0))) as control,
+        watching(control) as reader,
+    ):
         await reader.message()
 
         assert await reader.raw() == ": still here"
 
 
-async def test_a_watcher_that_hangs_up_is_forgotten(control: Steering) -> None:
+async def test_a_watcher_that_hangs_up_is_forgotten(control: ControlApi) -> None:
     async with watching(control) as reader:
         await reader.message()
         assert control.services.changes.watchers == 1
@@ -193,7 +196,7 @@ async def test_other_watchers_go_on_when_one_is_dropped() -> None:
         assert changes.watchers == 1
 
 
-async def test_closing_ends_every_stream_those_to_come_included(control: Steering) -> None:
+async def test_closing_ends_every_stream_those_to_come_included(control: ControlApi) -> None:
     async with watching(control) as early:
         await early.message()
         control.services.changes.close()
@@ -209,7 +212,7 @@ async def test_closing_ends_every_stream_those_to_come_included(control: Steerin
         assert await late.raw() == ""
 
 
-async def test_a_store_that_is_unavailable_greets_nobody(control: Steering) -> None:
+async def test_a_store_that_is_unavailable_greets_nobody(control: ControlApi) -> None:
     control.store.is_down = True
 
     status, error = await control.refused("GET", "/v1/changes")
@@ -218,7 +221,7 @@ async def test_a_store_that_is_unavailable_greets_nobody(control: Steering) -> N
     assert control.services.changes.watchers == 0
 
 
-async def test_a_request_for_the_headers_alone_is_answered_at_once(control: Steering) -> None:
+async def test_a_request_for_the_headers_alone_is_answered_at_once(control: ControlApi) -> None:
     response = await control.http.head("/v1/changes")
 
     assert response.status_code == 200

@@ -9,10 +9,10 @@ import pytest
 from forewarned.control.v1.event_waits import EventWaits, Milestone
 from forewarned.core.ids import EventId
 from forewarned.service.records import EventRecord
-from tests.control.steering import Steering, steering
+from tests.control.control_api import ControlApi, control_api
 
 
-async def waiting(control: Steering, path: str, **query: str) -> "asyncio.Task[Any]":
+async def waiting(control: ControlApi, path: str, **query: str) -> "asyncio.Task[Any]":
     """A request that has its place: what happens from now on reaches it."""
     task = asyncio.create_task(control.get(path, **query))
     while not control.services.waits.waiting and not task.done():  # noqa: ASYNC110  # turns of the loop
@@ -20,13 +20,13 @@ async def waiting(control: Steering, path: str, **query: str) -> "asyncio.Task[A
     return task
 
 
-async def a_reboot(control: Steering) -> str:
+async def a_reboot(control: ControlApi) -> str:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
     return f"/v1/events/{event['event_id']}"
 
 
-async def test_a_request_for_an_approval_is_answered_by_the_approval(control: Steering) -> None:
+async def test_a_request_for_an_approval_is_answered_by_the_approval(control: ControlApi) -> None:
     path = await a_reboot(control)
     task = await waiting(control, path, wait="approved")
     assert not task.done()
@@ -43,7 +43,7 @@ async def test_a_request_for_an_approval_is_answered_by_the_approval(control: St
     [("approved", "Started"), ("started", "Started"), ("completed", "Completed")],
 )
 async def test_each_wait_is_over_when_it_is_reached(
-    control: Steering, wait: str, until: str
+    control: ControlApi, wait: str, until: str
 ) -> None:
     path = await a_reboot(control)
     task = await waiting(control, path, wait=wait)
@@ -57,7 +57,7 @@ async def test_each_wait_is_over_when_it_is_reached(
 
 
 @pytest.mark.parametrize("wait", ["approved", "started", "completed"])
-async def test_what_is_so_already_is_answered_at_once(control: Steering, wait: str) -> None:
+async def test_what_is_so_already_is_answered_at_once(control: ControlApi, wait: str) -> None:
     path = await a_reboot(control)
     await control.post(f"{path}/approve")
     await control.post(f"{path}/complete")
@@ -66,7 +66,7 @@ async def test_what_is_so_already_is_answered_at_once(control: Steering, wait: s
 
 
 @pytest.mark.parametrize("wait", ["approved", "started", "completed"])
-async def test_what_can_never_be_so_is_not_waited_for(control: Steering, wait: str) -> None:
+async def test_what_can_never_be_so_is_not_waited_for(control: ControlApi, wait: str) -> None:
     path = await a_reboot(control)
     task = await waiting(control, path, wait=wait, timeout="5m")
 
@@ -77,7 +77,7 @@ async def test_what_can_never_be_so_is_not_waited_for(control: Steering, wait: s
 
 
 async def test_an_event_that_starts_without_an_approval_ends_the_wait_for_one(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     path = await a_reboot(control)
     task = await waiting(control, path, wait="approved", timeout="5m")
@@ -92,7 +92,7 @@ async def test_an_event_that_starts_without_an_approval_ends_the_wait_for_one(
     )
 
 
-async def test_when_its_time_is_up_the_event_is_shown_as_it_is(control: Steering) -> None:
+async def test_when_its_time_is_up_the_event_is_shown_as_it_is(control: ControlApi) -> None:
     path = await a_reboot(control)
 
     event = await control.get(path, wait="approved", timeout="1ms")
@@ -101,7 +101,7 @@ async def test_when_its_time_is_up_the_event_is_shown_as_it_is(control: Steering
     assert control.services.waits.waiting == 0
 
 
-async def test_other_events_end_no_wait(control: Steering) -> None:
+async def test_other_events_end_no_wait(control: ControlApi) -> None:
     path = await a_reboot(control)
     other = await control.schedule("Redeploy", "web")
     task = await waiting(control, path, wait="approved")
@@ -115,7 +115,7 @@ async def test_other_events_end_no_wait(control: Steering) -> None:
 
 
 async def test_a_server_that_stops_keeps_nobody_waiting(anyio_backend: object) -> None:
-    async with steering() as control:
+    async with control_api() as control:
         path = await a_reboot(control)
         task = await waiting(control, path, wait="approved", timeout="5m")
 
@@ -136,7 +136,7 @@ async def test_a_server_that_stops_keeps_nobody_waiting(anyio_backend: object) -
     ],
 )
 async def test_a_wait_that_makes_no_sense_is_refused(
-    control: Steering, query: str, field: str
+    control: ControlApi, query: str, field: str
 ) -> None:
     path = await a_reboot(control)
 
@@ -145,7 +145,7 @@ async def test_a_wait_that_makes_no_sense_is_refused(
     assert (status, error["field"]) == (400, field)
 
 
-async def test_nobody_waits_for_an_event_that_there_is_not(control: Steering) -> None:
+async def test_nobody_waits_for_an_event_that_there_is_not(control: ControlApi) -> None:
     path = "/v1/events/00000000-0000-0000-0000-00000000FFFF?wait=approved"
 
     status, error = await control.refused("GET", path)
@@ -153,7 +153,7 @@ async def test_nobody_waits_for_an_event_that_there_is_not(control: Steering) ->
     assert (status, error["code"]) == (404, "unknown_event")
 
 
-async def test_where_too_many_wait_already_a_wait_ends_at_once(control: Steering) -> None:
+async def test_where_too_many_wait_already_a_wait_ends_at_once(control: ControlApi) -> None:
     """S10: clients that hang up keep no more than so many waits alive."""
     event_id = EventId((await a_reboot(control)).rpartition("/")[2])
     waits = EventWaits(most=1)

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from tests.builders import NOON, OPERATOR, A
-from tests.control.steering import Steering, later
+from tests.control.control_api import ControlApi, later
 
 
-async def test_an_event_is_shown_whole(control: Steering) -> None:
+async def test_an_event_is_shown_whole(control: ControlApi) -> None:
     await control.switch_on("web")
 
     event = await control.schedule("Reboot", "web", duration="PT9S", description="new kernel")
@@ -33,7 +33,7 @@ async def test_an_event_is_shown_whole(control: Steering) -> None:
     assert await control.get(f"/v1/events/{event['event_id']}") == event
 
 
-async def test_scheduling_answers_that_something_was_created(control: Steering) -> None:
+async def test_scheduling_answers_that_something_was_created(control: ControlApi) -> None:
     response = await control.http.post(
         "/v1/events", json={"type": "Freeze", "resources": ["web", "report"]}
     )
@@ -53,20 +53,20 @@ async def test_scheduling_answers_that_something_was_created(control: Steering) 
     ],
 )
 async def test_who_causes_an_event_follows_from_its_type(
-    control: Steering, type_: str, vm: str, source: str
+    control: ControlApi, type_: str, vm: str, source: str
 ) -> None:
     event = await control.schedule(type_, vm)
 
     assert event["source"] == source
 
 
-async def test_the_source_may_be_given(control: Steering) -> None:
+async def test_the_source_may_be_given(control: ControlApi) -> None:
     event = await control.schedule("Reboot", "web", source="Platform")
 
     assert event["source"] == "Platform"
 
 
-async def test_notice_may_be_given_and_be_short_in_an_emulator(control: Steering) -> None:
+async def test_notice_may_be_given_and_be_short_in_an_emulator(control: ControlApi) -> None:
     await control.switch_on("web")
 
     event = await control.schedule("Reboot", "web", notice="30s", short_notice=True)
@@ -74,7 +74,7 @@ async def test_notice_may_be_given_and_be_short_in_an_emulator(control: Steering
     assert event["not_before"] == later(seconds=30)
 
 
-async def test_approving_starts_an_event_and_says_who_did(control: Steering) -> None:
+async def test_approving_starts_an_event_and_says_who_did(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
 
@@ -89,13 +89,13 @@ async def test_approving_starts_an_event_and_says_who_did(control: Steering) -> 
     assert started["approval"] == {"by": "cli:ann", "at": later(), "by_policy": False}
 
 
-async def test_an_event_id_may_be_in_lower_case(control: Steering) -> None:
+async def test_an_event_id_may_be_in_lower_case(control: ControlApi) -> None:
     event = await control.schedule("Reboot", "web")
 
     assert await control.get(f"/v1/events/{event['event_id'].lower()}") == event
 
 
-async def test_canceling_says_why(control: Steering) -> None:
+async def test_canceling_says_why(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
 
@@ -107,7 +107,7 @@ async def test_canceling_says_why(control: Steering) -> None:
     assert canceled["ended_at"] == later()
 
 
-async def test_canceling_needs_no_body(control: Steering) -> None:
+async def test_canceling_needs_no_body(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
 
@@ -116,7 +116,7 @@ async def test_canceling_needs_no_body(control: Steering) -> None:
     assert answer["events"][0]["end_reason"] == ""
 
 
-async def test_a_started_event_is_completed_by_hand(control: Steering) -> None:
+async def test_a_started_event_is_completed_by_hand(control: ControlApi) -> None:
     event = await control.schedule("Reboot", "web")
 
     completed = await control.post(f"/v1/events/{event['event_id']}/complete")
@@ -125,7 +125,7 @@ async def test_a_started_event_is_completed_by_hand(control: Steering) -> None:
     assert completed["ended_at"] == later()
 
 
-async def test_events_are_listed_by_what_they_are(control: Steering) -> None:
+async def test_events_are_listed_by_what_they_are(control: ControlApi) -> None:
     await control.switch_on("web", "report")
     reboot = await control.schedule("Reboot", "web")
     freeze = await control.schedule("Freeze", "report")
@@ -147,7 +147,7 @@ async def test_events_are_listed_by_what_they_are(control: Steering) -> None:
     assert await ids(vm="nobody") == []
 
 
-async def test_an_event_is_explained(control: Steering) -> None:
+async def test_an_event_is_explained(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
 
@@ -162,7 +162,7 @@ async def test_an_event_is_explained(control: Steering) -> None:
     assert [row["action"] for row in told["history"]] == ["scheduled"]
 
 
-async def test_a_failed_host_starts_events_in_every_scope_on_it(control: Steering) -> None:
+async def test_a_failed_host_starts_events_in_every_scope_on_it(control: ControlApi) -> None:
     await control.switch_on("web", "report")
 
     answer = await control.post("/v1/hosts/rack1/fail")
@@ -174,7 +174,7 @@ async def test_a_failed_host_starts_events_in_every_scope_on_it(control: Steerin
     ]
 
 
-async def test_a_predicted_failure_is_announced_days_ahead(control: Steering) -> None:
+async def test_a_predicted_failure_is_announced_days_ahead(control: ControlApi) -> None:
     await control.switch_on("cheap")
 
     answer = await control.post("/v1/hosts/rack2/predict")
@@ -183,7 +183,7 @@ async def test_a_predicted_failure_is_announced_days_ahead(control: Steering) ->
     assert (event["type"], event["not_before"]) == ("Redeploy", later(days=7))
 
 
-async def test_maintenance_of_a_host_waits_for_every_scope(control: Steering) -> None:
+async def test_maintenance_of_a_host_waits_for_every_scope(control: ControlApi) -> None:
     await control.switch_on("web", "report")
 
     answer = await control.post("/v1/hosts/rack1/maintain", {"type": "Freeze", "duration": "9s"})
@@ -196,7 +196,9 @@ async def test_maintenance_of_a_host_waits_for_every_scope(control: Steering) ->
     assert told["waits_for_events"] == [second["event_id"]]
 
 
-async def test_maintenance_of_a_set_begins_with_its_first_update_domain(control: Steering) -> None:
+async def test_maintenance_of_a_set_begins_with_its_first_update_domain(
+    control: ControlApi,
+) -> None:
     await control.switch_on("db-0")
 
     answer = await control.post("/v1/scopes/avset/db/maintain", {"type": "Reboot"})
@@ -211,7 +213,7 @@ async def test_maintenance_of_a_set_begins_with_its_first_update_domain(control:
     }
 
 
-async def test_canceling_a_part_of_maintenance_answers_with_all_of_it(control: Steering) -> None:
+async def test_canceling_a_part_of_maintenance_answers_with_all_of_it(control: ControlApi) -> None:
     await control.switch_on("web", "report")
     events = (await control.post("/v1/hosts/rack1/maintain", {"type": "Freeze"}))["events"]
 
@@ -220,7 +222,7 @@ async def test_canceling_a_part_of_maintenance_answers_with_all_of_it(control: S
     assert {e["event_id"] for e in answer["events"]} == {e["event_id"] for e in events}
 
 
-async def test_history_tells_who_did_what_from_where(control: Steering) -> None:
+async def test_history_tells_who_did_what_from_where(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
 
@@ -242,7 +244,7 @@ async def test_history_tells_who_did_what_from_where(control: Steering) -> None:
     }
 
 
-async def test_history_tells_of_what_concerns_no_scope(control: Steering) -> None:
+async def test_history_tells_of_what_concerns_no_scope(control: ControlApi) -> None:
     """I29, S12"""
     await control.store.transact(
         lambda tx: tx.record("turned_away", by=OPERATOR, cause="the token has expired")
@@ -265,7 +267,7 @@ async def test_history_tells_of_what_concerns_no_scope(control: Steering) -> Non
     assert (await control.get("/v1/history", limit=1))["history"][0]["action"] == "turned_away"
 
 
-async def test_history_is_read_page_by_page_newest_first(control: Steering) -> None:
+async def test_history_is_read_page_by_page_newest_first(control: ControlApi) -> None:
     whole = await control.get("/v1/history", limit=1000)
 
     rows: list[Any] = []
@@ -279,7 +281,7 @@ async def test_history_is_read_page_by_page_newest_first(control: Steering) -> N
     assert [row["id"] for row in rows] == sorted((row["id"] for row in rows), reverse=True)
 
 
-async def test_history_is_narrowed(control: Steering) -> None:
+async def test_history_is_narrowed(control: ControlApi) -> None:
     await control.schedule("Reboot", "web")
     await control.schedule("Freeze", "report")
 
@@ -312,7 +314,7 @@ async def test_history_is_narrowed(control: Steering) -> None:
     ],
 )
 async def test_who_asks_is_a_label_if_it_is_a_sane_one(
-    control: Steering, label: str, actor: str
+    control: ControlApi, label: str, actor: str
 ) -> None:
     await control.http.post(
         "/v1/events",

@@ -5,14 +5,14 @@ from typing import Any
 from forewarned.core.ids import EventId
 from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.restoration import RESTORED_AT
-from tests.control.steering import Steering
+from tests.control.control_api import ControlApi
 
 
-async def explained(control: Steering, event_id: str) -> Any:  # JSON
+async def explained(control: ControlApi, event_id: str) -> Any:  # JSON
     return await control.get(f"/v1/events/{event_id}/explain")
 
 
-async def maintain_host(control: Steering) -> list[Any]:
+async def maintain_host(control: ControlApi) -> list[Any]:
     """The events of a maintenance that two scopes share."""
     made = await control.post("/v1/hosts/rack1/maintain", {"type": "Freeze"})
     events: list[Any] = made["events"]
@@ -20,7 +20,7 @@ async def maintain_host(control: Steering) -> list[Any]:
     return events
 
 
-async def test_an_event_waits_for_approval_or_its_not_before(control: Steering) -> None:
+async def test_an_event_waits_for_approval_or_its_not_before(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
 
@@ -34,7 +34,7 @@ async def test_an_event_waits_for_approval_or_its_not_before(control: Steering) 
     assert said["next_step"] == "it starts, and its VMs are interrupted"
 
 
-async def test_f17_an_event_that_came_back_with_a_backup_says_so(control: Steering) -> None:
+async def test_f17_an_event_that_came_back_with_a_backup_says_so(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
     at = "2026-01-05T12:00:00+00:00"
@@ -52,7 +52,7 @@ async def test_f17_an_event_that_came_back_with_a_backup_says_so(control: Steeri
     assert said_of_later["why"] == "it has not been approved yet"
 
 
-async def test_an_approved_terminate_names_those_that_hold_it_back(control: Steering) -> None:
+async def test_an_approved_terminate_names_those_that_hold_it_back(control: ControlApi) -> None:
     """I17."""
     await control.switch_on("api_0")
     first = await control.schedule("Terminate", "api_0")
@@ -74,7 +74,7 @@ async def test_an_approved_terminate_names_those_that_hold_it_back(control: Stee
 
 
 async def test_an_approved_event_of_a_hosts_maintenance_names_the_siblings_it_waits_for(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     """I16."""
     await control.switch_on("web", "report")
@@ -110,7 +110,7 @@ async def test_an_approved_event_of_a_hosts_maintenance_names_the_siblings_it_wa
 
 
 async def test_an_event_nobody_approved_tells_that_its_approval_alone_is_not_enough(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     """I16."""
     await control.switch_on("web", "report")
@@ -131,7 +131,7 @@ async def test_an_event_nobody_approved_tells_that_its_approval_alone_is_not_eno
 
 
 async def test_the_last_event_to_be_approved_is_told_that_the_others_are_ready(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     await control.switch_on("web", "report")
     ready, last = await maintain_host(control)
@@ -145,7 +145,7 @@ async def test_the_last_event_to_be_approved_is_told_that_the_others_are_ready(
     ]
 
 
-async def test_a_scope_nobody_reads_is_not_said_to_lack_an_approval(control: Steering) -> None:
+async def test_a_scope_nobody_reads_is_not_said_to_lack_an_approval(control: ControlApi) -> None:
     """It waits with the others on its host, and holds none of them back."""
     await control.switch_on("web")
     made = await maintain_host(control)
@@ -159,7 +159,7 @@ async def test_a_scope_nobody_reads_is_not_said_to_lack_an_approval(control: Ste
     )
 
 
-async def test_a_host_full_of_scopes_is_named_in_part(control: Steering) -> None:
+async def test_a_host_full_of_scopes_is_named_in_part(control: ControlApi) -> None:
     names = [f"vm-{number:02}" for number in range(14)]
     await control.put_fleet({"vms": [{"name": name, "host": "rack9"} for name in names]})
     await control.switch_on(*names)
@@ -173,7 +173,7 @@ async def test_a_host_full_of_scopes_is_named_in_part(control: Steering) -> None
     assert said["waits_for_events"] == [event["event_id"] for event in others]
 
 
-async def test_an_event_whose_vms_are_gone_says_so(control: Steering) -> None:
+async def test_an_event_whose_vms_are_gone_says_so(control: ControlApi) -> None:
     """I19."""
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
@@ -187,7 +187,7 @@ async def test_an_event_whose_vms_are_gone_says_so(control: Steering) -> None:
     )
 
 
-async def test_a_started_event_says_what_started_it(control: Steering) -> None:
+async def test_a_started_event_says_what_started_it(control: ControlApi) -> None:
     await control.switch_on("web", "report", "cheap", "db-0")
     approved = await control.schedule("Reboot", "web")
     await control.post(f"/v1/events/{approved['event_id']}/approve")
@@ -212,7 +212,7 @@ async def test_a_started_event_says_what_started_it(control: Steering) -> None:
     ]
 
 
-async def test_an_event_that_is_over_waits_for_nothing(control: Steering) -> None:
+async def test_an_event_that_is_over_waits_for_nothing(control: ControlApi) -> None:
     await control.switch_on("web")
     done = await control.schedule("Reboot", "web")
     await control.post(f"/v1/events/{done['event_id']}/approve")
@@ -229,7 +229,7 @@ async def test_an_event_that_is_over_waits_for_nothing(control: Steering) -> Non
     assert canceled["next_step"] == "nothing: it is over"
 
 
-async def test_a_policy_is_named_as_what_started_an_event(control: Steering) -> None:
+async def test_a_policy_is_named_as_what_started_an_event(control: ControlApi) -> None:
     vm = {"name": "calm", "address": "10.0.0.9", "policy": {"approve_user_reboot": True}}
     await control.put_fleet({"vms": [vm]})
     await control.switch_on("calm")
@@ -241,7 +241,7 @@ async def test_a_policy_is_named_as_what_started_an_event(control: Steering) -> 
 
 
 async def test_where_nothing_carries_events_out_an_operator_is_waited_for(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     event = await control.schedule("Reboot", "web")
 
@@ -255,7 +255,7 @@ async def test_where_nothing_carries_events_out_an_operator_is_waited_for(
     ]
 
 
-async def test_in_an_emulator_the_simulated_work_is_waited_for(control: Steering) -> None:
+async def test_in_an_emulator_the_simulated_work_is_waited_for(control: ControlApi) -> None:
     event = await control.schedule("Reboot", "web")
     emulator = Explainer(control.services.engine, completed_by=CompletedBy.SIMULATION)
 

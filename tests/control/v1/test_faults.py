@@ -2,7 +2,7 @@ import pytest
 
 from forewarned.core.ids import ResourceName
 from forewarned.service.faults import FaultMethod
-from tests.control.steering import Steering
+from tests.control.control_api import ControlApi
 
 BROKEN = {
     "id": "1",
@@ -17,7 +17,7 @@ BROKEN = {
 }
 
 
-async def test_a_fault_is_added_listed_and_removed(control: Steering) -> None:
+async def test_a_fault_is_added_listed_and_removed(control: ControlApi) -> None:
     added = await control.post("/v1/faults", {"status": 500, "times": 2})
     await control.services.use_cases.faults.take(ResourceName("web"), FaultMethod.GET)
     listed = await control.get("/v1/faults")
@@ -29,11 +29,11 @@ async def test_a_fault_is_added_listed_and_removed(control: Steering) -> None:
     assert await control.get("/v1/faults") == {"faults": []}
 
 
-async def test_adding_answers_with_201(control: Steering) -> None:
+async def test_adding_answers_with_201(control: ControlApi) -> None:
     assert (await control.http.post("/v1/faults", content=b'{"kind":"reset"}')).status_code == 201
 
 
-async def test_all_faults_are_removed_at_once(control: Steering) -> None:
+async def test_all_faults_are_removed_at_once(control: ControlApi) -> None:
     for kind in ("reset", "empty"):
         await control.post("/v1/faults", {"kind": kind})
 
@@ -43,7 +43,7 @@ async def test_all_faults_are_removed_at_once(control: Steering) -> None:
     assert control.services.use_cases.faults.active == ()
 
 
-async def test_all_that_is_said_of_a_fault_counts(control: Steering) -> None:
+async def test_all_that_is_said_of_a_fault_counts(control: ControlApi) -> None:
     asked = {"status": 503, "retry_after": "7s", "delay": "PT1M", "vm": "web", "method": "POST"}
 
     added = await control.post("/v1/faults", asked)
@@ -51,7 +51,7 @@ async def test_all_that_is_said_of_a_fault_counts(control: Steering) -> None:
     assert added == {**BROKEN, **asked, "delay": "1m", "times": None}
 
 
-async def test_a_delay_alone_is_a_fault_too(control: Steering) -> None:
+async def test_a_delay_alone_is_a_fault_too(control: ControlApi) -> None:
     assert (await control.post("/v1/faults", {"delay": "2s"}))["kind"] == "delay"
 
 
@@ -68,7 +68,7 @@ async def test_a_delay_alone_is_a_fault_too(control: Steering) -> None:
     ],
 )
 async def test_what_makes_no_sense_is_refused_with_its_field(
-    control: Steering, body: object, field: str, code: str
+    control: ControlApi, body: object, field: str, code: str
 ) -> None:
     _, error = await control.refused("POST", "/v1/faults", body)
 
@@ -76,13 +76,13 @@ async def test_what_makes_no_sense_is_refused_with_its_field(
     assert control.services.use_cases.faults.show() == ()
 
 
-async def test_a_fault_that_is_not_there_is_404(control: Steering) -> None:
+async def test_a_fault_that_is_not_there_is_404(control: ControlApi) -> None:
     status, error = await control.refused("DELETE", "/v1/faults/7")
 
     assert (status, error["code"]) == (404, "unknown_fault")
 
 
-async def test_a_server_for_real_vms_refuses(control: Steering) -> None:
+async def test_a_server_for_real_vms_refuses(control: ControlApi) -> None:
     control.services.use_cases.faults.allowed = False
 
     status, error = await control.refused("POST", "/v1/faults", {"kind": "reset"})

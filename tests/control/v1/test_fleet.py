@@ -4,10 +4,10 @@ import pytest
 
 from forewarned.core.ids import ResourceName
 from tests.builders import HOUR
-from tests.control.steering import FLEET, Steering, later
+from tests.control.control_api import FLEET, ControlApi, later
 
 
-async def test_a_scope_is_shown_with_its_vms(control: Steering) -> None:
+async def test_a_scope_is_shown_with_its_vms(control: ControlApi) -> None:
     scope = await control.get("/v1/scopes/vm/web")
 
     [vm] = scope.pop("vms")
@@ -48,7 +48,7 @@ async def test_a_scope_is_shown_with_its_vms(control: Steering) -> None:
     }
 
 
-async def test_a_scope_that_is_read_tells_when_silence_switches_it_off(control: Steering) -> None:
+async def test_a_scope_that_is_read_tells_when_silence_switches_it_off(control: ControlApi) -> None:
     await control.switch_on("web")
     await control.schedule("Reboot", "web")
 
@@ -60,7 +60,7 @@ async def test_a_scope_that_is_read_tells_when_silence_switches_it_off(control: 
     assert scope["open_events"] == 1
 
 
-async def test_a_read_that_is_in_memory_only_counts(control: Steering) -> None:
+async def test_a_read_that_is_in_memory_only_counts(control: ControlApi) -> None:
     await control.switch_on("web")
     await control.services.use_cases.clock_control.step(HOUR)
     control.activation.seen((await control.get("/v1/vms/web"))["scope"], ResourceName("web"))
@@ -71,7 +71,7 @@ async def test_a_read_that_is_in_memory_only_counts(control: Steering) -> None:
     assert scope["last_read_by"] == "web"
 
 
-async def test_a_scope_id_has_slashes(control: Steering) -> None:
+async def test_a_scope_id_has_slashes(control: ControlApi) -> None:
     scope = await control.get("/v1/scopes/vmss/api/0")
 
     assert scope["id"] == "vmss/api/0"
@@ -79,7 +79,7 @@ async def test_a_scope_id_has_slashes(control: Steering) -> None:
     assert scope["vms"][0]["terminate_notice"] == "5m"
 
 
-async def test_the_fleet_is_all_scopes(control: Steering) -> None:
+async def test_the_fleet_is_all_scopes(control: ControlApi) -> None:
     fleet = await control.get("/v1/fleet")
 
     ids = [scope["id"] for scope in fleet["scopes"]]
@@ -87,13 +87,13 @@ async def test_the_fleet_is_all_scopes(control: Steering) -> None:
     assert await control.get("/v1/scopes") == fleet
 
 
-async def test_a_vm_goes_by_its_name_in_any_letter_case(control: Steering) -> None:
+async def test_a_vm_goes_by_its_name_in_any_letter_case(control: ControlApi) -> None:
     vm = await control.get("/v1/vms/DB-1")
 
     assert (vm["name"], vm["scope"], vm["update_domain"]) == ("db-1", "avset/db", 1)
 
 
-async def test_hosts_tell_which_vms_they_hold(control: Steering) -> None:
+async def test_hosts_tell_which_vms_they_hold(control: ControlApi) -> None:
     hosts = {host["name"]: host["vms"] for host in await control.get("/v1/hosts")}
 
     assert hosts["rack1"] == ["web", "report"]
@@ -101,13 +101,13 @@ async def test_hosts_tell_which_vms_they_hold(control: Steering) -> None:
     assert sum(map(len, hosts.values())) == 8
 
 
-async def test_applying_the_same_fleet_again_changes_nothing(control: Steering) -> None:
+async def test_applying_the_same_fleet_again_changes_nothing(control: ControlApi) -> None:
     applied = await control.put_fleet(FLEET)
 
     assert applied == {"added": [], "changed": [], "removed": [], "unchanged": 8}
 
 
-async def test_applying_a_fleet_tells_what_it_did(control: Steering) -> None:
+async def test_applying_a_fleet_tells_what_it_did(control: ControlApi) -> None:
     fleet = {"vms": [{"name": "web", "address": "10.0.0.1", "zone": "2"}, {"name": "new"}]}
 
     applied = await control.put_fleet(fleet)
@@ -116,7 +116,7 @@ async def test_applying_a_fleet_tells_what_it_did(control: Steering) -> None:
     assert (await control.get("/v1/vms/new"))["address"].startswith("10.1.0.")
 
 
-async def test_pruning_removes_what_is_not_named(control: Steering) -> None:
+async def test_pruning_removes_what_is_not_named(control: ControlApi) -> None:
     no_sets = {**FLEET, "availability_sets": [], "scale_sets": []}
 
     applied = await control.put_fleet(no_sets, prune="true")
@@ -125,7 +125,7 @@ async def test_pruning_removes_what_is_not_named(control: Steering) -> None:
     assert applied["unchanged"] == 3
 
 
-async def test_a_fleet_of_many_vms_may_be_larger_than_other_bodies(control: Steering) -> None:
+async def test_a_fleet_of_many_vms_may_be_larger_than_other_bodies(control: ControlApi) -> None:
     padded = {**FLEET, "vms": [{**vm, "tags": {"pad": "x" * (1 << 20)}} for vm in FLEET["vms"]]}
 
     applied = await control.put_fleet(padded)
@@ -147,7 +147,7 @@ async def test_a_fleet_of_many_vms_may_be_larger_than_other_bodies(control: Stee
     ],
 )
 async def test_a_mistake_in_a_fleet_is_refused_with_its_place(
-    control: Steering, fleet: Any, field: str
+    control: ControlApi, fleet: Any, field: str
 ) -> None:
     status, error = await control.refused("PUT", "/v1/fleet", fleet)
 
@@ -156,7 +156,7 @@ async def test_a_mistake_in_a_fleet_is_refused_with_its_place(
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null"])
 async def test_a_fleet_without_a_plan_is_refused_rather_than_emptied(
-    control: Steering, body: bytes
+    control: ControlApi, body: bytes
 ) -> None:
     response = await control.http.put("/v1/fleet?prune=true", content=body)
 
@@ -164,7 +164,7 @@ async def test_a_fleet_without_a_plan_is_refused_rather_than_emptied(
     assert len((await control.get("/v1/fleet"))["scopes"]) == 5
 
 
-async def test_an_address_that_another_vm_has_is_a_conflict(control: Steering) -> None:
+async def test_an_address_that_another_vm_has_is_a_conflict(control: ControlApi) -> None:
     status, error = await control.refused(
         "PUT", "/v1/fleet", {"vms": [{"name": "new", "address": "10.0.0.1"}]}
     )
@@ -172,7 +172,7 @@ async def test_an_address_that_another_vm_has_is_a_conflict(control: Steering) -
     assert (status, error["code"], error["field"]) == (409, "address_taken", "address")
 
 
-async def test_two_vms_may_swap_their_addresses(control: Steering) -> None:
+async def test_two_vms_may_swap_their_addresses(control: ControlApi) -> None:
     web, report, *others = FLEET["vms"]
     swapped = [
         {**web, "address": report["address"]},
@@ -188,7 +188,7 @@ async def test_two_vms_may_swap_their_addresses(control: Steering) -> None:
 
 
 async def test_a_vm_gives_way_to_the_one_that_its_address_is_declared_for(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     fleet = {"vms": [{"name": "web", "address": "10.0.0.2"}, {"name": "report"}]}
 
@@ -199,7 +199,7 @@ async def test_a_vm_gives_way_to_the_one_that_its_address_is_declared_for(
 
 
 async def test_pruning_takes_a_vm_out_of_a_scope_that_it_is_not_planned_in(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     joined = {"availability_sets": [{"name": "front", "vms": ["web", "report"]}]}
 
@@ -213,7 +213,7 @@ async def test_pruning_takes_a_vm_out_of_a_scope_that_it_is_not_planned_in(
 
 
 async def test_a_vm_that_is_made_anew_has_nothing_to_fear_from_what_the_old_one_was_in_for(
-    control: Steering,
+    control: ControlApi,
 ) -> None:
     """I9, F18: nor does it read of it."""
     await control.switch_on("web")
@@ -229,7 +229,7 @@ async def test_a_vm_that_is_made_anew_has_nothing_to_fear_from_what_the_old_one_
     assert (scope["open_events"], [vm["name"] for vm in scope["vms"]]) == (0, ["web"])
 
 
-async def test_unknown_things_are_not_found(control: Steering) -> None:
+async def test_unknown_things_are_not_found(control: ControlApi) -> None:
     assert await control.refused("GET", "/v1/vms/nobody") == (
         404,
         {"code": "unknown_resource", "message": "no VM is named 'nobody'", "field": "name"},

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from forewarned.control.v1.app import create_app
 from forewarned.control.v1.metrics import Metrics
 from tests.builders import NOON
-from tests.control.steering import Steering
+from tests.control.control_api import ControlApi
 
 
 def figures(text: str) -> Mapping[tuple[str, str], float]:
@@ -50,7 +50,7 @@ def test_how_long_things_took_is_kept() -> None:
     assert seen["forewarned_wake_lateness_seconds_sum", ""] == 2
 
 
-async def test_the_listener_shows_what_there_is_and_what_happened(control: Steering) -> None:
+async def test_the_listener_shows_what_there_is_and_what_happened(control: ControlApi) -> None:
     counted = {"documents": 7}
     services = replace(control.services, take_counts=lambda: counted)
     control.services.engine.tell(services.metrics.hear)

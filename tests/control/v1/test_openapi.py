@@ -9,7 +9,7 @@ from starlette.routing import Route
 from forewarned.control.fleet.wire import WireFleet
 from forewarned.control.v1.app import OPERATIONS, description
 from forewarned.control.v1.request_wire import Nothing
-from tests.control.steering import Steering
+from tests.control.control_api import ControlApi
 
 
 def refs(node: object) -> Iterator[str]:
@@ -32,14 +32,14 @@ def described() -> dict[tuple[str, str], Any]:
     }
 
 
-async def test_the_description_is_served(control: Steering) -> None:
+async def test_the_description_is_served(control: ControlApi) -> None:
     served = await control.get("/v1/openapi.json")
 
     assert served == json.loads(json.dumps(description()))
     assert served["openapi"].startswith("3.1.")
 
 
-async def test_every_route_is_described_and_nothing_else_is(control: Steering) -> None:
+async def test_every_route_is_described_and_nothing_else_is(control: ControlApi) -> None:
     routed = {
         (method, route.path.replace(":path", ""))
         for route in control.app.routes
@@ -116,7 +116,7 @@ def test_the_fleet_is_described_as_the_fleet_file_has_it() -> None:
     "path", ["/v1/fleet", "/v1/events", "/v1/history", "/v1/clock", "/v1/health"]
 )
 async def test_answers_have_exactly_the_names_that_are_described(
-    control: Steering, path: str
+    control: ControlApi, path: str
 ) -> None:
     schema = described()["GET", path]["responses"]["200"]["content"]["application/json"]["schema"]
     # Where strangers get less, what others get comes first.

@@ -11,8 +11,8 @@ from forewarned.core.errors import Category, NoResourcesError, RefusalError, Unk
 from forewarned.core.rules import Rules
 from forewarned.security.identities import AccessError
 from tests.builders import A
+from tests.control.control_api import ControlApi, control_api, refusal
 from tests.control.error_types import errors_of
-from tests.control.steering import Steering, refusal, steering
 
 
 def test_every_category_has_a_status_of_its_own() -> None:
@@ -56,7 +56,7 @@ def test_a_code_is_the_name_of_the_refusal(kind: type[Exception], name: str) -> 
     assert code(kind) == name
 
 
-async def test_a_refusal_by_the_rules_names_its_field(control: Steering) -> None:
+async def test_a_refusal_by_the_rules_names_its_field(control: ControlApi) -> None:
     assert await control.refused("GET", f"/v1/events/{A}") == (
         404,
         {"code": "unknown_event", "message": f"no event {A} in this scope", "field": "event_id"},
@@ -92,7 +92,7 @@ async def test_a_refusal_by_the_rules_names_its_field(control: Steering) -> None
     ],
 )
 async def test_events_that_the_rules_turn_down(
-    control: Steering, body: object, status: int, name: str, field: str
+    control: ControlApi, body: object, status: int, name: str, field: str
 ) -> None:
     found, error = await control.refused("POST", "/v1/events", body)
 
@@ -100,7 +100,7 @@ async def test_events_that_the_rules_turn_down(
     assert await control.get("/v1/events") == {"events": []}
 
 
-async def test_conflicts_with_what_an_event_has_come_to(control: Steering) -> None:
+async def test_conflicts_with_what_an_event_has_come_to(control: ControlApi) -> None:
     await control.switch_on("web")
     scheduled = f"/v1/events/{(await control.schedule('Reboot', 'web'))['event_id']}"
     early = await control.refused("POST", f"{scheduled}/complete")
@@ -117,7 +117,7 @@ async def test_conflicts_with_what_an_event_has_come_to(control: Steering) -> No
     ]
 
 
-async def test_a_set_under_maintenance_is_a_conflict(control: Steering) -> None:
+async def test_a_set_under_maintenance_is_a_conflict(control: ControlApi) -> None:
     await control.switch_on("db-0")
     await control.post("/v1/scopes/avset/db/maintain", {"type": "Freeze"})
 
@@ -128,14 +128,14 @@ async def test_a_set_under_maintenance_is_a_conflict(control: Steering) -> None:
     assert (status, error["code"], error["field"]) == (409, "maintenance_conflict", "scope")
 
 
-async def test_only_some_types_are_maintenance(control: Steering) -> None:
+async def test_only_some_types_are_maintenance(control: ControlApi) -> None:
     status, error = await control.refused("POST", "/v1/hosts/rack1/maintain", {"type": "Terminate"})
 
     assert (status, error["code"], error["field"]) == (400, "not_maintainable", "type")
 
 
 async def test_a_limit_on_user_events_and_on_notice_is_kept() -> None:
-    async with steering(rules=Rules(max_user_events=1)) as control:
+    async with control_api(rules=Rules(max_user_events=1)) as control:
         await control.switch_on("web")
         await control.schedule("Reboot", "web")
         asked = {"type": "Reboot", "resources": ["web"]}
@@ -149,13 +149,15 @@ async def test_a_limit_on_user_events_and_on_notice_is_kept() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/events/42", "/v1/events/42/explain"])
-async def test_what_is_no_event_id_is_refused(control: Steering, path: str) -> None:
+async def test_what_is_no_event_id_is_refused(control: ControlApi, path: str) -> None:
     status, error = await control.refused("GET", path)
 
     assert (status, error["code"], error["field"]) == (400, "invalid_id", "event_id")
 
 
-async def test_a_parameter_that_is_no_event_id_is_named_as_it_was_given(control: Steering) -> None:
+async def test_a_parameter_that_is_no_event_id_is_named_as_it_was_given(
+    control: ControlApi,
+) -> None:
     status, error = await control.refused("GET", "/v1/history?event=42")
 
     assert (status, error["code"], error["field"]) == (400, "invalid_id", "event")
@@ -190,7 +192,7 @@ async def test_a_parameter_that_is_no_event_id_is_named_as_it_was_given(control:
     ],
 )
 async def test_a_body_that_does_not_fit_is_refused_with_the_path_of_the_field(
-    control: Steering, body: bytes, field: str | None, says: str
+    control: ControlApi, body: bytes, field: str | None, says: str
 ) -> None:
     status, error = refusal(await control.http.post("/v1/events", content=body))
 
@@ -198,7 +200,7 @@ async def test_a_body_that_does_not_fit_is_refused_with_the_path_of_the_field(
     assert says in error["message"]
 
 
-async def test_a_fleet_that_is_nested_without_end_is_refused(control: Steering) -> None:
+async def test_a_fleet_that_is_nested_without_end_is_refused(control: ControlApi) -> None:
     status, error = await control.refused("PUT", "/v1/fleet", b'{"vms":' + b"[" * 100_000)
 
     assert (status, error["code"]) == (400, "bad_request")
@@ -207,7 +209,9 @@ async def test_a_fleet_that_is_nested_without_end_is_refused(control: Steering) 
 @pytest.mark.parametrize(
     "path", ["/v1/clock/pause", f"/v1/events/{A}/approve", f"/v1/events/{A}/complete"]
 )
-async def test_a_body_where_none_is_wanted_may_be_empty_only(control: Steering, path: str) -> None:
+async def test_a_body_where_none_is_wanted_may_be_empty_only(
+    control: ControlApi, path: str
+) -> None:
     status, error = await control.refused("POST", path, {"hard": True})
 
     assert (status, error["code"], error["field"]) == (400, "bad_request", "hard")
@@ -233,14 +237,14 @@ async def test_a_body_where_none_is_wanted_may_be_empty_only(control: Steering, 
     ],
 )
 async def test_query_parameters_are_checked_like_bodies(
-    control: Steering, path: str, field: str
+    control: ControlApi, path: str, field: str
 ) -> None:
     status, error = await control.refused("GET", path)
 
     assert (status, error["code"], error["field"]) == (400, "bad_request", field)
 
 
-async def test_what_a_parameter_may_be_is_told(control: Steering) -> None:
+async def test_what_a_parameter_may_be_is_told(control: ControlApi) -> None:
     _, error = await control.refused("GET", "/v1/events?status=done")
 
     assert "is not one of open, all, Scheduled" in error["message"]
@@ -249,7 +253,7 @@ async def test_what_a_parameter_may_be_is_told(control: Steering) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/v1", "/v1/event", "/v1/clock/", "/v1/vms/a/b", "/v2/events"]
 )
-async def test_an_unknown_route_is_not_found(control: Steering, path: str) -> None:
+async def test_an_unknown_route_is_not_found(control: ControlApi, path: str) -> None:
     status, error = await control.refused("GET", path)
 
     assert (status, error["code"], error["field"]) == (404, "not_found", None)
@@ -265,7 +269,7 @@ async def test_an_unknown_route_is_not_found(control: Steering, path: str) -> No
     ],
 )
 async def test_a_wrong_method_is_told_the_right_ones(
-    control: Steering, method: str, path: str, allowed: str
+    control: ControlApi, method: str, path: str, allowed: str
 ) -> None:
     response = await control.http.request(method, path)
 
@@ -274,7 +278,7 @@ async def test_a_wrong_method_is_told_the_right_ones(
     assert response.headers["Allow"] == allowed
 
 
-async def test_a_store_that_is_unavailable_asks_to_come_again(control: Steering) -> None:
+async def test_a_store_that_is_unavailable_asks_to_come_again(control: ControlApi) -> None:
     control.store.is_down = True
 
     for method, path in (("GET", "/v1/fleet"), ("POST", "/v1/hosts/rack1/fail")):
@@ -290,7 +294,7 @@ async def test_a_store_that_is_unavailable_asks_to_come_again(control: Steering)
 
 
 async def test_a_fault_of_ours_has_the_same_shape_and_tells_nothing(
-    control: Steering, monkeypatch: pytest.MonkeyPatch
+    control: ControlApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(control.store, "_contents")
 
@@ -300,13 +304,13 @@ async def test_a_fault_of_ours_has_the_same_shape_and_tells_nothing(
     assert "_contents" not in error["message"]
 
 
-async def test_a_body_that_is_too_large_is_refused_by_its_length(control: Steering) -> None:
+async def test_a_body_that_is_too_large_is_refused_by_its_length(control: ControlApi) -> None:
     status, error = await control.refused("POST", "/v1/events", b" " * ((1 << 20) + 1))
 
     assert (status, error["code"]) == (413, "body_too_large")
 
 
-async def test_a_body_without_a_length_is_refused_once_it_is_too_large(control: Steering) -> None:
+async def test_a_body_without_a_length_is_refused_once_it_is_too_large(control: ControlApi) -> None:
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -321,7 +325,7 @@ async def test_a_body_without_a_length_is_refused_once_it_is_too_large(control: 
     assert sent == 5
 
 
-async def test_a_caller_who_hangs_up_while_asking_is_no_fault_of_ours(control: Steering) -> None:
+async def test_a_caller_who_hangs_up_while_asking_is_no_fault_of_ours(control: ControlApi) -> None:
     sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> MutableMapping[str, Any]:

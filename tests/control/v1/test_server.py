@@ -6,10 +6,10 @@ from forewarned import __version__
 from forewarned.clock import SystemClock
 from forewarned.control.v1 import wire
 from tests.builders import NOON
-from tests.control.steering import Steering, later, steering
+from tests.control.control_api import ControlApi, control_api, later
 
 
-async def test_health_tells_what_runs_here(control: Steering) -> None:
+async def test_health_tells_what_runs_here(control: ControlApi) -> None:
     assert await control.get("/v1/health") == {
         "status": "ok",
         "mode": "emulator",
@@ -19,7 +19,7 @@ async def test_health_tells_what_runs_here(control: Steering) -> None:
     }
 
 
-async def test_health_is_503_while_the_store_is_unavailable(control: Steering) -> None:
+async def test_health_is_503_while_the_store_is_unavailable(control: ControlApi) -> None:
     control.store.is_down = True
 
     response = await control.http.get("/v1/health")
@@ -29,14 +29,14 @@ async def test_health_is_503_while_the_store_is_unavailable(control: Steering) -
     assert response.json()["clock"]["now"] == later()
 
 
-async def test_settings_tell_where_they_came_from(control: Steering) -> None:
+async def test_settings_tell_where_they_came_from(control: ControlApi) -> None:
     assert await control.get("/v1/settings") == [
         {"name": "mode", "value": "emulator", "origin": "default"},
         {"name": "clock", "value": "paused", "origin": "--clock"},
     ]
 
 
-async def test_endpoints_tell_where_clients_go(control: Steering) -> None:
+async def test_endpoints_tell_where_clients_go(control: ControlApi) -> None:
     assert await control.get("/v1/endpoints") == {
         "metadata": "http://127.0.0.1:8169",
         "arm": None,
@@ -45,7 +45,7 @@ async def test_endpoints_tell_where_clients_go(control: Steering) -> None:
     }
 
 
-async def test_a_step_runs_what_falls_due_on_the_way(control: Steering) -> None:
+async def test_a_step_runs_what_falls_due_on_the_way(control: ControlApi) -> None:
     await control.switch_on("web")
     event = await control.schedule("Reboot", "web")
     path = f"/v1/events/{event['event_id']}"
@@ -62,7 +62,7 @@ async def test_a_step_runs_what_falls_due_on_the_way(control: Steering) -> None:
 
 
 @pytest.mark.parametrize("to", [later(hours=3), "2026-01-05T16:00:00+01:00"])
-async def test_a_step_may_go_to_an_instant(control: Steering, to: str) -> None:
+async def test_a_step_may_go_to_an_instant(control: ControlApi, to: str) -> None:
     clock = await control.post("/v1/clock/step", {"to": to})
 
     assert clock["now"] == later(hours=3)
@@ -74,7 +74,7 @@ def test_fractions_of_a_second_are_kept() -> None:
     assert shown == b'"2026-01-05T12:00:01.500000Z"'
 
 
-async def test_time_runs_stands_still_and_goes_on_as_before(control: Steering) -> None:
+async def test_time_runs_stands_still_and_goes_on_as_before(control: ControlApi) -> None:
     running = await control.post("/v1/clock/speed", {"speed": 60})
     paused = await control.post("/v1/clock/pause")
     resumed = await control.post("/v1/clock/resume")
@@ -86,7 +86,7 @@ async def test_time_runs_stands_still_and_goes_on_as_before(control: Steering) -
 
 
 async def test_real_time_is_shown_and_can_not_be_moved() -> None:
-    async with steering(clock=SystemClock()) as control:
+    async with control_api(clock=SystemClock()) as control:
         shown = await control.get("/v1/clock")
         refusals = [
             await control.refused("POST", f"/v1/clock/{path}", body)
@@ -121,7 +121,7 @@ async def test_real_time_is_shown_and_can_not_be_moved() -> None:
     ],
 )
 async def test_a_step_that_makes_no_sense_is_refused(
-    control: Steering, body: object, code: str, field: str
+    control: ControlApi, body: object, code: str, field: str
 ) -> None:
     status, error = await control.refused("POST", "/v1/clock/step", body)
 
@@ -130,7 +130,7 @@ async def test_a_step_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize("speed", [0, -1, 1e9])
-async def test_a_speed_that_makes_no_sense_is_refused(control: Steering, speed: float) -> None:
+async def test_a_speed_that_makes_no_sense_is_refused(control: ControlApi, speed: float) -> None:
     status, error = await control.refused("POST", "/v1/clock/speed", {"speed": speed})
 
     assert (status, error["code"], error["field"]) == (400, "bad_speed", "speed")

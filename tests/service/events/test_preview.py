@@ -18,13 +18,13 @@ from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot
 from forewarned.storage.sqlite.store import SqliteStore
 from tests.builders import NOON, event_id
-from tests.control.steering import steering
+from tests.control.control_api import control_api
 
 ME = Actor(name="tester")
 
 
 async def test_a_rehearsal_tells_what_would_happen_and_leaves_no_trace() -> None:
-    async with steering() as steered:
+    async with control_api() as steered:
         await steered.switch_on("web")
         engine = steered.services.engine
         heard: list[object] = []

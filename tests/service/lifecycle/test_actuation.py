@@ -3,10 +3,10 @@
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.service.records import Report, Stage
 from tests.builders import MINUTE
-from tests.control.steering import Steering, steering
+from tests.control.control_api import ControlApi, control_api
 
 
-async def actions(control: Steering, event_id: str) -> list[str]:
+async def actions(control: ControlApi, event_id: str) -> list[str]:
     rows = (await control.get("/v1/history", event=event_id))["history"]
     return [row["action"] for row in reversed(rows)]
 
@@ -15,7 +15,7 @@ async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up
     anyio_backend: object,
 ) -> None:
     """I22, I23: after a restart the actuator takes up what has started from its beginning."""
-    async with steering() as control:
+    async with control_api() as control:
         actuation = control.services.use_cases.actuation
         event = await control.schedule("Reboot", "web")
         what = (ScopeId("vm/web"), EventId(event["event_id"]))
@@ -32,7 +32,7 @@ async def test_vms_go_through_an_events_impact_once_however_often_it_is_taken_up
 async def test_a_vm_moves_to_a_host_that_no_other_vm_is_on(anyio_backend: object) -> None:
     """I21: a host that held two update domains of a set could not be worked on."""
     declared = [{"name": "c-0", "host": "spare-01"}, "c-1"]
-    async with steering() as control:
+    async with control_api() as control:
         sets = [{"name": "cache", "vms": declared}]
         await control.put_fleet({"availability_sets": sets})
         event = await control.schedule("Redeploy", "c-1")

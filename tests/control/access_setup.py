@@ -1,4 +1,4 @@
-"""The door of a listener over real tokens, and the people who come to it."""
+"""Access to a listener with real tokens, and the principals who have them."""
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +14,7 @@ from forewarned.security.identities import Bearer, Principal, Role
 from forewarned.security.tokens import Tokens
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from tests.builders import NOON
-from tests.control.steering import Steering, steering
+from tests.control.control_api import ControlApi, control_api
 
 ARM: Final = "https://localhost:8171"
 AFAR: Final = "203.0.113.7"
@@ -59,12 +59,12 @@ class Times:
 
 
 @dataclass
-class Gate:
+class AccessSetup:
     access: Access
     door: Access | OpenOnLoopback
     """The access itself, or what stands before it in an emulator."""
     tokens: Tokens
-    steered: Steering
+    steered: ControlApi
     roster: Roster
     times: Times = field(default_factory=Times)
 
@@ -88,13 +88,13 @@ class Gate:
 
 
 @asynccontextmanager
-async def a_gate(
+async def access_setup(
     folder: Path, *, open_on_loopback: bool = False, vm_role: Role = Role.APPROVER
-) -> AsyncIterator[Gate]:
+) -> AsyncIterator[AccessSetup]:
     times, roster = Times(), Roster()
     tokens = Tokens(folder, now=lambda: times.now)
     await tokens.prepare()
-    async with steering() as steered:
+    async with control_api() as steered:
         identities = Identities(
             issuer=tokens,
             reader=tokens,
@@ -105,4 +105,4 @@ async def a_gate(
         )
         access = Access(identities, steered.services.engine, monotonic=lambda: times.seconds)
         door = OpenOnLoopback(access) if open_on_loopback else access
-        yield Gate(access, door, tokens, steered, roster, times)
+        yield AccessSetup(access, door, tokens, steered, roster, times)

@@ -71,7 +71,7 @@ class Breakable(MemoryStore):
             raise StoreUnavailableError("the disk is full")
 
 
-class Steering:
+class ControlApi:
     """A control listener, and the parts behind it that tests reach for."""
 
     def __init__(self, store: Breakable, services: Services) -> None:
@@ -135,17 +135,17 @@ def refusal(response: httpx2.Response) -> tuple[int, Any]:
 
 
 @asynccontextmanager
-async def steering(
+async def control_api(
     *,
     clock: VirtualClock | SystemClock | None = None,
     rules: Rules = Rules(short_notice_allowed=True),  # noqa: B008  # frozen
     changes: Changes | None = None,
-) -> AsyncIterator[Steering]:
+) -> AsyncIterator[ControlApi]:
     clock = clock or VirtualClock(NOON, speed=0)
     store = Breakable(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
     basis = a_basis(rules, address_range=ipaddress.ip_network("10.1.0.0/16"))
     application = Application(store, clock, basis, BoardDelivery(), faults=Faults())
-    steered = Steering(store, _services(application.use_cases, changes or Changes()))
+    steered = ControlApi(store, _services(application.use_cases, changes or Changes()))
     async with steered.http:
         await steered.put_fleet(FLEET)
         yield steered

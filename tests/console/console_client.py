@@ -40,11 +40,11 @@ from forewarned.service.engine import Engine
 from forewarned.service.records import Caller
 from forewarned.service.use_cases import UseCases
 from tests.builders import NOON
-from tests.control.gate import Roster
-from tests.control.steering import FLEET, Breakable
+from tests.control.access_setup import Roster
+from tests.control.control_api import FLEET, Breakable
 
 
-class Looking:
+class ConsoleClient:
     """A browser without eyes: pages as text, forms as fields."""
 
     def __init__(
@@ -159,14 +159,14 @@ def text_of(page: str) -> str:
 
 
 @asynccontextmanager
-async def looking(
+async def console_client(
     *,
     clock: VirtualClock | SystemClock | None = None,
     fleet: dict[str, Any] | None = None,
     mode: str = "emulator",
     access: str = "open",
     origin: str = "http://127.0.0.1:8170",
-) -> AsyncIterator[Looking]:
+) -> AsyncIterator[ConsoleClient]:
     resolved = Resolved(
         settings=Settings(mode=Mode(mode), control_access=ControlAccess(access)),
         origin={setting.name: "default" for setting in SETTINGS},
@@ -201,4 +201,4 @@ async def looking(
         app = control_app(api, services)
         transport = httpx2.ASGITransport(app, client=("127.0.0.1", 40_000))
         async with httpx2.AsyncClient(transport=transport, base_url=origin) as http:
-            yield Looking(use_cases, store, services, http, door)
+            yield ConsoleClient(use_cases, store, services, http, door)
