@@ -113,3 +113,14 @@ async def test_what_is_ticked_stays_ticked_while_events_come_and_go_and_is_appro
     await ann.is_live()
     await expect(ann.page.locator("#events")).to_contain_text("Started")
     assert await ann.grave_issues() == []
+
+
+async def test_no_list_is_cut_off_on_a_phone(server: Server, window: OpenWindow) -> None:
+    fill(server)
+    ann = await window("/", viewport=SIZES["phone"])
+
+    for path in ("/events", "/fleet", "/hosts", "/hosts/host-7", "/unread", "/sets", "/history"):
+        await ann.open(path)
+        # Whole, or else people have to find out that a table scrolls sideways.
+        hidden = "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+        assert set(await ann.page.evaluate(hidden)) <= {0}, path
