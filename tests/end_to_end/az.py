@@ -127,7 +127,9 @@ def variables(home: Path, **more: str) -> dict[str, str]:
         del kept[name]
     # Ours first: az has a `python` beside it, too.
     ours = os.pathsep.join([str(Path(sys.executable).parent), str(AZ)])
-    return kept | {"PATH": f"{ours}{os.pathsep}{kept['PATH']}"} | more
+    # az is compiled when it is first run, and its compiler has warnings that no user sees later.
+    path = {"PATH": f"{ours}{os.pathsep}{kept['PATH']}", "PYTHONWARNINGS": "ignore"}
+    return kept | path | more
 
 
 @contextlib.contextmanager
