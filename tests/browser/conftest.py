@@ -1,4 +1,4 @@
-"""A real server and a real browser for whoever looks at the console."""
+"""A real server and a real browser for the tests of the console."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

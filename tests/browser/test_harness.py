@@ -1,4 +1,4 @@
-"""The watch over windows is itself watched: a breach that nobody sees would prove nothing."""
+"""Windows note what goes wrong in them: a breach that goes unnoticed would prove nothing."""
 
 import pytest
 from playwright.async_api import Browser

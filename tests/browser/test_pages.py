@@ -194,7 +194,7 @@ async def _shows(window: Window, place: str, words: str) -> None:
 async def test_names_and_reasons_that_people_give_are_text_in_history(
     server: Server, window: OpenWindow
 ) -> None:
-    """S13: whoever steers the server may call themselves anything."""
+    """S13: operators may call themselves anything."""
     name = "<img src=x onerror='window.breached=true'>"
     reason = DESCRIPTIONS["markup"]
     server.get(OF_WEB)

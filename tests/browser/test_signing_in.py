@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
-from tests.end_to_end.serving import Server, serving, steward
+from tests.end_to_end.serving import Server, local_command, serving
 
 pytestmark = pytest.mark.xdist_group("browser sign-in")
 
@@ -23,7 +23,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def token(server: Server, name: str, role: str) -> str:
-    text: str = steward(server, "token", "create", name, "--role", role)["token"]
+    text: str = local_command(server, "token", "create", name, "--role", role)["token"]
     return text
 
 
@@ -95,7 +95,7 @@ async def test_a_page_says_when_its_token_is_revoked_and_leads_to_signing_in_aga
     await expect(rae.page.locator("#sign-in-again")).to_be_hidden()
     rae.expected.append(UNAUTHORIZED)
 
-    steward(server, "token", "revoke", "rae")
+    local_command(server, "token", "revoke", "rae")
 
     await rae.page.wait_for_selector('#live-state[data-state="signed-out"]')
     await expect(rae.page.locator("#live-state")).to_have_text("Signed out")

@@ -1,4 +1,4 @@
-"""What somebody is busy with on a live page: it stays, whatever changes around it."""
+"""What a person is typing or reading on a live page stays, whatever changes around it."""
 
 import re
 

@@ -120,7 +120,7 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"NO_COLOR": "1"} | more
 
 
-def steward(server: Server, *words: str) -> Any:  # JSON, which tests look into
+def local_command(server: Server, *words: str) -> Any:  # JSON, which tests look into
     """A command on the server's own machine, beside its store, where nothing says how to reach it.
 
     For those that need no server, such as `token` and `ca`.

@@ -181,7 +181,7 @@ def test_the_shipped_file_drains_stops_approves_and_puts_both_back(
         event_id = schedule(server, "Reboot", "web")
         until(lambda: site.server_state() == "DRAIN", "HAProxy to drain")
 
-        # Somebody is still being served: nothing is stopped, and nothing approved.
+        # A client is still being served: nothing is stopped, and nothing approved.
         explained = forewarned("agent", "explain", "--agent", agent.listens)
         assert explained.returncode == 0, explained.stderr
         assert "rule         all else\n" in explained.stdout

@@ -99,8 +99,8 @@ def test_a_server_that_is_killed_and_comes_back_changes_nothing_for_the_event(
             until(lambda: "scheduled events can't be read" in agent.log(), "it to notice")
 
             # Where the agent looks for it.
-            doors = ("--metadata", server.metadata, "--control", server.control)
-            with start(home, "--fleet", "fleet.toml", *doors) as second:
+            addresses = ("--metadata", server.metadata, "--control", server.control)
+            with start(home, "--fleet", "fleet.toml", *addresses) as second:
                 again = ready(second, home)
                 assert notebook.runs == PREPARED
                 again.call("POST", f"/v1/events/{event_id}/cancel", {"reason": "enough"})

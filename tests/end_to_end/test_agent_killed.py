@@ -1,6 +1,6 @@
 """I30: an agent killed at every step of a plan, and started again each time, runs no hook twice.
 
-Nobody restarts it gently: it dies by SIGKILL, just after it has written a fact, or with all that
+It is not stopped gently: it dies by SIGKILL, just after it has written a fact, or with all that
 follows a fact done and the next one not written.
 """
 
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     (folder / "fleet.toml").write_text('[[vms]]\nname = "web"\n')
     with serving(folder, "--fleet", "fleet.toml") as running:
-        # Whoever has never read is not waited for: an event would start at once.
+        # A VM that has never read is not waited for: an event would start at once.
         running.get("/vm/web/metadata/scheduledevents?api-version=2020-07-01")
         yield running
 
@@ -159,7 +159,7 @@ def test_killed_by_a_hook_it_goes_on_after_it(
 def test_a_required_hook_that_was_cut_short_keeps_it_from_approving(
     server: Server, tmp_path: Path, notebook: Notebook
 ) -> None:
-    """I30: it may or may not have done its work, so nobody may rely on it."""
+    """I30: it may or may not have done its work, so nothing may rely on it."""
     text = a_file(notebook, tmp_path, approve="when-ready")
     lives = Lives(tmp_path, text, endpoint_of(server, "web"), kind="before")
     event_id = schedule(server, "Reboot", "web")

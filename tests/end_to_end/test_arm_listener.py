@@ -81,7 +81,7 @@ def test_a_path_that_climbs_is_refused_by_the_real_server_too(shared_server: Ser
 
 
 def test_arm_heals_with_the_writer_at_the_same_address(tmp_path: Path) -> None:
-    """I23: its socket is the supervisor's, so whoever comes meanwhile waits and is answered."""
+    """I23: its socket is the supervisor's, so clients that come meanwhile wait and are answered."""
     with crewed(tmp_path) as crew:
         crew.kill("writer")
         meanwhile = crew.server.ask_arm("GET", ENDPOINTS)
@@ -106,19 +106,22 @@ def test_a_client_that_stays_connected_does_not_keep_a_server_from_stopping(
         assert "is being killed" not in crew.log()
 
 
-def test_s12_in_service_mode_nobody_is_admitted_without_a_token_even_on_loopback(
+def test_s12_in_service_mode_no_caller_is_admitted_without_a_token_even_on_loopback(
     tmp_path: Path,
 ) -> None:
     with serving(tmp_path, "--mode", "service", "--clock", "real", "--workers", "0") as server:
-        nobody = server.ask_arm("GET", "/subscriptions?api-version=2022-12-01")
-        somebody = server.ask_arm(
+        without_token = server.ask_arm("GET", "/subscriptions?api-version=2022-12-01")
+        with_bad_token = server.ask_arm(
             "GET", "/subscriptions?api-version=2022-12-01", Authorization="Bearer x"
         )
         discovery = server.ask_arm("GET", ENDPOINTS)
 
-    assert (nobody.status, nobody.json["error"]["code"]) == (401, "AuthenticationFailed")
-    assert somebody.json["error"]["code"] == "InvalidAuthenticationToken"
-    assert nobody.headers["www-authenticate"] == "Bearer"
+    assert (without_token.status, without_token.json["error"]["code"]) == (
+        401,
+        "AuthenticationFailed",
+    )
+    assert with_bad_token.json["error"]["code"] == "InvalidAuthenticationToken"
+    assert without_token.headers["www-authenticate"] == "Bearer"
     assert discovery.status == 200
 
 

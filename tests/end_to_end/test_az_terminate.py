@@ -124,8 +124,8 @@ def test_a_set_whose_notices_are_switched_off_is_scaled_in_at_once(cloud: Azure)
 
 
 @pytest.mark.thorough
-def test_a_set_nobody_of_which_has_ever_asked_is_deleted_at_once(cloud: Azure) -> None:
-    """No VM of it listens, so there is nobody to wait for."""
+def test_a_set_none_of_whose_vms_has_ever_asked_is_deleted_at_once(cloud: Azure) -> None:
+    """None of its VMs listens, so there is no approval to wait for."""
     made(cloud, "deaf", instances=2)
 
     cloud.az(*on("delete", "deaf"))

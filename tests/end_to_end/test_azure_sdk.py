@@ -11,7 +11,7 @@ from tests.end_to_end.azure_sdk import GROUP, Sdk, sdk
 
 pytestmark = pytest.mark.xdist_group("sdk")
 
-NOBODYS_ID = "00000000-0000-0000-0000-00000000000F"
+UNKNOWN_ID = "00000000-0000-0000-0000-00000000000F"
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_of_a_mixed_list_the_known_are_acknowledged_and_the_unknown_are_named(az
     azure.document("mixed")
     poller = azure.compute.virtual_machines.begin_restart(GROUP, "mixed")
     [event] = azure.events("mixed")
-    wanted = ScheduledEventsIdList(value=[event["EventId"], NOBODYS_ID])
+    wanted = ScheduledEventsIdList(value=[event["EventId"], UNKNOWN_ID])
 
     with pytest.raises(HttpResponseError) as partly:
         azure.maintenance.scheduled_events.acknowledge_list(
@@ -217,7 +217,7 @@ def test_of_a_mixed_list_the_known_are_acknowledged_and_the_unknown_are_named(az
     assert partly.value.error is not None
     assert partly.value.error.code == "MultiStatusResponse"
     results = {each.target: each.code for each in partly.value.error.details}
-    assert results[NOBODYS_ID] == "NotFound"
+    assert results[UNKNOWN_ID] == "NotFound"
     assert started["EventStatus"] == "Started"
 
 

@@ -93,7 +93,7 @@ def test_a_set_tells_how_its_instances_are(azure: Sdk) -> None:
     assert "PowerState/running" in {each.code for each in one.statuses or []}
 
 
-def test_operations_on_a_set_nobody_of_which_listens_are_over_at_once(azure: Sdk) -> None:
+def test_operations_on_a_set_none_of_whose_vms_listens_are_over_at_once(azure: Sdk) -> None:
     sets = azure.compute.virtual_machine_scale_sets
     azure.make_set("deaf", 2)
     some = models.VirtualMachineScaleSetVMInstanceIDs(instance_ids=["0"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, Network, inside, network, serving_in
-from tests.end_to_end.serving import WORKERS, Server, environment, serving, steward
+from tests.end_to_end.serving import WORKERS, Server, environment, local_command, serving
 
 FOREWARNED = (sys.executable, "-m", "forewarned")
 SERVICE = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml", "--rate", "100")
@@ -39,7 +39,7 @@ def service(
 def command(
     server: Server, words: str, *, token: str = "", at: str = "", before: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """One command, as whoever has the token."""
+    """One command, as the principal that has the token."""
     return subprocess.run(
         [*before, *FOREWARNED, *words.split()],
         env=_variables(server, token, at),
@@ -55,7 +55,7 @@ def _variables(server: Server, token: str, at: str = "") -> Mapping[str, str]:
 
 
 def admitted(server: Server, name: str, role: str) -> str:
-    return str(steward(server, "token", "create", name, "--role", role)["token"])
+    return str(local_command(server, "token", "create", name, "--role", role)["token"])
 
 
 def test_a_stranger_is_refused_and_told_what_to_do(service: Server) -> None:
@@ -96,7 +96,7 @@ def test_each_role_may_do_more_and_the_history_has_their_names(
     admin = admitted(service, "ada", "admin")
     fleet = tmp_path / "fleet.toml"
     fleet.write_text(FLEET + '\n[[vms]]\nname = "new"\naddress = "127.0.0.3"\n')
-    # Somebody reads, so there is a notice to wait for.
+    # A VM reads, so there is a notice to wait for.
     assert service.get(source="127.0.0.2").status == 200
 
     scheduled = command(service, "schedule reboot --vm db --json", token=maintainer)
@@ -132,7 +132,7 @@ def test_a_revoked_token_is_refused_at_once_and_ends_what_it_watches(service: Se
             assert watching.stdout is not None
             assert "events" in json.loads(watching.stdout.readline())
 
-            steward(service, "token", "revoke", "vic")
+            local_command(service, "token", "revoke", "vic")
             refused = command(service, "events", token=token)
             # The next thing to tell is what a watcher without a token is not told.
             assert service.get(source="127.0.0.1").status == 200
@@ -168,21 +168,21 @@ def test_from_another_machine_it_takes_the_certificate_and_a_token(
     with serving_in(cable.host, tmp_path, *SERVICE, "--control", where) as server:
         token = admitted(server, "rita", "reader")
         ca = tmp_path / "their-copy.pem"
-        ca.write_text(steward(server, "ca")["pem"])
+        ca.write_text(local_command(server, "ca")["pem"])
         there = inside(cable.vms[0])
 
         def from_there(words: str, at: str, token: str = token) -> subprocess.CompletedProcess[str]:
             return command(server, words, token=token, at=at, before=there)
 
         looked = from_there(f"events --ca {ca}", f"https://{where}")
-        watched_by_nobody = from_there(f"events --watch --ca {ca}", f"https://{where}", "")
+        watched_without_a_token = from_there(f"events --watch --ca {ca}", f"https://{where}", "")
         unknown = from_there("events", f"https://{where}")
         in_clear = from_there(f"events --ca {ca}", f"http://{where}")
         without = from_there("events", where, "")
 
     assert (looked.returncode, looked.stdout) == (0, "no open events\n"), looked.stderr
-    assert watched_by_nobody.returncode == 1
-    assert "forewarned token create" in watched_by_nobody.stderr
+    assert watched_without_a_token.returncode == 1
+    assert "forewarned token create" in watched_without_a_token.stderr
     assert unknown.returncode == 3
     assert "'forewarned ca' on the server's machine" in unknown.stderr
     assert in_clear.returncode == 2

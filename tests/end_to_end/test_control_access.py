@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, network, serving_in, within
-from tests.end_to_end.serving import WORKERS, Answer, Server, serving, start, steward
+from tests.end_to_end.serving import WORKERS, Answer, Server, local_command, serving, start
 
 SERVICE: Final = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml")
 FLEET: Final = '[[vms]]\nname = "web"\naddress = "127.0.0.1"\n'
@@ -56,7 +56,7 @@ def ask(
 
 
 def token(server: Server, name: str, role: str) -> str:
-    text: str = steward(server, "token", "create", name, "--role", role)["token"]
+    text: str = local_command(server, "token", "create", name, "--role", role)["token"]
     return text
 
 
@@ -100,7 +100,7 @@ def test_a_revoked_token_is_refused_at_once_and_its_session_ends(service: Server
     cookie = signed_in.headers["set-cookie"].partition(";")[0]
     before = ask(service, "GET", "/fleet", Cookie=cookie)
 
-    steward(service, "token", "revoke", "eve")
+    local_command(service, "token", "revoke", "eve")
 
     after = ask(service, "GET", "/fleet", Cookie=cookie)
     assert (signed_in.status, signed_in.headers["location"]) == (303, "/fleet")
@@ -141,7 +141,9 @@ def test_an_emulator_may_ask_for_tokens_too(tmp_path: Path) -> None:
         assert ask(server, "POST", "/v1/clock/step", {"by": "1m"}, token=text).status == 200
 
 
-def test_a_control_listener_off_loopback_that_asks_nobody_does_not_start(tmp_path: Path) -> None:
+def test_a_control_listener_off_loopback_that_asks_for_no_token_does_not_start(
+    tmp_path: Path,
+) -> None:
     flags = ("--mode", "service", "--clock", "real", "--control", "192.0.2.1:0")
 
     with start(tmp_path, *flags, "--control-access", "open") as running:

@@ -28,7 +28,8 @@ def test_the_ready_file_names_ports_that_answer(tmp_path: Path) -> None:
             assert arm.status == 200
             assert server.get().status == 200
             ports = {
-                door.rpartition(":")[2] for door in (server.metadata, server.control, server.arm)
+                address.rpartition(":")[2]
+                for address in (server.metadata, server.control, server.arm)
             }
             assert len(ports - {"0"}) == 3
         assert not path.exists()

@@ -175,7 +175,7 @@ def test_a_service_wants_a_token_on_loopback_too_and_writes_refusals_down(servic
     assert any(row["action"] == "refused" and row["address"] == "127.0.0.1" for row in rows)
 
 
-def test_nobody_can_say_which_address_they_are_refused_at(service: Server) -> None:
+def test_callers_can_not_choose_the_address_that_history_records(service: Server) -> None:
     """S14."""
     service.ask_arm("GET", SUBSCRIPTIONS, **{"X-Forwarded-For": "203.0.113.99"})
 

@@ -21,7 +21,7 @@ KILLS = 8
 def test_no_approval_that_was_answered_200_is_lost_when_the_server_is_killed(
     tmp_path: Path,
 ) -> None:
-    """I14, I23: 1,000 approvals, and SIGKILL at moments nobody chose."""
+    """I14, I23: 1,000 approvals, and SIGKILL at random moments."""
     seed = random.randrange(1_000_000)
     chance = random.Random(seed)
     server, running = _started(tmp_path)

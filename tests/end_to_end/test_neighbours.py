@@ -32,7 +32,7 @@ MANY: Final = 1200
 MOST_CONNECTIONS: Final = 128
 """Of one VM."""
 MUCH: Final = 64 * 1024 * 1024
-"""Bytes that nobody has a use for."""
+"""Bytes that mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A real server's state, which nobody else on its machine can read."""
+"""A real server's state, which no other user of its machine can read."""
 
 import os
 import stat
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import WORKERS, serving, steward
+from tests.end_to_end.serving import WORKERS, local_command, serving
 
 PUBLIC = {"arm-ca.pem", "arm.pem"}
 
@@ -33,7 +33,7 @@ def test_the_state_of_a_service_is_its_own_also_where_it_was_not_before(
 ) -> None:
     service = ("--mode", "service", "--clock", "real", "--workers", workers)
     with serving(tmp_path, *service) as server:
-        steward(server, "token", "create", "alice", "--role", "admin")
+        local_command(server, "token", "create", "alice", "--role", "admin")
         first = open_to_others(server.data)
     server.data.chmod(0o755)
     for path in server.data.iterdir():

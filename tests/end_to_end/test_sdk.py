@@ -75,7 +75,7 @@ def test_a_watch_goes_on_over_a_killed_server(client: MakeDriver, tmp_path: Path
         watching = events.watch(poll=0.05, timeout=240)
         _schedule(server, "Freeze")
         found = [next(watching)]
-        # While nobody serves, the watch is in the middle of its requests.
+        # While no server runs, the watch is in the middle of its requests.
         rest = _Collecting(watching, count=2)
         os.kill(server.pid, signal.SIGKILL)
         with _server(tmp_path, server.metadata) as again:

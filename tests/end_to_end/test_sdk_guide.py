@@ -43,7 +43,7 @@ class Program:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serving(tmp_path_factory.mktemp("guide")) as server:
-        server.get()  # notice is for scopes that somebody reads
+        server.get()  # only scopes that a VM reads get notice
         yield server
 
 
@@ -172,7 +172,7 @@ def test_the_guide_names_all_there_is() -> None:
         for name in inspect.signature(method).parameters
         if name != "self"
     }
-    # Values that nobody has to name: what methods return, and what fields are.
+    # Values that callers need not name: what methods return, and what fields are.
     unnamed = {"Change", "Document", "Event", "EventSource", "EventStatus"}
     named = set(re.findall(r"\w+", page))
 

@@ -78,7 +78,7 @@ class Polls:
         )
 
     def fell(self) -> dict[str, list[int]]:
-        """Those who saw their incarnation fall."""
+        """The VMs that saw their incarnation fall."""
         return {name: seen for name, seen in self.incarnations.items() if seen != sorted(seen)}
 
 
@@ -254,7 +254,7 @@ def test_a_supervisor_told_to_stop_takes_every_process_with_it(tmp_path: Path) -
         assert "Traceback" not in crew.log()
 
 
-def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path: Path) -> None:
+def test_a_supervisor_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     """I23: and another one can begin at once, at the same addresses, with the same state."""
     with crewed(tmp_path, VMS) as crew:
         pids, server = crew.pids(), crew.server

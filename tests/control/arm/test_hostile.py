@@ -1,4 +1,4 @@
-"""Whatever anybody sends: a clear answer in ARM's shape, and what is refused has changed nothing."""
+"""Any request, however wrong, has a clear answer in ARM's shape, and a refused one changes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import replace
