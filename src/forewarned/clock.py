@@ -1,4 +1,4 @@
-"""The server's clocks: the system's, and one that people can move.
+"""The server's clocks: the system's, and one that operators can move.
 
 A clock never goes back, and never runs ahead because the machine's wall clock was set: an early
 start can't be taken back. Timers are called one after another, in order of their instants.
@@ -10,7 +10,6 @@ import heapq
 import itertools
 import logging
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -70,28 +69,23 @@ class Agenda:
         return heapq.heappop(self._heap)[2].call
 
 
-class _Timekeeper(ABC):
+class _Timekeeper:
     """Calls timers when their instants come, from a task that `async with` runs."""
 
-    _pace: "_Pace"
-
-    def __init__(self) -> None:
+    def __init__(self, instant: datetime, speed: float) -> None:
+        self._pace = _Pace(instant, speed)
         self._agenda = Agenda()
         self._watchers: list[Callable[[], None]] = []
         self._moved = asyncio.Event()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    @abstractmethod
-    def now(self) -> datetime: ...
+    def now(self) -> datetime:
+        return self._pace.now()
 
-    @abstractmethod
     def catch_up(self, instant: datetime) -> None:
         """Be at least at this instant, the last on record, before any timer is set."""
-
-    @abstractmethod
-    def _real_time_until(self, instant: datetime) -> float | None:
-        """Seconds to wait, 0 once it has come; None while time stands still."""
+        self._set(max(instant, self.now()), self._pace.speed)
 
     def at(self, instant: datetime, call: Call) -> Timer:
         timer = self._agenda.add(instant, call)
@@ -116,6 +110,19 @@ class _Timekeeper(ABC):
             self._task.cancel()
             await asyncio.wait([self._task])
 
+    def _set(self, instant: datetime, speed: float) -> None:
+        self._pace = _Pace(instant, speed)
+        self._moved.set()
+        for watcher in self._watchers:
+            watcher()
+
+    def _real_time_until(self, instant: datetime) -> float | None:
+        """Seconds to wait, 0 once it has come; None while time stands still."""
+        left = (instant - self.now()).total_seconds()
+        if left <= 0:
+            return 0
+        return min(left / self._pace.speed, _LONGEST_WAIT) if self._pace.speed else None
+
     async def _run(self) -> None:
         while True:
             self._moved.clear()
@@ -130,7 +137,7 @@ class _Timekeeper(ABC):
                     await self._moved.wait()
 
     async def _call_next(self, until: datetime) -> None:
-        # Whoever had the turn before may have called, or canceled, what was due.
+        # The previous holder of the lock may have called, or canceled, what was due.
         instant = self._agenda.next_at()
         if instant is None or instant > until:
             return
@@ -163,20 +170,7 @@ class SystemClock(_Timekeeper):
     """Real time: the wall clock as it was at the start, carried on by the monotonic one."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._pace = _Pace(wall_clock(), 1)
-
-    @override
-    def now(self) -> datetime:
-        return self._pace.now()
-
-    @override
-    def catch_up(self, instant: datetime) -> None:
-        self._pace = _Pace(max(instant, self.now()), 1)
-
-    @override
-    def _real_time_until(self, instant: datetime) -> float | None:
-        return min(max((instant - self.now()).total_seconds(), 0), _LONGEST_WAIT)
+        super().__init__(wall_clock(), 1)
 
 
 class VirtualClock(_Timekeeper):
@@ -185,27 +179,22 @@ class VirtualClock(_Timekeeper):
     Its speed is against real time; 0 is paused. While it is being moved it stands at the instant of
     the timer being called, so that whatever falls due on the way sees the time it fell due at.
 
-    It stands on whole seconds only, as NotBefore does: who steps by the notice of an event they
-    have just scheduled gets to its NotBefore, and not to a fraction of a second before.
+    It stands on whole seconds only, as NotBefore does: a step by the notice of an event that has
+    just been scheduled leads to its NotBefore, and not to a fraction of a second before.
     """
 
     def __init__(self, start: datetime | None = None, *, speed: float = 1.0) -> None:
-        super().__init__()
+        super().__init__(_whole_second(start or wall_clock()), speed)
         self._speed = speed
-        self._pace = _Pace(_whole_second(start or wall_clock()), speed)
 
     @property
     def speed(self) -> float:
-        """As it is when nobody moves the clock."""
+        """As it is while the clock is not being moved."""
         return self._speed
 
     def next_at(self) -> datetime | None:
-        """When it next calls somebody; None where nobody waits."""
+        """When the next timer is due; None without one."""
         return self._agenda.next_at()
-
-    @override
-    def now(self) -> datetime:
-        return self._pace.now()
 
     @override
     def catch_up(self, instant: datetime) -> None:
@@ -231,47 +220,15 @@ class VirtualClock(_Timekeeper):
                 # A step that was broken off leaves time where it got to.
                 self._set(self.now(), self._speed)
 
-    def _set(self, instant: datetime, speed: float) -> None:
-        self._pace = _Pace(instant, speed)
-        self._moved.set()
-        for watcher in self._watchers:
-            watcher()
-
-    @override
-    def _real_time_until(self, instant: datetime) -> float | None:
-        left = (instant - self.now()).total_seconds()
-        if left <= 0:
-            return 0
-        return min(left / self._pace.speed, _LONGEST_WAIT) if self._pace.speed else None
-
 
 class FollowingClock(_Timekeeper):
     """Another process's clock, carried on from what was last heard of it."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._pace = _Pace(wall_clock(), 1)
+        super().__init__(wall_clock(), 1)
 
     def follow(self, instant: datetime, speed: float) -> None:
-        self._pace = _Pace(instant, speed)
-        self._moved.set()
-        for watcher in self._watchers:
-            watcher()
-
-    @override
-    def now(self) -> datetime:
-        return self._pace.now()
-
-    @override
-    def catch_up(self, instant: datetime) -> None:
-        self.follow(max(instant, self.now()), self._pace.speed)
-
-    @override
-    def _real_time_until(self, instant: datetime) -> float | None:
-        left = (instant - self.now()).total_seconds()
-        if left <= 0:
-            return 0
-        return min(left / self._pace.speed, _LONGEST_WAIT) if self._pace.speed else None
+        self._set(instant, speed)
 
 
 def _whole_second(instant: datetime) -> datetime:

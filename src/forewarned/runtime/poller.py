@@ -21,13 +21,12 @@ from forewarned.metadata.http.responses import render
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime import child_process, logs
 from forewarned.runtime.listeners.sockets import metadata_options
-from forewarned.runtime.settings import Settings
 from forewarned.security.tokens import Tokens
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
 
 _COLLECT_AFTER: Final = (100_000, 50, 1000)
-"""Polls leave no cycles behind, so what is looked for is hardly ever there."""
+"""Polls leave no cycles behind, so a collection hardly ever finds any."""
 
 
 def main() -> None:
@@ -39,14 +38,13 @@ async def _poll(brief: child_process.Brief) -> None:
     settings = brief.resolved().settings
     # Nothing is served before the first snapshot is there, and while it comes nothing is garbage.
     gc.disable()
-    board, directory, clock, asking = (
-        Board(render),
-        MemoryDirectory(),
-        FollowingClock(),
-        RemoteWriter(),
+    board, directory, clock = Board(render), MemoryDirectory(), FollowingClock()
+    logs.configure(
+        level=settings.log_level,
+        as_json=settings.log_format is LogFormat.JSON,
+        clock=clock.now,
     )
-    _configure_logs(settings, clock)
-    counts = Counts()
+    asking, counts = RemoteWriter(), Counts()
     reader = RemoteReader(asking, counts.take)
     faults = RemoteFaults(asking)
     receiver = PollerEnd(
@@ -78,7 +76,7 @@ async def _poll(brief: child_process.Brief) -> None:
 
 
 async def _has_snapshot(receiver: PollerEnd, stop: asyncio.Event) -> bool:
-    """Whether the first one has come, rather than the word to stop."""
+    """Wait for the first snapshot; False if told to stop before."""
     first = asyncio.create_task(receiver.first_snapshot())
     stopped = asyncio.create_task(stop.wait())
     _, pending = await asyncio.wait((first, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -88,18 +86,10 @@ async def _has_snapshot(receiver: PollerEnd, stop: asyncio.Event) -> bool:
 
 
 def _set_snapshot_aside() -> None:
-    """A collection that went through a million VMs would keep every poll waiting meanwhile."""
+    """A collection that went through a million VMs would delay every poll meanwhile."""
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
     gc.enable()
-
-
-def _configure_logs(settings: Settings, clock: FollowingClock) -> None:
-    logs.configure(
-        level=settings.log_level,
-        as_json=settings.log_format is LogFormat.JSON,
-        clock=clock.now,
-    )
 
 
 if __name__ == "__main__":
