@@ -1,7 +1,7 @@
 """What became of events from one document to the next. Pure.
 
 A VM is never told that an event is over: it is simply no longer in the document. Why it has gone
-can be known only so far, and `Ending` says how far:
+is only partly known, and `Ending` says how far:
 
 - it had been seen Started: COMPLETED, since nothing else ends a started event;
 - it had been seen Scheduled and not Started: it was canceled, or it was approved, started and
@@ -12,7 +12,7 @@ can be known only so far, and `Ending` says how far:
   is wrong, and no client can tell;
 - otherwise UNKNOWN.
 
-Only what was seen is told: an event that goes from Scheduled to gone was not `STARTED` for us.
+Only what was seen is reported: an event that goes from Scheduled to gone has no `STARTED`.
 """
 
 from collections.abc import Collection, Iterator
@@ -41,7 +41,7 @@ class ChangeKind(StrEnum):
 
 
 class Ending(StrEnum):
-    """Why an event has gone, as far as can be told."""
+    """Why an event has gone, as far as is known."""
 
     COMPLETED = "completed"
     CANCELED = "canceled"

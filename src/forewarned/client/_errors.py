@@ -1,4 +1,4 @@
-"""Everything that `forewarned.client` raises on its own account.
+"""The exceptions of `forewarned.client`.
 
 ScheduledEventsError
 ├── EndpointNotFoundError   nothing on this machine says where scheduled events are
@@ -17,7 +17,7 @@ class ScheduledEventsError(Exception):
 
 
 class EndpointNotFoundError(ScheduledEventsError):
-    """Nothing on this machine says where scheduled events are; `tried` says what was looked at."""
+    """The endpoint could not be found on this machine; `tried` lists where it was looked for."""
 
     def __init__(self, tried: tuple[str, ...]) -> None:
         looked = "; ".join(tried)

@@ -1,6 +1,6 @@
-"""The SDK's only way to the network: one request, and an Answer or a Lost.
+"""The SDK's HTTP: one request, and an Answer or a Lost.
 
-Never through a proxy and never after a redirect: what answers there is not the VM's own service.
+Proxies and redirects are never followed: what answers there is not the VM's own service.
 Imported when the first request is made, because importing the HTTP library takes longer than
 many programs run.
 """
@@ -30,7 +30,7 @@ _HEADERS: Final = {
     "Accept-Encoding": "identity",
 }
 
-# What the library below says it is doing when it has a socket that it did not have before.
+# Trace events of the HTTP library that announce a new socket.
 _CONNECTED: Final = {"connection.connect_tcp.complete", "connection.start_tls.complete"}
 
 Outcome = Answer | Lost
@@ -48,7 +48,7 @@ class Connection:
         self._watches = _client(endpoint)
         self._is_interrupted = False
         self._channels: WeakSet[socket.socket] = WeakSet()
-        # May be taken twice by one thread: a signal's handler interrupts whom it interrupts.
+        # Reentrant: a signal handler may interrupt the thread that holds it.
         self._noting = threading.RLock()
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Connection:
         self._watches.close()
 
     def interrupt(self) -> None:
-        """Have every request of a watch lost, now and from now on; from any thread."""
+        """End every request of a watch, now and from now on; from any thread."""
         self._is_interrupted = True
         with self._noting:
             for channel in self._channels:
@@ -155,7 +155,7 @@ def _timeout(request: Request) -> httpx2.Timeout:
 def _check(body: bytearray, asked: float, request: Request) -> None:
     if len(body) > LONGEST_BODY:
         raise _OversizedError
-    # The library's own limit is for each piece, so a service that dribbles would never reach it.
+    # The library's own limit is per chunk, so a service that trickles would never reach it.
     if _clock.monotonic() - asked > request.timeout:
         raise TimeoutError
 

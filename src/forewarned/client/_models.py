@@ -1,4 +1,4 @@
-"""What a VM is told, as values: documents, their events, and who the VM itself is.
+"""What a VM reads, as values: documents, their events, and the VM's own instance.
 
 A service newer than this package may send types, statuses and fields that it has never heard of.
 They are kept, never refused: a handler that has to drain does not care what the interruption is
@@ -52,14 +52,14 @@ class EventType(_Open):
 
 
 class EventStatus(_Open):
-    """Where the event stands. One that is over is in no document, so there is no third status."""
+    """Whether the event has started. One that is over is in no document, and needs no status."""
 
     SCHEDULED = "Scheduled"
     STARTED = "Started"
 
 
 class EventSource(_Open):
-    """Who wants it: the platform, or a user of the VM's subscription."""
+    """Who causes it: the platform, or a user of the VM's subscription."""
 
     PLATFORM = "Platform"
     USER = "User"
@@ -148,7 +148,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """What a VM is told about itself. What the service does not say is empty."""
+    """What the service says about this VM. What it does not say is empty."""
 
     name: str
     """The name as it is in `Event.resources`; it is not the host name."""

@@ -1,6 +1,6 @@
-"""What to send next, and what an answer means. Pure: time is told, and nothing is sent from here.
+"""What to send next, and what an answer means. Pure: time is an argument, and others send.
 
-Whatever the two clients do is a flow of this module or of `_watching`.
+Whatever the two clients do is a flow of this module or of `_watch`.
 """
 
 import re
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 INSTANCE_VERSION: Final = "2021-12-13"
 LONGEST_WAIT: Final = 60.0
-"""Seconds of a long poll: short of what routers on the way take for a dead connection."""
+"""Seconds of a long poll: shorter than what routers take for a dead connection."""
 _EVENTS: Final = "/metadata/scheduledevents"
 _INSTANCE: Final = "/metadata/instance"
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", flags=re.ASCII)
@@ -47,12 +47,12 @@ _NAME_IT: Final = "If the service can't say which VM this is, pass this VM's nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one look at the events brought."""
+    """The result of one look at the events."""
 
     answer: Answer
     at: datetime
     document: Document | None
-    """None if it is as it was, or nothing was said about it."""
+    """None if it has not changed, or the answer was empty."""
     is_confirmed: bool
     """Whether the service said that the document is as it was, or what it is now."""
 
@@ -100,7 +100,7 @@ class EventsProtocol:
         )
         document = reading.document or self._last
         if document is None:
-            # Azure has been seen to answer so where there is nothing to tell. It is no proof.
+            # Azure has been seen to answer so when there are no events, but it does not prove that.
             raise ProtocolError("the response is empty, which says nothing about events")
         self._last = document
         return document
@@ -142,9 +142,9 @@ class EventsProtocol:
         now: float = 0.0,
         hint: str = "",
     ) -> Flow[T]:
-        """Ask until there is an answer that can be read; `ask` is told how late it is.
+        """Ask until there is an answer that can be read; `ask` gets the time.
 
-        `hint` says what to do where what answers will never do.
+        `hint` is added to errors that a retry won't fix.
         """
         while True:
             outcome = yield ask(now)
@@ -235,7 +235,7 @@ def _id_of(event: object) -> str:
 
 
 def _read_approval(answer: Answer) -> None:
-    # A portal says 200 to everything, and an approval that went there has approved nothing.
+    # A captive portal answers 200 to everything, and has approved nothing.
     if answer.body.lstrip()[:1] == b"<":
         raise ProtocolError(
             "the response to the approval is a web page, not from a metadata service"
@@ -247,7 +247,7 @@ def _read_instance(answer: Answer) -> Instance:
 
 
 def trouble_of(outcome: Passed) -> Trouble | None:
-    """What is wrong with an answer by its status alone, or with its absence."""
+    """What is wrong with an answer, by its status alone, or with a lost request."""
     match outcome:
         case Lost(loss=Loss.TIMED_OUT, reason=reason):
             return Trouble(error=UnavailableError(reason), severity=Severity.SLOW)

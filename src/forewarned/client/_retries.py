@@ -1,4 +1,4 @@
-"""What can go wrong with a request, and whether and when it is made again. Pure."""
+"""What can go wrong with a request, and whether and when to retry it. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from forewarned.client._errors import ScheduledEventsError, UnavailableError
 from forewarned.client._steps import Pause
 
 Jitter = Callable[[], float]
-"""Anything from 0 up to 1, by chance: machines that lost a service together return apart."""
+"""A random number from 0 to 1, so that clients that lost a service together return one by one."""
 
 UPDATING: Final = 70.0
 """Seconds that a metadata service may take to update itself, by Azure's documentation."""
@@ -22,11 +22,11 @@ _ATTEMPTS: Final = 4
 
 class Severity(Enum):
     PASSING = auto()
-    """It may be better the next time."""
+    """It may succeed the next time."""
     UPDATING = auto()
     """The service says that it will be back."""
     SLOW = auto()
-    """The time for the answer is used up."""
+    """The answer did not come in time."""
     REFUSED = auto()
     """An operator would have to change something, and may: a path, a name, a rule."""
     FINAL = auto()
@@ -43,7 +43,7 @@ class Trouble:
 
 class Retrying(Protocol):
     def pause(self, trouble: Trouble, now: float) -> Pause:
-        """How long to wait; raises the trouble's error if there is no use in that."""
+        """How long to wait; raises the trouble's error if waiting is no use."""
 
     def worked(self, now: float) -> None: ...
 
@@ -57,7 +57,7 @@ class TimeUpError(Exception):
 
 
 class CallRetries:
-    """For one call, whose caller waits: a few attempts."""
+    """For a single call: a few attempts, since its caller is waiting."""
 
     def __init__(self, jitter: Jitter) -> None:
         self._jitter = jitter
@@ -88,7 +88,7 @@ class CallRetries:
 
 
 class WatchRetries:
-    """For a watch: it goes on until told otherwise, and raises what waiting can't mend."""
+    """For a watch: retries until its time is up, and raises what waiting can't fix."""
 
     def __init__(
         self, jitter: Jitter, *, now: float, timeout: float | None, patience: float | None
@@ -121,7 +121,7 @@ class WatchRetries:
         return self._ends_at - now
 
     def rest(self, seconds: float, now: float) -> Pause:
-        """A pause between requests that all is well with."""
+        """A pause between requests that succeed."""
         remaining = self.remaining(now)
         return Pause(seconds=seconds if remaining is None else min(seconds, remaining))
 
@@ -132,7 +132,7 @@ class WatchRetries:
         troubled = now - self._well_at
         if trouble.severity is Severity.FINAL:
             raise trouble.error
-        # An endpoint that has never worked is more likely a wrong one than one that will.
+        # An endpoint that has never worked is probably the wrong one.
         if trouble.severity is Severity.REFUSED and not self._has_worked and troubled >= UPDATING:
             raise trouble.error
         if self._patience is not None and troubled >= self._patience:

@@ -30,13 +30,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """Let so many seconds pass."""
+    """Wait this many seconds."""
 
     seconds: float
     because: Exception | None = None
     """What went wrong, if something did."""
     is_first: bool = False
-    """Whether all was well until now."""
+    """Whether the request before it succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Answer(Passed):
     """By name in lower case."""
     body: bytes
     url: str
-    """What was asked for, as a person could ask for it again."""
+    """The URL of the request."""
 
 
 class Loss(Enum):

@@ -1,4 +1,4 @@
-"""Following the events of a VM: when to look, and what is new. Pure.
+"""Watches a VM's events: when to look, and what is new. Pure.
 
 Every change is told once. Nothing is told twice, because each document is compared with the one
 that was told of last; nothing is lost, because whatever fails, the next good document is compared
@@ -71,7 +71,7 @@ def _follow(following: "_Following", poll: float, now: float) -> Flow[None]:
 
 
 class _Following:
-    """What was told last, and how it is best asked for what comes next."""
+    """What was reported last, and how to ask for what comes next."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class _Following:
         self._seen: float = now
 
     def look(self, now: float) -> Flow[Reading]:
-        """Read the document; if waiting for it is refused after all, do without."""
+        """Read the document; if the service refuses a long poll, without one."""
         try:
             return (yield from self._look(now))
         except RefusedError:
@@ -122,7 +122,7 @@ class _Following:
         return self._protocol.look(etag=self._etag if is_well else None, within=remaining)
 
     def take_in(self, reading: Reading) -> list[Change]:
-        """What is new; from here on it counts as told."""
+        """What is new; from here on it counts as reported."""
         answer, document = reading.answer, reading.document
         fresh: list[Change] = []
         if document is not None:
@@ -141,7 +141,7 @@ class _Following:
         return fresh
 
     def _blind(self, reading: Reading) -> timedelta:
-        """How long an event could have come, gone or moved without our being told.
+        """How long an event could have come, gone or changed unnoticed.
 
         Not while the service held our request: it would have answered. Both clocks are asked,
         because ours stands still while the VM is frozen, and theirs may be moved.
@@ -156,7 +156,7 @@ class _Following:
         """Seconds from the last request to the next."""
         held = reading.answer.now - reading.answer.asked
         will_wait = self._wait is not None and not self._takes_no_wait
-        # A service that offers to wait and then does not would be asked without end.
+        # A service that offers long polls and answers at once must not be asked in a busy loop.
         is_honest = not self._is_waiting or is_news or held >= min(poll, _SHORTEST_WAIT)
         return 0.0 if will_wait and is_honest else poll
 

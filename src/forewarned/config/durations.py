@@ -26,7 +26,7 @@ _UNITS: Final = (
     ("ms", timedelta(milliseconds=1)),
     ("us", timedelta(microseconds=1)),
 )
-# The longest a timedelta can be has nine digits of days; more are a slip of the hand.
+# The longest timedelta has nine digits of days; a longer text is a mistake.
 _LONGEST_TEXT: Final = 64
 
 

@@ -29,13 +29,13 @@ SERVER_FILE: Final = "arm.pem"
 SERVER_KEY_FILE: Final = "arm-key.pem"
 
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
-"""Names that every certificate is for."""
+"""Names that every certificate covers."""
 
 _CA_LIFE: Final = timedelta(days=3652)
 # The most that browsers and Apple's clients take.
 _SERVER_LIFE: Final = timedelta(days=397)
 _RENEWAL: Final = timedelta(days=30)
-# Clocks of clients in containers and virtual machines are behind now and then.
+# Clocks of clients in containers and virtual machines may be behind.
 _LEEWAY: Final = timedelta(hours=1)
 
 Name = x509.DNSName | x509.IPAddress
@@ -47,7 +47,7 @@ class CertificateError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerCertificate:
-    """Where it lies: what serves TLS wants paths."""
+    """Its files: TLS libraries take paths."""
 
     certificate: Path
     key: Path
@@ -62,7 +62,7 @@ class _Pair:
 
 
 def provide(folder: Path, *, names: Collection[str], now: datetime) -> ServerCertificate:
-    """Certificates that serve under these names, and under `ALWAYS`: found, or made.
+    """Find or make certificates for these names, and for `ALWAYS`.
 
     For the process that holds the store. Raises CertificateError.
     """
@@ -89,7 +89,7 @@ _REMEDY: Final = (
 
 def _authority(folder: Path, now: datetime) -> _Pair:
     certificate, key = folder / CA_FILE, folder / CA_KEY_FILE
-    # The certificate is written last: a key alone is what a first start left that was cut short.
+    # The certificate is written last: a key alone is left by a first start that was interrupted.
     if not certificate.exists():
         made = _make_authority(now)
         _write_pair(made, certificate)
@@ -116,7 +116,7 @@ def _server(folder: Path) -> _Pair | None:
 
 
 def _read(certificate: Path, key: Path) -> _Pair | None:
-    """None where they are no pair."""
+    """None if they don't belong together."""
     try:
         pair = _Pair(
             certificate=x509.load_pem_x509_certificate(certificate.read_bytes()),
@@ -141,7 +141,7 @@ def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
 def _serves(
     certificate: x509.Certificate, authority: _Pair, wanted: Collection[Name], now: datetime
 ) -> bool:
-    """Whether clients that trust the authority will take it, for a while yet."""
+    """Whether clients that trust the authority will accept it, for a while yet."""
     try:
         certificate.verify_directly_issued_by(authority.certificate)
         given = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -256,7 +256,7 @@ def _host_name(name: str) -> Name:
 
 
 def _write_pair(pair: _Pair, path: Path, *chain: _Pair) -> None:
-    """The key first: a certificate that is there was finished."""
+    """The key first: if there is a certificate, both are complete."""
     key = pair.key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,

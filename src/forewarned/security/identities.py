@@ -17,7 +17,7 @@ class Role(StrEnum):
     """In rising order: each may do what those before it may."""
 
     READER = "reader"
-    """Look."""
+    """Read."""
     APPROVER = "approver"
     """Approve events; a VM those of its own scope."""
     MAINTAINER = "maintainer"
@@ -42,7 +42,7 @@ class Principal:
     """What a service principal signs in as; empty for a bearer of a token."""
     secret_sha256: str = ""
     expires_at: datetime | None = None
-    """By real time, which no emulator's clock moves; None where it holds until it is revoked."""
+    """By real time, not the emulator's clock; None if it is valid until it is revoked."""
 
     def is_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and now >= self.expires_at
@@ -65,7 +65,7 @@ LOCAL_USER: Final = Bearer(subject="local", object_id="6e6f7462-6566-4f72-a501-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What a token says, once it is known to be ours and in time."""
+    """What a token says, once it is known to be this server's and valid."""
 
     bearer: Bearer
     audience: str
@@ -79,11 +79,11 @@ class IssuedToken:
 
 
 class BadTokenError(Exception):
-    """A token that is not ours, or no longer, or not yet. The message says which."""
+    """A token of another server, or one that has expired or is not valid yet."""
 
 
 class TokensUnavailableError(Exception):
-    """Tokens can't be made or checked, because there is no key to do it with."""
+    """Tokens can't be issued or checked, because there is no key."""
 
 
 # --- callers that are not admitted ---------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""The certificate that a server shows, and the one that takes its place once its files change.
+"""The certificate that a server uses, and its replacement when its files change.
 
-Invariant: a pair of files that would not do is never shown. At the start it keeps the server from
-starting; later it is refused, the log says why, and clients go on seeing the one from before.
+Invariant: an invalid pair of files is never used. The server does not start with one; later the
+server keeps the certificate it has, and the log says why.
 """
 
 import logging
@@ -35,11 +35,11 @@ class CertificateFiles:
     certificate: Path
     key: Path
     authority: Path | None = None
-    """What clients have to be told to trust; None where an operator has seen to that."""
+    """What clients have to trust; None if the certificate is an operator's own."""
 
 
 class ServerTls:
-    """Raises CertificateError when it is made of files that would not do."""
+    """Raises CertificateError when it is made with invalid files."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class ServerTls:
         self._monotonic = monotonic
         self._seen = _mark(files)
         self._refused: Mark | None = None
-        """Files that would not do, when they were looked at first."""
+        """Invalid files, as they were when first looked at."""
         self._looked_at = monotonic()
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection. Those there are keep the one they have."""
+        """For the next connection. Open ones keep theirs."""
         now = self._monotonic()
         if now - self._looked_at >= _LOOK_EVERY:
             self._looked_at = now
@@ -74,7 +74,7 @@ class ServerTls:
             self._context = self._load()
         except CertificateError as error:
             if found != self._refused:
-                # Two files are written one after the other: the second may be on its way.
+                # The two files are written one after the other: the second may still follow.
                 self._refused = found
                 return
             self._seen = found
@@ -100,7 +100,7 @@ class ServerTls:
 
 
 def check(files: CertificateFiles, *, now: datetime) -> None:
-    """Whether they are a certificate and its key, and in time. Raises CertificateError."""
+    """Whether they are a certificate and its key, and valid now. Raises CertificateError."""
     certificate = _certificate(files.certificate)
     try:
         is_pair = certificate.public_key() == _public_key(files.key)

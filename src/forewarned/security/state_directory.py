@@ -100,7 +100,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _close(path: Path) -> bool:
-    """Whether it was open to others. One of another user's is that user's to close."""
+    """Whether it was open to others. Files of other users are left to them."""
     found = path.lstat()
     is_open = found.st_mode & _OTHERS and not stat.S_ISLNK(found.st_mode)
     if not is_open or os.geteuid() not in {0, found.st_uid}:

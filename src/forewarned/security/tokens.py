@@ -1,10 +1,10 @@
-"""Signed tokens: JSON Web Tokens by ES256, with a key that lies beside the store.
+"""Signed tokens: JSON Web Tokens by ES256, with a key that is stored beside the database.
 
 They are timed by the machine's own clock, not the server's: clients keep a token by real time, and
 would lose theirs whenever a user moved the server's.
 
-Invariant: the libraries are loaded, and the key is read, when the first token
-is wanted. Most pollers never issue one.
+Invariant: the libraries are loaded, and the key is read, for the first token only. Most pollers
+never issue one.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class _Key:
 
 
 class Tokens:
-    """Issues and reads them. Opened by first use."""
+    """Issues and reads them. The first use reads the key."""
 
     def __init__(self, folder: Path, *, now: Callable[[], datetime] = wall_clock) -> None:
         self._path = folder / KEY_FILE
@@ -82,7 +82,7 @@ class Tokens:
             "iat": _seconds(not_before),
             "nbf": _seconds(not_before),
             "exp": _seconds(expires_at),
-            # Two tokens of one second are two tokens.
+            # Two tokens issued in the same second must differ.
             "uti": secrets.token_urlsafe(16),
             "ver": "1.0",
         }
