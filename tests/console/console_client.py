@@ -16,7 +16,6 @@ from typing_extensions import override
 from forewarned.clock import SystemClock, VirtualClock
 from forewarned.console.services import ConsoleServices
 from forewarned.console.sessions import Sessions
-from forewarned.control.arm.network.interfaces import equipment_of
 from forewarned.control.fleet.wire import parse
 from forewarned.control.http.access import Access, Identities
 from forewarned.control.v1.metrics import Metrics
@@ -181,7 +180,6 @@ async def console_client(
         basis_of(settings),
         BoardDelivery(),
         timings=simulated_timings(settings),
-        equip=equipment_of,
     )
     use_cases = application.use_cases
     async with application, clock:

@@ -29,7 +29,7 @@ from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
-from forewarned.service.lifecycle.activation import Activation, Equip, bare
+from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.waker import Waker
 from forewarned.service.listings import HistoryFilter
@@ -92,17 +92,15 @@ class Application:
         timings: Mapping[EventType, Timing] | None = None,
         observer: Observer | None = None,
         faults: Faults | None = None,
-        equip: Equip = bare,
     ) -> None:
         """`timings` are those of the simulated actuator; None where operators complete events.
 
-        Without `faults` none can be injected. `equip` says what VMs are told they have, besides a
-        network interface.
+        Without `faults` none can be injected.
         """
         self.clock = clock
         engine, rules = Engine(store, observer, monotonic), basis.rules
         actuation = Actuation(engine)
-        activation = Activation(engine, clock, equip)
+        activation = Activation(engine, clock)
         movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
         self.use_cases = UseCases(

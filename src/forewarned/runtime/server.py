@@ -12,7 +12,6 @@ from starlette.types import ASGIApp
 
 from forewarned.config.values import LogFormat
 from forewarned.control.arm.app import create_arm_app
-from forewarned.control.arm.network.interfaces import equipment_of
 from forewarned.control.v1.metrics import Metrics
 from forewarned.runtime import logs
 from forewarned.runtime.admission import make_admission
@@ -79,7 +78,6 @@ async def run_server(
                 timings=simulated_timings(settings),
                 observer=metrics,
                 faults=faults,
-                equip=equipment_of,
             )
         )
         plan = await declare_fleet(application, settings)

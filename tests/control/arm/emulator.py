@@ -16,7 +16,6 @@ import msgspec
 
 from forewarned.clock import VirtualClock
 from forewarned.control.arm.app import OPERATIONS
-from forewarned.control.arm.network.interfaces import equipment_of
 from forewarned.control.arm.services import ArmServices
 from forewarned.core import lifecycle
 from forewarned.core.model import Event, EventType
@@ -50,9 +49,7 @@ class Emulator:
     async def start(self) -> None:
         store = await self._open_store()
         self.documents = BoardDelivery()
-        application = Application(
-            store, self.clock, self._basis, self.documents, timings=TIMINGS, equip=equipment_of
-        )
+        application = Application(store, self.clock, self._basis, self.documents, timings=TIMINGS)
         await self._opened.enter_async_context(application)
         self.use_cases = application.use_cases
         self.services = ArmServices(

@@ -90,6 +90,13 @@ def drop(
     return GroupOutcome(view=view, event_ids=tuple(dict.fromkeys(event_ids)))
 
 
+def declared(snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
+    """None also for what was in a group that is gone."""
+    if group_index.find(snapshot, id_.subscription, id_.group) is None:
+        return None
+    return snapshot.declaration(id_.path)
+
+
 def declare(tx: Transaction, id_: ResourceId, document: str) -> Declaration:
     """Keep what a client says of something that is no VM's."""
     group_index.require(tx, id_.subscription, id_.group)

@@ -5,7 +5,6 @@ woken, and every few minutes. After a crash the store may take a scope for silen
 early: the next poll activates it again.
 """
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
@@ -14,8 +13,7 @@ from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor
 from forewarned.service.azure import inventory
-from forewarned.service.azure.equipment import Equipment, Interface, mac_address
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.interfaces import equipment_of
 from forewarned.service.engine import Engine
 from forewarned.service.ports import Clock, Snapshot, Transaction
 from forewarned.service.records import About, Caller
@@ -38,22 +36,10 @@ class Readable(Protocol):
     def last_read_at(self) -> datetime | None: ...
 
 
-Equip = Callable[[Snapshot, Machine], Equipment]
-"""A VM's equipment, from its declaration, which only the control plane can read."""
-
-
-def bare(_: Snapshot, machine: Machine) -> Equipment:
-    """For a VM without a declaration: the one interface that every VM has."""
-    address = machine.binding.address
-    mac = mac_address(address, machine.profile.vm_id)
-    return Equipment(interfaces=(Interface(mac_address=mac, private_address=address),))
-
-
 class Activation:
-    def __init__(self, engine: Engine, clock: Clock, equip: Equip = bare) -> None:
+    def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._equip = equip
         self._seen: dict[ScopeId, datetime] = {}
         """Reads that are not in the store yet."""
         self._readers: dict[ScopeId, _LastRead] = {}
@@ -92,7 +78,7 @@ class Activation:
         return About(
             binding=machine.binding,
             resource=machine.resource,
-            equipment=self._equip(snapshot, machine),
+            equipment=equipment_of(snapshot, machine),
         )
 
     def last_read(self, scope: Readable) -> datetime | None:

@@ -1,22 +1,30 @@
 """The little of Microsoft.Network that clients look up when they create VMs."""
 
+from collections.abc import Iterator
 from typing import Final
 
-from forewarned.control.arm.network.interfaces import (
-    Attachments,
-    DefaultInterfaces,
-    interface,
-    private_address,
-    public_address,
-)
 from forewarned.control.arm.resources.declared import Kind, Look
 from forewarned.control.arm.resources.declared_operations import operations_on
 from forewarned.control.arm.routes import Operation
 from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import dashed
-from forewarned.service.azure.models.documents import Json
-from forewarned.service.azure.resource_ids import NETWORK_INTERFACES, PUBLIC_ADDRESSES, ResourceId
+from forewarned.service.azure.interfaces import (
+    Attachments,
+    declared_paths,
+    interface,
+    private_address,
+    public_address,
+)
+from forewarned.service.azure.models.defaults import default_interface
+from forewarned.service.azure.models.documents import Json, encoded
+from forewarned.service.azure.resource_ids import (
+    NETWORK_INTERFACES,
+    PUBLIC_ADDRESSES,
+    ResourceId,
+    same,
+)
 from forewarned.service.ports import Snapshot
+from forewarned.service.records import Declaration
 
 
 def _looking_at_interfaces(snapshot: Snapshot) -> Look:
@@ -53,6 +61,36 @@ def _looking_at_addresses(_: Snapshot) -> Look:
         properties["ipAddress"] = public_address(id_.path)
 
     return look
+
+
+class DefaultInterfaces:
+    """The interfaces of VMs that were declared with none."""
+
+    def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
+        attached = Attachments(snapshot).of(id_)
+        if attached is None:
+            return None
+        machine = attached.machine
+        usual = default_interface(inventory.resource_id(machine))
+        if not same(usual.path, id_.path):
+            return None
+        configuration = {"name": f"ipconfig{machine.name}"[:80]}
+        document = {
+            "location": machine.profile.location,
+            "tags": {},
+            "properties": {"ipConfigurations": [configuration]},
+        }
+        return Declaration(path=usual.path, document=encoded(document), created_at=snapshot.now)
+
+    def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
+        """Their paths."""
+        own = {id_.path.casefold(): paths for id_, paths in declared_paths(snapshot)}
+        for binding in inventory.own_bindings(snapshot, subscription, group):
+            vm = inventory.resource_id(binding)
+            usual = default_interface(vm).path
+            paths = own.get(vm.path.casefold())
+            if not paths or any(same(path, usual) for path in paths):
+                yield usual
 
 
 KINDS: Final = (

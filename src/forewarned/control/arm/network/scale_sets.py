@@ -13,12 +13,12 @@ from forewarned.control.arm.compute.scale_set_views import instance_path, show_i
 from forewarned.control.arm.compute.scale_sets import SET, set_id
 from forewarned.control.arm.compute.scale_sets import find as find_set
 from forewarned.control.arm.errors import resource_not_found
-from forewarned.control.arm.network.interfaces import instance_public_path, public_address
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure.equipment import dashed, mac_address
+from forewarned.service.azure.interfaces import instance_public_path, public_address
 from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.models.documents import Json, object_in, objects_in
 from forewarned.service.azure.models.scale_set import ModelsInUse

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from forewarned.control.arm.errors import ArmError, invalid_parameter
 from forewarned.service.azure import group_index
-from forewarned.service.azure.groups import declare
+from forewarned.service.azure.groups import declare, declared
 from forewarned.service.azure.groups import find as find_group
 from forewarned.service.azure.models.documents import Fields, Json, decoded, encoded, without
 from forewarned.service.azure.models.profiles import new_tags, read_location
@@ -48,7 +48,7 @@ class Kind:
     looking: Callable[[Snapshot], Look] | None = None
     """Made once for all documents of an answer."""
     implied: Implied | None = None
-    """Resources of which some exist undeclared."""
+    """Resources of this kind that exist without having been declared."""
 
 
 # --- in a transaction ----------------------------------------------------------------------------
@@ -75,16 +75,9 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
     return is_new
 
 
-def find(snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
-    """What was declared. None also for what was in a group that is gone."""
-    if group_index.find(snapshot, id_.subscription, id_.group) is None:
-        return None
-    return snapshot.declaration(id_.path)
-
-
 def look_up(snapshot: Snapshot, kind: Kind, id_: ResourceId) -> Declaration | None:
-    """The same, and what is there without it."""
-    found = find(snapshot, id_)
+    """What was declared, or what is there without it."""
+    found = declared(snapshot, id_)
     if found is not None or kind.implied is None:
         return found
     return kind.implied.one(snapshot, id_)
@@ -172,7 +165,7 @@ def every(
         if group is not None
         else [view.name for view in group_index.every(snapshot, subscription)]
     )
-    declared = [
+    stored = [
         declaration
         for name in here
         for declaration in snapshot.declarations(
@@ -181,10 +174,10 @@ def every(
         if declaration.path.count("/") == _DEPTH
     ]
     if kind.implied is None:
-        return declared
-    known = {each.path.casefold() for each in declared}
+        return stored
+    known = {each.path.casefold() for each in stored}
     # Without their documents: a page shows few of them.
-    return declared + [
+    return stored + [
         Declaration(path=path, document="", created_at=snapshot.now)
         for path in kind.implied.every(snapshot, subscription, group)
         if path.casefold() not in known

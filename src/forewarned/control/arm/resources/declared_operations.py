@@ -8,7 +8,6 @@ from forewarned.control.arm.resources import groups
 from forewarned.control.arm.resources.declared import (
     Kind,
     every,
-    find,
     look_up,
     parts_of,
     put_in,
@@ -18,6 +17,7 @@ from forewarned.control.arm.resources.declared import (
 )
 from forewarned.control.arm.routes import Operation, delete, patch, put, read
 from forewarned.control.arm.services import ArmServices
+from forewarned.service.azure.groups import declared
 from forewarned.service.azure.models.documents import Fields, Json, decoded
 from forewarned.service.azure.models.profiles import new_tags
 from forewarned.service.azure.resource_ids import ResourceId, same
@@ -81,7 +81,7 @@ class _Served:
             found = look_up(tx, self._kind, id_)
             if found is None:
                 return False
-            if find(tx, id_) is None:
+            if declared(tx, id_) is None:
                 raise interface_in_use(found.path)
             tx.withdraw(found.path)
             return True
@@ -110,7 +110,7 @@ class _Served:
         return found
 
     def _shown(self, tx: Transaction, id_: ResourceId) -> Json:
-        found = find(tx, id_)
+        found = declared(tx, id_)
         assert found is not None  # noqa: S101  # it has just been declared
         return show(tx, self._kind, found)
 

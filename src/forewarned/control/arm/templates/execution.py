@@ -21,7 +21,7 @@ from forewarned.control.arm.resources.declared import Kind
 from forewarned.control.arm.templates.template import Planned
 from forewarned.core.ids import EventId
 from forewarned.service.azure import availability_sets as sets
-from forewarned.service.azure import inventory
+from forewarned.service.azure import groups, inventory
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import AVAILABILITY_SETS, MACHINES, SCALE_SETS, same
 from forewarned.service.ports import Snapshot, Transaction
@@ -72,10 +72,10 @@ def look(snapshot: Snapshot, asked: Asked, planned: Planned) -> Json | None:
         return None if found is None else availability_sets.shown(found)
     kind, part = _kept_as(planned)
     whole, _, name = planned.name.partition("/")
-    kept_one = declared.find(snapshot, asked.id_of(kind.type, whole))
-    if kept_one is None:
+    stored = groups.declared(snapshot, asked.id_of(kind.type, whole))
+    if stored is None:
         return None
-    shown = declared.show(snapshot, kind, kept_one)
+    shown = declared.show(snapshot, kind, stored)
     if not part:
         return shown
     parts: list[Json] = shown["properties"][part]

@@ -9,20 +9,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from forewarned.control.arm.resources.declared import find
 from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import Equipment, Image, Interface, mac_address
+from forewarned.service.azure.groups import declared
 from forewarned.service.azure.inventory import Machine
 from forewarned.service.azure.models.defaults import (
     complete_profile,
-    default_interface,
     exact_version,
 )
 from forewarned.service.azure.models.documents import (
     Json,
     at,
     decoded,
-    encoded,
     object_in,
     objects_in,
 )
@@ -35,9 +33,7 @@ from forewarned.service.azure.resource_ids import (
     ResourceId,
     same,
 )
-from forewarned.service.lifecycle.activation import bare
 from forewarned.service.ports import Snapshot
-from forewarned.service.records import Declaration
 
 _DEFAULT_SUFFIX: Final = "VMNic"
 _OF_MACHINES: Final = f"/providers/{MACHINES}/".casefold()
@@ -58,7 +54,9 @@ class Attachment(NamedTuple):
 def equipment_of(snapshot: Snapshot, machine: Machine) -> Equipment:
     """A VM's own metadata: the same image and interfaces that clients read."""
     if machine.is_role:
-        return bare(snapshot, machine)
+        address = machine.binding.address
+        mac = mac_address(address, machine.profile.vm_id)
+        return Equipment(interfaces=(Interface(mac_address=mac, private_address=address),))
     if machine.is_instance:
         set_name, os_type = machine.profile.scale_set, machine.profile.os_type
         parts: Json = dict(profile_of(snapshot, machine))
@@ -169,7 +167,7 @@ class Attachments:
         """By their paths, in folded letters: those that VMs were declared with."""
         if self._known is None:
             self._known = {}
-            for id_, paths in _declared_paths(self._snapshot):
+            for id_, paths in declared_paths(self._snapshot):
                 machine = inventory.virtual_machine(self._snapshot, id_)
                 if machine is not None:
                     for number, path in enumerate(paths):
@@ -178,7 +176,7 @@ class Attachments:
         return self._known
 
 
-def _declared_paths(snapshot: Snapshot) -> Iterator[tuple[ResourceId, list[str]]]:
+def declared_paths(snapshot: Snapshot) -> Iterator[tuple[ResourceId, list[str]]]:
     """The VMs of which something is declared, and the interfaces that it names."""
     for declaration in snapshot.declarations("/subscriptions/"):
         if declaration.document and _OF_MACHINES in declaration.path.casefold():
@@ -191,39 +189,6 @@ def interface_paths(document: Json) -> list[str]:
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     found.sort(key=lambda each: at(each, "properties.primary") is not True)
     return [each["id"] for each in found if isinstance(each.get("id"), str)]
-
-
-# --- undeclared interfaces -----------------------------------------------------------------------
-
-
-class DefaultInterfaces:
-    """The interfaces of VMs that were declared with none."""
-
-    def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
-        attached = Attachments(snapshot).of(id_)
-        if attached is None:
-            return None
-        machine = attached.machine
-        usual = default_interface(inventory.resource_id(machine))
-        if not same(usual.path, id_.path):
-            return None
-        configuration = {"name": f"ipconfig{machine.name}"[:80]}
-        document = {
-            "location": machine.profile.location,
-            "tags": {},
-            "properties": {"ipConfigurations": [configuration]},
-        }
-        return Declaration(path=usual.path, document=encoded(document), created_at=snapshot.now)
-
-    def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
-        """Their paths."""
-        own = {id_.path.casefold(): paths for id_, paths in _declared_paths(snapshot)}
-        for binding in inventory.own_bindings(snapshot, subscription, group):
-            vm = inventory.resource_id(binding)
-            usual = default_interface(vm).path
-            paths = own.get(vm.path.casefold())
-            if not paths or any(same(path, usual) for path in paths):
-                yield usual
 
 
 # --- addresses -----------------------------------------------------------------------------------
@@ -248,14 +213,14 @@ def _number_of(path: str, first: int, last: int) -> int:
 def _public_address_of(snapshot: Snapshot, configuration: Json) -> str:
     """Of an IP configuration; empty where it has none, or one that is not there."""
     id_ = _parsed(at(configuration, "properties.publicIPAddress.id"))
-    if id_ is None or not same(id_.type, PUBLIC_ADDRESSES) or find(snapshot, id_) is None:
+    if id_ is None or not same(id_.type, PUBLIC_ADDRESSES) or declared(snapshot, id_) is None:
         return ""
     return public_address(id_.path)
 
 
 def _configurations(snapshot: Snapshot, path: str) -> list[Json]:
     id_ = _parsed(path)
-    declaration = None if id_ is None else find(snapshot, id_)
+    declaration = None if id_ is None else declared(snapshot, id_)
     listed = at(decoded(declaration), "properties.ipConfigurations")
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
