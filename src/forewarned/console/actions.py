@@ -17,12 +17,12 @@ from forewarned.service.azure.inventory import Machine, ScaleSetView
 from forewarned.service.azure.models.documents import InvalidPropertyError
 from forewarned.service.azure.models.scale_set import declared_set
 from forewarned.service.azure.models.set_changes import ScaleSetChange
-from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
+from forewarned.service.azure.resource_ids import ResourceId
 from forewarned.service.azure.scale_sets import SetNameTakenError, SetOutcome
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.ports import Transaction
-from forewarned.service.records import EventRecord, Profile
+from forewarned.service.records import EventRecord
 
 
 class SetAction(NamedTuple):
@@ -131,16 +131,6 @@ class Actions:
         return await self._engine.decide(work)
 
 
-def set_id(profile: Profile) -> ResourceId:
-    """Of the scale set that a VM belongs to."""
-    return ResourceId(
-        subscription=profile.subscription_id,
-        group=profile.resource_group,
-        type=SCALE_SETS,
-        name=profile.scale_set,
-    )
-
-
 def _machine(tx: Transaction, name: str) -> Machine:
     found = inventory.machine(tx, name)
     if found is None:
@@ -152,7 +142,7 @@ def _by_set(machines: Iterable[Machine]) -> dict[ResourceId, list[str]]:
     found: dict[ResourceId, list[str]] = {}
     for machine in machines:
         if machine.profile.scale_set:
-            found.setdefault(set_id(machine.profile), []).append(machine.name)
+            found.setdefault(inventory.scale_set_id(machine.profile), []).append(machine.name)
     return found
 
 

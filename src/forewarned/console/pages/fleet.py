@@ -9,7 +9,6 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.actions import set_id
 from forewarned.console.context import Console, page_number, see
 from forewarned.console.listings.fleet import listed
 from forewarned.console.listings.sets import address_of
@@ -18,6 +17,7 @@ from forewarned.console.rendering import actor, indented
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import EventType, Resource, Scope, document
+from forewarned.service.azure.inventory import scale_set_id
 from forewarned.service.fleet.apply import ScopeView
 from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
 from forewarned.service.ports import Snapshot
@@ -130,7 +130,7 @@ async def show_vm(console: Console, request: Request) -> Response:
         about=about,
         scope=view.scope,
         last_read_by=view.last_read_by,
-        set_address=address_of(set_id(profile)) if profile.scale_set else "",
+        set_address=address_of(scale_set_id(profile)) if profile.scale_set else "",
         is_behind=_scope(console, view, latest).is_behind(about.binding.name),
         version=version,
         versions=services.event_versions,
@@ -207,7 +207,7 @@ def _models(snapshot: Snapshot, views: Sequence[ScopeView]) -> dict[str, int]:
 
 
 def _set_key(profile: Profile) -> str:
-    return set_id(profile).path.casefold()
+    return scale_set_id(profile).path.casefold()
 
 
 def _curl(console: Console, name: str, version: str) -> str:

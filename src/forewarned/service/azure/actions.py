@@ -56,7 +56,7 @@ class NothingToMaintainError(RefusalError):
 
     def __init__(self, names: Iterable[str]) -> None:
         listed = ", ".join(names)
-        super().__init__(f"no platform maintenance is waiting for {listed}")
+        super().__init__(f"there is no platform maintenance to start for {listed}")
 
 
 _POWER: Final = {
@@ -75,7 +75,7 @@ def operate(
     context: AzureContext,
     by: Actor,
 ) -> tuple[EventId, ...]:
-    """The events to wait for. All VMs are looked at before anything is done to one."""
+    """The events to wait for. All VMs are checked before anything is done to one of them."""
     match action:
         case Action.RESTART:
             _refuse_off(machines, action)
@@ -189,7 +189,7 @@ def _schedule(
 
 
 def _call_off_deletes(tx: Transaction, machines: Sequence[Machine], *, by: Actor) -> None:
-    """So that VMs deleted by force don't join a delete that still gives notice."""
+    """So that VMs that are deleted by force don't join a delete that still gives notice."""
     for machine in machines:
         for event in machine.events:
             if event.type is EventType.TERMINATE and event.status is EventStatus.SCHEDULED:
@@ -201,7 +201,7 @@ def _call_off_deletes(tx: Transaction, machines: Sequence[Machine], *, by: Actor
 def _maintain(
     tx: Transaction, machines: Sequence[Machine], *, context: AzureContext, by: Actor
 ) -> tuple[EventId, ...]:
-    """Let the platform's work on these VMs begin now: an approval by their owner."""
+    """Let the platform's maintenance of these VMs start now: an approval by their owner."""
     waiting = {
         event.id: machine.scope_id
         for machine in machines

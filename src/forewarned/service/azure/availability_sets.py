@@ -1,4 +1,4 @@
-"""Availability sets: declared, changed, deleted. VMs come and go by `vms`."""
+"""Availability sets: declared, changed, deleted. `vms` adds and removes their VMs."""
 
 from collections.abc import Mapping
 from dataclasses import replace

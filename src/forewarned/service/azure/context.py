@@ -40,4 +40,4 @@ class AzureContext:
     address_range: Network
     """Where new VMs get their addresses."""
     location: str = "local"
-    """The one place this server has: where resources are whose group does not say otherwise."""
+    """Of resources for which neither the client nor their resource group says one."""

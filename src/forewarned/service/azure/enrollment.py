@@ -26,7 +26,7 @@ _LAST_ADDRESS: Final = "address given last"
 
 
 def open_scope(tx: Transaction, scope_id: ScopeId, kind: ScopeKind, policy: Policy) -> None:
-    """See to it that the scope is there."""
+    """Create the scope if it does not exist."""
     if not tx.exists(scope_id):
         tx.create(Scope(id=scope_id, kind=kind, policy=policy))
 
@@ -63,7 +63,7 @@ def enroll(
 
 
 def least_used(domains: Sequence[int], number: int) -> int:
-    """The domain, of so many, that the fewest are in; the lowest of several."""
+    """Of so many domains, the one with the fewest VMs; the lowest of several."""
     return min(range(number), key=lambda domain: (domains.count(domain), domain))
 
 
@@ -72,7 +72,7 @@ class _FreeHosts:
 
     def __init__(self, here: Iterable[Resource]) -> None:
         self._domains: dict[HostName, list[int]] = {}
-        """Of the VMs on each host."""
+        """The update domains of the VMs on each host."""
         for resource in here:
             self._domains.setdefault(resource.host, []).append(resource.update_domain)
 
@@ -88,7 +88,7 @@ class _FreeHosts:
 
 
 class _FreeAddresses:
-    """Those after the one that was given last: an address rests before it is used again."""
+    """Free addresses after the one given last, so that an address is not reused soon."""
 
     def __init__(self, tx: Transaction, address_range: Network) -> None:
         self._free = _free(tx, address_range)

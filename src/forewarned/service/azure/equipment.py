@@ -8,7 +8,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Final
 
-# Three that are Microsoft's, so that addresses of one kind are never those of another.
+# Three prefixes of Microsoft's, so that the three kinds of MAC addresses never overlap.
 _IPV4_MACS: Final = "000D3A"
 _IPV6_MACS: Final = "6045BD"
 _FURTHER_MACS: Final = "002248"
@@ -16,7 +16,7 @@ _FURTHER_MACS: Final = "002248"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What was on a VM's disk when it was made; empty if it is not from the marketplace."""
+    """The marketplace image that a VM was made from; empty if it was made from another."""
 
     publisher: str = ""
     offer: str = ""
@@ -41,7 +41,7 @@ class Equipment:
 
 
 def mac_address(address: str, vm_id: str, number: int = 0) -> str:
-    """That of a VM's interface, by its number.
+    """The MAC address of a VM's interface, by the interface's number.
 
     The first is told by the VM's address: no two VMs have the same one, so within a range of
     16 million addresses (`10.0.0.0/8`) no two have the same MAC address either. Further ones, and

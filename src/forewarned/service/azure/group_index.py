@@ -40,7 +40,7 @@ class GroupView:
 
 
 def require(snapshot: Snapshot, subscription: str, name: str) -> GroupView:
-    """Raises UnknownGroupError, and BeingDeletedError for one that nothing may be added to."""
+    """Raises UnknownGroupError, and BeingDeletedError for a group that is being deleted."""
     view = find(snapshot, subscription, name)
     if view is None:
         raise UnknownGroupError(name)
@@ -50,7 +50,7 @@ def require(snapshot: Snapshot, subscription: str, name: str) -> GroupView:
 
 
 def find(snapshot: Snapshot, subscription: str, name: str) -> GroupView | None:
-    """Without a look at the VMs where it is declared: every create asks, and there may be many."""
+    """Does not look at VMs if the group is declared: every create asks, and VMs may be many."""
     declaration = snapshot.declaration(group_path(subscription, name))
     if declaration is not None and not declaration.is_going:
         return _view(subscription, declaration, None)
@@ -74,7 +74,7 @@ def every(snapshot: Snapshot, subscription: str) -> list[GroupView]:
 
 
 def _places(snapshot: Snapshot, subscription: str) -> dict[str, GroupPlace]:
-    """Those that VMs are in, by name in folded letters."""
+    """The groups that VMs are in, by case-folded name."""
     found: dict[str, GroupPlace] = {}
     for place in snapshot.resource_groups():
         if same(place.subscription_id, subscription):
@@ -85,7 +85,7 @@ def _places(snapshot: Snapshot, subscription: str) -> dict[str, GroupPlace]:
 def _view(
     subscription: str, declaration: Declaration | None, place: GroupPlace | None
 ) -> GroupView:
-    """Of the two, one at least is there."""
+    """At least one of the two is not None."""
     name = "" if place is None else place.name
     return GroupView(
         subscription=subscription,

@@ -50,7 +50,7 @@ def put(tx: Transaction, subscription: str, name: str, document: str, *, by: Act
 def create(
     tx: Transaction, subscription: str, name: str, *, location: str, by: Actor
 ) -> GroupOutcome:
-    """One that is nothing special."""
+    """A group without tags."""
     refuse_name(name)
     document = encoded({"location": location, "tags": {}})
     return put(tx, subscription, name, document, by=by)
@@ -91,14 +91,14 @@ def drop(
 
 
 def declared(snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
-    """None also for what was in a group that is gone."""
+    """None also for a resource whose group was deleted."""
     if group_index.find(snapshot, id_.subscription, id_.group) is None:
         return None
     return snapshot.declaration(id_.path)
 
 
 def declare(tx: Transaction, id_: ResourceId, document: str) -> Declaration:
-    """Keep what a client says of something that is no VM's."""
+    """Store what a client declares of a resource that is neither a VM nor a set."""
     group_index.require(tx, id_.subscription, id_.group)
     former = tx.declaration(id_.path)
     declaration = Declaration(

@@ -56,7 +56,7 @@ def grow(
     context: AzureContext,
     by: Actor,
 ) -> None:
-    """Add VMs, numbered from `first` on. The first placement group is made even for none."""
+    """Add VMs, numbered from `first` on. The first placement group is created even for no VMs."""
     vms = [_vm_layout(tx, declared, number) for number in range(first, first + more)]
     for group in _groups(tx, declared, vms):
         enrollment.enroll(tx, group, where, revision=revision, context=context, by=by)
@@ -87,7 +87,7 @@ def _names(tx: Transaction, declared: ScaleSet, number: int) -> tuple[str, str]:
 
 
 def _groups(tx: Transaction, declared: ScaleSet, vms: list[VmLayout]) -> list[ScopeLayout]:
-    """The vms, in placement groups with room for them; the first group even for none."""
+    """The VMs, in placement groups that have room; the first group even for no VMs."""
     groups: list[ScopeLayout] = []
     number = 0
     while vms or not groups:
@@ -114,7 +114,7 @@ def _groups(tx: Transaction, declared: ScaleSet, vms: list[VmLayout]) -> list[Sc
 def bring_to(
     tx: Transaction, machine: Machine, model: Model, *, revision: int = 0, by: Actor
 ) -> None:
-    """Give a VM another model. What it is (Spot or not) it stays."""
+    """Give a VM another model. Its priority (Spot or not) stays."""
     scope = tx.load(machine.scope_id)
     resource = replace(
         machine.resource,

@@ -6,7 +6,6 @@ addresses that follow from their names, so that they stay the same.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from forewarned.service.azure import inventory
@@ -28,7 +27,6 @@ from forewarned.service.azure.models.virtual_machine import document_of, profile
 from forewarned.service.azure.resource_ids import (
     MACHINES,
     PUBLIC_ADDRESSES,
-    SCALE_SETS,
     InvalidResourceIdError,
     ResourceId,
     same,
@@ -45,7 +43,7 @@ class Attachment(NamedTuple):
     machine: Machine
     number: int
     path: str
-    """The interface's own."""
+    """Of the interface."""
 
 
 # --- what VMs have -------------------------------------------------------------------------------
@@ -100,8 +98,7 @@ def _instance_interfaces(machine: Machine, parts: Json) -> tuple[Interface, ...]
     """One for each that the set's model has; `parts` is the model's profile."""
     binding = machine.binding
     profile = binding.profile
-    vm_set = replace(inventory.resource_id(machine), type=SCALE_SETS, name=profile.scale_set)
-    instance = f"{vm_set.path}/virtualMachines/{machine.instance_id}"
+    instance = f"{inventory.scale_set_id(profile).path}/virtualMachines/{machine.instance_id}"
     found = []
     network = object_in(parts, "networkProfile")
     for number, each in enumerate(objects_in(network, "networkInterfaceConfigurations")):
@@ -141,7 +138,7 @@ class Attachments:
         self._known: dict[str, Attachment] | None = None
 
     def of(self, id_: ResourceId) -> Attachment | None:
-        # Most are named after their VM, and to look through all VMs takes its time.
+        # Most are named after their VM, and looking through all VMs takes time.
         return self._by_name(id_) or self._all().get(id_.path.casefold())
 
     def _by_name(self, id_: ResourceId) -> Attachment | None:
@@ -177,7 +174,7 @@ class Attachments:
 
 
 def declared_paths(snapshot: Snapshot) -> Iterator[tuple[ResourceId, list[str]]]:
-    """The VMs of which something is declared, and the interfaces that it names."""
+    """VMs with a declaration, and the interfaces that each declares."""
     for declaration in snapshot.declarations("/subscriptions/"):
         if declaration.document and _OF_MACHINES in declaration.path.casefold():
             yield ResourceId.parse(declaration.path), interface_paths(decoded(declaration))
@@ -195,7 +192,7 @@ def interface_paths(document: Json) -> list[str]:
 
 
 def public_address(path: str) -> str:
-    """Of a network that is set aside for examples: it leads nowhere."""
+    """An address of a network that is reserved for examples, so no packet goes there."""
     return f"192.0.2.{_number_of(path, 1, 254)}"
 
 
@@ -211,7 +208,7 @@ def _number_of(path: str, first: int, last: int) -> int:
 
 
 def _public_address_of(snapshot: Snapshot, configuration: Json) -> str:
-    """Of an IP configuration; empty where it has none, or one that is not there."""
+    """Of an IP configuration; empty if it has none, or names one that does not exist."""
     id_ = _parsed(at(configuration, "properties.publicIPAddress.id"))
     if id_ is None or not same(id_.type, PUBLIC_ADDRESSES) or declared(snapshot, id_) is None:
         return ""

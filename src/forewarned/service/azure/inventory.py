@@ -57,17 +57,17 @@ class Machine:
 
     @property
     def is_role(self) -> bool:
-        """Whether it is an instance of a cloud service's role, which no client takes for a VM."""
+        """Whether it is an instance of a cloud service's role, which ARM does not show as a VM."""
         return bool(cloud_service(self.binding))
 
     @property
     def is_instance(self) -> bool:
-        """Whether it has an instance id: VMs of a Uniform set are in their set alone."""
+        """Whether it has an instance id: VMs of a Uniform set exist only as parts of it."""
         return bool(self.profile.scale_set) and not self.profile.is_flexible
 
     @property
     def instance_id(self) -> str:
-        """Of an instance its number; of a VM in a Flexible set its name, as Azure has it."""
+        """The number of an instance, or the name of a VM in a Flexible set, as in Azure."""
         return self.name.rpartition("_")[2] if self.is_instance else self.name
 
 
@@ -121,7 +121,7 @@ def machine(snapshot: Snapshot, name: str) -> Machine | None:
 
 
 def virtual_machine(snapshot: Snapshot, id_: ResourceId) -> Machine | None:
-    """One that is a resource of its own, which instances of Uniform sets and roles are not."""
+    """A VM that is a resource of its own. Instances of Uniform sets and roles are not."""
     found = machine(snapshot, id_.name)
     if found is None or not _is_own(found.binding):
         return None
@@ -142,7 +142,7 @@ def virtual_machines(
 def own_bindings(
     snapshot: Snapshot, subscription: str, group: str | None = None
 ) -> Iterator[Binding]:
-    """Of the same VMs, without a look at their scopes."""
+    """The bindings of the same VMs, without loading their scopes."""
     for binding in list(snapshot.bindings()):
         if _is_own(binding) and _is_in(binding.profile, subscription, group):
             yield binding
@@ -162,19 +162,30 @@ def members(snapshot: Snapshot, scope_id: ScopeId) -> list[Machine]:
 
 
 def cloud_service(binding: Binding) -> str:
-    """The one it is an instance of, by name; empty for none."""
+    """The name of the cloud service that it is an instance of; empty for none."""
     is_role = binding.scope_id.startswith(_CLOUD_SERVICE)
     return binding.scope_id.removeprefix(_CLOUD_SERVICE) if is_role else ""
 
 
 def resource_id(machine: Machine | Binding) -> ResourceId:
     """Of a VM that is a resource of its own."""
-    profile = machine.profile
+    return _beside(machine.profile, MACHINES, machine.name)
+
+
+def scale_set_id(profile: Profile) -> ResourceId:
+    """Of the scale set that a VM is in."""
+    return _beside(profile, SCALE_SETS, profile.scale_set)
+
+
+def availability_set_id(profile: Profile) -> ResourceId:
+    """Of the availability set that a VM is in."""
+    return _beside(profile, AVAILABILITY_SETS, profile.availability_set)
+
+
+def _beside(profile: Profile, type_: str, name: str) -> ResourceId:
+    """In a VM's own resource group, where its sets are, too."""
     return ResourceId(
-        subscription=profile.subscription_id,
-        group=profile.resource_group,
-        type=MACHINES,
-        name=machine.name,
+        subscription=profile.subscription_id, group=profile.resource_group, type=type_, name=name
     )
 
 
@@ -186,14 +197,14 @@ def placement_group(name: str, number: int) -> ScopeId:
 
 
 def availability_scope(snapshot: Snapshot, name: str) -> ScopeId:
-    """Where the VMs of an availability set are, or will be: one for all ways to write its name."""
+    """The scope of an availability set's VMs: the same one for every letter case of its name."""
     scope_id = ScopeId(f"avset/{name}")
     here = (each for each in snapshot.scope_ids(scope_id) if same(each, scope_id))
     return next(here, scope_id)
 
 
 def placement_groups(snapshot: Snapshot, name: str) -> list[ScopeId]:
-    """The scopes of a scale set, as far as there are any."""
+    """The scopes of a scale set that exist."""
     return snapshot.scope_ids(f"vmss/{name}/")
 
 
@@ -211,7 +222,11 @@ def _scale_set(snapshot: Snapshot, id_: ResourceId, scopes: Sequence[Scope]) -> 
     )
     if not machines and (declaration is None or declaration.is_going):
         return None
-    known = ResourceId.parse(declaration.path) if declaration is not None else _set_id(machines[0])
+    known = (
+        ResourceId.parse(declaration.path)
+        if declaration is not None
+        else scale_set_id(machines[0].profile)
+    )
     is_flexible = machines[0].profile.is_flexible if machines else False
     return ScaleSetView(
         id=known,
@@ -230,7 +245,7 @@ def scale_sets(
     *,
     is_wanted: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[ScaleSetView]:
-    """In order of name, each loaded on demand: a caller that wants few pays for few.
+    """In order of name, each loaded when it is asked for: a caller that wants few loads few.
 
     `is_wanted` is asked beforehand, with the name in lower case.
     """
@@ -248,7 +263,7 @@ def scale_sets(
 
 
 def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView | None:
-    """None also for one without VMs in a group that is gone: it went with the group."""
+    """None also if it has no VMs and its resource group was deleted: it went with the group."""
     declaration = snapshot.declaration(id_.path)
     wanted = f"avset/{id_.name}"
     scopes = [snapshot.load(each) for each in snapshot.scope_ids(wanted) if same(each, wanted)]
@@ -262,17 +277,12 @@ def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView
         declaration is None or group_index.find(snapshot, id_.subscription, id_.group) is None
     ):
         return None
-    known = id_ if declaration is None else ResourceId.parse(declaration.path)
-    if declaration is None:
-        first = machines[0].profile
-        known = ResourceId(
-            subscription=first.subscription_id,
-            group=first.resource_group,
-            type=AVAILABILITY_SETS,
-            name=first.availability_set,
-        )
     return AvailabilitySetView(
-        id=known,
+        id=(
+            availability_set_id(machines[0].profile)
+            if declaration is None
+            else ResourceId.parse(declaration.path)
+        ),
         location=machines[0].profile.location if machines else "",
         declaration=declaration,
         machines=machines,
@@ -291,12 +301,7 @@ def availability_sets(
     for scope_id in snapshot.scope_ids("avset/"):
         for each in members(snapshot, scope_id)[:1]:
             if _is_in(each.profile, subscription, group):
-                id_ = ResourceId(
-                    subscription=each.profile.subscription_id,
-                    group=each.profile.resource_group,
-                    type=AVAILABILITY_SETS,
-                    name=each.profile.availability_set,
-                )
+                id_ = availability_set_id(each.profile)
                 ids.setdefault(id_.path.casefold(), id_)
     for _, id_ in sorted(ids.items()):
         found = availability_set(snapshot, id_)
@@ -305,7 +310,7 @@ def availability_sets(
 
 
 def taken(numbers: Sequence[int], usual: int) -> int:
-    """How many domains there are, by the numbers of those that VMs are in.
+    """How many domains there are, judged by the domains that VMs are in.
 
     VMs of a fleet take turns in all domains: if any has two VMs, there are no more domains.
     """
@@ -344,25 +349,15 @@ def _is_in(profile: Profile, subscription: str, group: str | None) -> bool:
     )
 
 
-def _set_id(machine: Machine | Binding) -> ResourceId:
-    profile = machine.profile
-    return ResourceId(
-        subscription=profile.subscription_id,
-        group=profile.resource_group,
-        type=SCALE_SETS,
-        name=profile.scale_set,
-    )
-
-
 def _undeclared(snapshot: Snapshot, name: str, known: Collection[str]) -> ScaleSetView | None:
-    """The set of this name that came with the fleet, unless its path is one of those known."""
+    """The set of this name that came with the fleet, unless its path is a known one."""
     scopes = _scopes_of_set(snapshot, name)
     bindings = (snapshot.binding(vm) for scope in scopes for vm in scope.resources)
     # Any of its VMs tells where it belongs.
     first = next((binding for binding in bindings if binding is not None), None)
-    if first is None or _set_id(first).path.casefold() in known:
+    if first is None or scale_set_id(first.profile).path.casefold() in known:
         return None
-    return _scale_set(snapshot, _set_id(first), scopes)
+    return _scale_set(snapshot, scale_set_id(first.profile), scopes)
 
 
 def _scopes_of_set(snapshot: Snapshot, name: str) -> list[Scope]:

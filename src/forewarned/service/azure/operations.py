@@ -1,4 +1,4 @@
-"""How far the operations are that people wait for.
+"""The progress of operations that clients wait for.
 
 An operation is over when the events it caused are: nothing has to remember to end it, so it can't
 be left hanging by a crash.

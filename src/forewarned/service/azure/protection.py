@@ -1,4 +1,4 @@
-"""Instances of a Uniform scale set that are spared when the set is changed as a whole.
+"""Instances of a Uniform scale set that are protected from actions on the whole set.
 
 Invariant: protection is of one VM. It goes with that VM, and another one that comes under its name
 has none.
@@ -11,8 +11,8 @@ from typing import Final
 
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import ResourceName
-from forewarned.service.azure.inventory import Machine, ScaleSetView
-from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
+from forewarned.service.azure.inventory import Machine, ScaleSetView, scale_set_id
+from forewarned.service.azure.resource_ids import ResourceId
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Binding, Declaration
 
@@ -21,7 +21,7 @@ from forewarned.service.records import Binding, Declaration
 class Protection:
     from_scale_in: bool = False
     from_set_actions: bool = False
-    """From what is asked of the set and not of this VM by name, and from scale-in too."""
+    """From actions on the whole set, which do not name this VM, and also from scale-in."""
 
     @property
     def outlives_scale_in(self) -> bool:
@@ -37,8 +37,8 @@ class NotProtectableError(RefusalError):
 
     def __init__(self, name: ResourceName) -> None:
         super().__init__(
-            f"VM {name!r} belongs to a Flexible scale set, and only instances of Uniform sets"
-            " can be protected"
+            f"VM {name!r} is in a Flexible scale set, and only instances of Uniform sets can be"
+            " protected"
         )
         self.name = name
 
@@ -59,7 +59,7 @@ class ProtectedError(RefusalError):
 
 
 def of_set(snapshot: Snapshot, view: ScaleSetView) -> Mapping[ResourceName, Protection]:
-    """Of those of its VMs that have any."""
+    """By VM, for the VMs that are protected."""
     kept = {each.path.casefold(): each for each in snapshot.declarations(_folder(view.id))}
     found = {machine.name: kept.get(_path(machine).casefold()) for machine in view.machines}
     return {
@@ -80,7 +80,7 @@ def put(tx: Transaction, machine: Machine, protection: Protection) -> None:
 
 
 def withdraw(tx: Transaction, binding: Binding) -> None:
-    """The VM goes."""
+    """Called when the VM is removed."""
     if binding.profile.scale_set:
         tx.withdraw(_path(binding))
 
@@ -99,11 +99,4 @@ def _folder(id_: ResourceId) -> str:
 
 
 def _path(machine: Machine | Binding) -> str:
-    profile = machine.profile
-    id_ = ResourceId(
-        subscription=profile.subscription_id,
-        group=profile.resource_group,
-        type=SCALE_SETS,
-        name=profile.scale_set,
-    )
-    return f"{_folder(id_)}{machine.name}"
+    return f"{_folder(scale_set_id(machine.profile))}{machine.name}"

@@ -1,4 +1,4 @@
-"""ARM's names for things: paths that are compared in any letter case and kept as they were written.
+"""ARM's names for things: paths, compared in any letter case and stored as they were written.
 
 `/subscriptions/{s}/resourceGroups/{g}/providers/Microsoft.Compute/virtualMachines/{name}`
 """

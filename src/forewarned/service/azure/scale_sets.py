@@ -37,7 +37,7 @@ from forewarned.service.azure.models.scale_set import (
 )
 from forewarned.service.azure.models.set_changes import refuse_name, revised_set
 from forewarned.service.azure.protection import NONE
-from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId, same
+from forewarned.service.azure.resource_ids import ResourceId, same
 from forewarned.service.fleet.declaration import FleetPlan, Model
 from forewarned.service.fleet.layout import flexible_name, uniform_name
 from forewarned.service.listings import HistoryFilter
@@ -98,11 +98,11 @@ def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
 def choose(
     snapshot: Snapshot, view: ScaleSetView, instance_ids: Sequence[str] | None
 ) -> list[Machine]:
-    """Those with these ids, in their order; for None and for `*` all that nothing protects."""
+    """The VMs with these ids, in this order; for None and `*`, all that are not protected."""
     if instance_ids is None or "*" in instance_ids:
         return _unprotected(snapshot, view)
     by_id = {machine.instance_id.casefold(): machine for machine in view.machines}
-    # Azure names VMs of a Flexible set by their names, and takes those for instances too.
+    # Azure also takes the names of VMs, by which it identifies those of a Flexible set.
     by_id |= {machine.name.casefold(): machine for machine in view.machines}
     found: dict[ResourceName, Machine] = {}
     for instance_id in instance_ids:
@@ -114,7 +114,7 @@ def choose(
 
 
 def _unprotected(snapshot: Snapshot, view: ScaleSetView) -> list[Machine]:
-    """Those that what is asked of the set is for."""
+    """The VMs that an action on the whole set applies to."""
     protections = protection.of_set(snapshot, view)
     return [m for m in view.machines if not protections.get(m.name, NONE).from_set_actions]
 
@@ -186,7 +186,7 @@ def change(
         )
     event_ids += _scale(tx, view, declaration, declared, context=context, by=by)
     if view.declaration == declaration and len(view.staying) == declared.capacity:
-        # It was sent again, and waits for what it has brought about before.
+        # The same request was sent before: this one waits for the events that it caused then.
         event_ids = _deletes_under_way(view)
     return SetOutcome(view=find(tx, view.id), event_ids=event_ids)
 
@@ -247,7 +247,7 @@ def delete_instances(
 def drop(
     tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
 ) -> SetOutcome | None:
-    """Delete a set with its VMs; it is gone when the last of them is. None if there is none."""
+    """Delete a set with its VMs; it is gone when its last VM is. None if there is no such set."""
     view = inventory.scale_set(tx, id_)
     if view is None:
         return None
@@ -274,18 +274,11 @@ def _refuse_taken(tx: Transaction, id_: ResourceId) -> None:
             raise SetNameTakenError(id_.name, other.id.path)
     for scope_id in inventory.placement_groups(tx, id_.name):
         for machine in inventory.members(tx, scope_id):
-            profile = machine.profile
-            path = ResourceId(
-                subscription=profile.subscription_id,
-                group=profile.resource_group,
-                type=SCALE_SETS,
-                name=profile.scale_set,
-            ).path
-            raise SetNameTakenError(id_.name, path)
+            raise SetNameTakenError(id_.name, inventory.scale_set_id(machine.profile).path)
 
 
 def _withdraw(tx: Transaction, id_: ResourceId) -> None:
-    """What is left of a set of this name that is gone."""
+    """Withdraw what is left of a deleted set of this name."""
     tx.withdraw(id_.path)
     for left in list(tx.declarations(f"{id_.path}/")):
         tx.withdraw(left.path)
@@ -313,12 +306,12 @@ def _set_policy(tx: Transaction, declared: DeclaredScaleSet, *, by: Actor) -> No
 
 
 def _counters(tx: Transaction, view: ScaleSetView) -> Declaration:
-    """The set's declaration; for one that came with the fleet, one that says nothing yet."""
+    """The set's declaration; for a set that came with the fleet, an empty one."""
     if view.declaration is not None:
         return view.declaration
     numbers = [int(m.instance_id) for m in view.machines if m.is_instance]
     number = max(numbers, default=len(view.machines) - 1) + 1
-    # VMs may have been deleted by other means than this control plane, and were not counted.
+    # VMs may have been deleted in other ways than by ARM, and then their numbers were not counted.
     while _was_used(tx, view, number):
         number += 1
     return Declaration(path=view.id.path, document="", created_at=tx.now, next_instance=number)
@@ -337,7 +330,7 @@ def _was_used(tx: Transaction, view: ScaleSetView, number: int) -> bool:
 
 
 def _keep_counting(tx: Transaction, view: ScaleSetView) -> Declaration:
-    """Before VMs go: their numbers must not be given to others."""
+    """Called before VMs are deleted, so that their numbers are not given to others."""
     declaration = _counters(tx, view)
     tx.declare(declaration)
     return declaration
@@ -403,7 +396,7 @@ def _bring_to(
     context: AzureContext,
     by: Actor,
 ) -> tuple[EventId, ...]:
-    """`reimaged` are those of the VMs that get a new OS image by it."""
+    """`reimaged` are the VMs among them that get a new OS image."""
     event_ids = actions.operate(tx, reimaged, Action.REIMAGE, context=context, by=by)
     for machine in machines:
         instances.bring_to(tx, machine, model, revision=revision, by=by)

@@ -155,7 +155,7 @@ def operate(
 def drop(
     tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
 ) -> MachineOutcome | None:
-    """None where there is no such VM."""
+    """None if there is no such VM."""
     machine = inventory.virtual_machine(tx, id_)
     if machine is None:
         return None
@@ -174,7 +174,7 @@ def _place(
         group = _in_availability_set(tx, declared, declared.availability_set)
     elif declared.scale_set is not None:
         view = scale_sets.find(tx, declared.scale_set)
-        # Its model is its own: there is nothing of the set's to bring it to before that moves on.
+        # Its model is its own: the set has nothing to bring it to until the set's model changes.
         revision = view.revision
         group = _in_scale_set(tx, declared, view)
     else:
@@ -245,7 +245,7 @@ def _vm_layout(declared: DeclaredVm, *, update_domain: int = 0, fault_domain: in
 
 
 def _refuse_changes(machine: Machine, declared: DeclaredVm) -> None:
-    """Some of what a VM is was settled when it was made."""
+    """Some properties of a VM are settled when it is created."""
     profile = machine.profile
     availability_set = "" if declared.availability_set is None else declared.availability_set.name
     scale_set = "" if declared.scale_set is None else declared.scale_set.name

@@ -119,10 +119,10 @@ def document_of(snapshot: Snapshot, machine: Machine) -> Json:
         put_at(document, "properties.priority", machine.resource.priority)
         put_at(document, "properties.evictionPolicy", machine.resource.eviction_policy)
     if profile.availability_set:
-        id_ = _neighbour(machine, AVAILABILITY_SETS, profile.availability_set)
+        id_ = inventory.availability_set_id(profile)
         put_at(document, f"properties.{_AVAILABILITY_SET}", {"id": id_.path})
     if profile.scale_set:
-        id_ = _neighbour(machine, SCALE_SETS, profile.scale_set)
+        id_ = inventory.scale_set_id(profile)
         put_at(document, f"properties.{_SCALE_SET}", {"id": id_.path})
     complete_machine(document, inventory.resource_id(machine), os_type=profile.os_type)
     return _with_policy(_with_notices(document, machine), machine)
@@ -133,7 +133,7 @@ def profile_of(snapshot: Snapshot, machine: Machine) -> Json:
     profile = machine.profile
     if not profile.scale_set or not profile.model_revision:
         return {}
-    set_path = _neighbour(machine, SCALE_SETS, profile.scale_set).path
+    set_path = inventory.scale_set_id(profile).path
     declaration = snapshot.declaration(model_path(set_path, profile.model_revision))
     found: Json = decoded(declaration).get(VM_PROFILE, {})
     return found
@@ -170,17 +170,6 @@ def with_property(document: Json, name: str, shown: Json | None) -> Json:
     if shown is not None:
         put_at(changed, f"properties.{name}", shown)
     return changed
-
-
-def _neighbour(machine: Machine, type_: str, name: str) -> ResourceId:
-    """A VM is in the resource group of its set."""
-    profile = machine.profile
-    return ResourceId(
-        subscription=profile.subscription_id,
-        group=profile.resource_group,
-        type=type_,
-        name=name,
-    )
 
 
 # --- as a client wants it ------------------------------------------------------------------------
