@@ -144,7 +144,7 @@ async def _body(request: Request, content: Content) -> Json | None:
 def _required(body: Json | None) -> Json:
     if body is None:
         raise errors.bad_request(
-            "InvalidRequestContent", "The request content was invalid: it is missing."
+            "InvalidRequestContent", "The request content was invalid: it is empty."
         )
     return body
 

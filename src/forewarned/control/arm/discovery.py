@@ -14,7 +14,7 @@ from forewarned.security.identities import TENANT_ID
 from forewarned.service.ports import Snapshot
 
 API_VERSIONS: Final = ("2026-04-01", "2024-11-01", "2024-07-01", "2022-11-01", "2019-03-01")
-"""Newest first. Any other is taken as well."""
+"""Newest first. Others are accepted, too."""
 
 PROVIDERS: Final = {
     "Microsoft.Compute": (
@@ -121,7 +121,7 @@ async def list_providers(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def show_provider(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """Also the answer to registering one: they all are."""
+    """Also the answer to registering one: all are registered."""
     wanted = asked.path["namespace"]
     for name in PROVIDERS:
         if name.casefold() == wanted.casefold():

@@ -29,7 +29,7 @@ _LONGEST_MESSAGE: Final = 2000
 
 
 class ArmError(Exception):
-    """An answer that says no, in ARM's own words: for what only the wire knows of."""
+    """An error in ARM's own words, for what only this edge knows of."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ def bad_request(code: str, message: str, *, target: str | None = None) -> ArmErr
 
 
 def invalid_parameter(target: str, message: str) -> ArmError:
-    """A field with an invalid value."""
+    """A field has a value that it can't have."""
     return bad_request("InvalidParameter", message, target=target)
 
 
@@ -84,8 +84,8 @@ def interface_in_use(path: str) -> ArmError:
     return ArmError(
         HTTPStatus.BAD_REQUEST,
         "NicInUse",
-        f"The network interface '{path}' is the only one of its virtual machine: delete the "
-        "virtual machine instead.",
+        f"The network interface '{path}' is the only one of its virtual machine:"
+        " delete the virtual machine instead.",
     )
 
 
@@ -125,7 +125,7 @@ _OWN: Final[Mapping[type[Exception], Meaning]] = {
     # What Azure says of a quota that is used up.
     AddressesExhaustedError: _NOT_ALLOWED,
 }
-"""Errors that Azure has another code for than for the rest of their category."""
+"""Errors for which Azure has another code than for the rest of their category."""
 
 
 def code_of(error: RefusalError) -> str:

@@ -55,7 +55,7 @@ async def acknowledge_list(services: ArmServices, asked: Asked) -> ArmAnswer:
 async def _acknowledged(
     services: ArmServices, asked: Asked, given: _Given
 ) -> dict[str, RefusalError | None]:
-    """What is in the way of each approval, by the id as it was given; None if nothing."""
+    """The refusal of each approval, by the id as it was given; None for an approved one."""
     id_ = asked.id_of(f"{COMPUTE}/{asked.path['type']}", asked.path["name"])
     wanted = [event_id for event_id in given.values() if event_id is not None]
 

@@ -28,7 +28,7 @@ async def show_of_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def _shown(services: ArmServices, asked: Asked, place: str) -> ArmAnswer:
-    """An operation on something outside `place` does not count."""
+    """Operations on resources outside of `place` are not found."""
     operation_id = asked.path["operation"]
 
     def question(snapshot: Snapshot) -> Progress | None:

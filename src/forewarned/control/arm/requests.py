@@ -1,7 +1,7 @@
 """A request of ARM's clients, read and checked: path, query, body and who sent it.
 
-Nothing in here depends on which operation it is for. What can't be read is refused before anyone
-acts on it.
+Nothing in here depends on which operation it is for. What can't be read is refused before
+anything is done.
 """
 
 import re
@@ -26,9 +26,9 @@ from forewarned.service.azure.resource_ids import ResourceId
 LARGEST_BODY: Final = 4 << 20
 """ARM's own limit."""
 DEEPEST_BODY: Final = 64
-"""Levels; the templates of `az` have less than twenty."""
+"""Levels; the templates of `az` have fewer than twenty."""
 LONGEST_QUERY: Final = 8 << 10
-"""Characters: what other servers take of a whole address."""
+"""Characters: what other servers accept for a whole URL."""
 _MOST_FIELDS: Final = 50
 
 _VERSION: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?:-preview)?")
@@ -62,11 +62,11 @@ class Asked:
     """What use cases take, for this request."""
 
     def option(self, name: str) -> str | None:
-        """One of the query, in any letter case; None where it was not given."""
+        """An option of the query, by name in any letter case; None if it was not given."""
         return self.query.get(name.lower())
 
     def id_of(self, type_: str, name: str) -> ResourceId:
-        """Of something in the resource group that the path names."""
+        """Of a resource in the resource group that the path names."""
         return ResourceId(
             subscription=self.path["subscription"], group=self.path["group"], type=type_, name=name
         )
@@ -84,7 +84,7 @@ class Asked:
 
 
 def segments(raw_path: bytes) -> tuple[str, ...]:
-    """The parts of a path, each decoded once. One slash at the end is as good as none.
+    """The parts of a path, each decoded once. A slash at the end makes no difference.
 
     So are two after a provider: where the SDK for resources has a parent's path it may be empty,
     and `az vm create` looks in that way whether an availability set or a network is there.
@@ -102,9 +102,9 @@ def _segment(raw: bytes) -> str:
     except UnicodeDecodeError:
         raise _bad_path("its percent-encoding is not UTF-8") from None
     if text in {"", ".", ".."}:
-        raise _bad_path("it has a part that is empty or only dots")
+        raise _bad_path("it has an empty part, or a part that is only dots")
     if not text.isprintable() or not _NEVER.isdisjoint(text):
-        raise _bad_path("it has a part with a character that is not allowed in names")
+        raise _bad_path("it has a part with a character that names can't have")
     return text
 
 
@@ -137,7 +137,7 @@ def query(raw: bytes) -> dict[str, str]:
 
 
 def checked_version(given: Mapping[str, str]) -> str:
-    """Any that is well-formed: clients of one release send a dozen different ones."""
+    """Any well-formed one: the clients of one release send a dozen different ones."""
     version = given.get("api-version", "")
     if not version:
         raise bad_request(
@@ -162,7 +162,7 @@ async def json_body(request: Request) -> Json | None:
 
 
 async def deployment_body(request: Request) -> Json | None:
-    """As `json_body`, in which a template may stand as people write it."""
+    """As `json_body`, with a template that may have comments."""
     raw = await bodies.raw(request, LARGEST_BODY)
     try:
         return _read_json(request, standard_json(raw))

@@ -41,7 +41,7 @@ class Operation:
     """A template: `/subscriptions/{subscription}/resourceGroups/{group}`."""
     answer: Answer
     needs: Role | None
-    """The role required; None: no sign-in is needed."""
+    """The role that callers need; None for an operation without sign-in."""
     content: Content = Content.NONE
     is_versioned: bool = True
     """Whether api-version must be given."""
@@ -68,7 +68,7 @@ def read(path: str, answer: Answer) -> Operation:
 
 
 def open_read(path: str, answer: Answer) -> Operation:
-    """For clients that have not signed in yet; no api-version needed."""
+    """For callers that have not signed in yet; no api-version needed."""
     return Operation(method="GET", path=path, answer=answer, needs=None, is_versioned=False)
 
 

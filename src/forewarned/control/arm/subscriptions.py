@@ -24,7 +24,7 @@ def known(snapshot: Snapshot, services: ArmServices) -> list[str]:
 
 
 async def require(services: ArmServices, subscription: str) -> None:
-    """Raises ArmError if it is malformed or unknown."""
+    """Raises ArmError for a malformed or unknown subscription."""
     refuse_malformed(subscription)
     if same(subscription, services.subscription_id):
         return

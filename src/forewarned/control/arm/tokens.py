@@ -17,7 +17,7 @@ from forewarned.control.http.access import SignInError
 from forewarned.security.identities import ISSUER, IssuedToken, TokensUnavailableError
 
 _ALL_OF_IT: Final = "/.default"
-"""What a scope ends with that asks for whatever its resource grants."""
+"""The end of a scope that asks for everything its resource grants."""
 _LONGEST_AUDIENCE: Final = 1024
 
 
@@ -33,7 +33,7 @@ def _described(asked: Asked, token_path: str) -> dict[str, object]:
     tenant = f"{asked.root}/{quote(asked.path['tenant'])}"
     return {
         "issuer": ISSUER,
-        # Clients expect these, though there is no sign-in by page or device.
+        # Clients expect these, though no one can sign in by a page or a device here.
         "authorization_endpoint": f"{tenant}/oauth2/v2.0/authorize",
         "device_authorization_endpoint": f"{tenant}/oauth2/v2.0/devicecode",
         "token_endpoint": f"{tenant}/{token_path}",
@@ -77,7 +77,7 @@ async def sign_in(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 def _audience(scope: str, resource: str) -> str:
-    """Empty if it can't be determined. OpenID scopes may accompany the one."""
+    """Empty if it is not clear. There may be scopes of OpenID besides."""
     if not scope:
         return resource if _is_sane(resource) else ""
     asked_for = [each for each in scope.split() if each.endswith(_ALL_OF_IT)]

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from forewarned.core import membership
 from forewarned.core.ids import ResourceName
-from forewarned.core.model import Actor, Scope, ScopeKind
+from forewarned.core.model import Actor, Scope
 from forewarned.service.azure import enrollment, inventory
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import Machine
 from forewarned.service.engine import save
+from forewarned.service.fleet import layout
 from forewarned.service.fleet.declaration import (
     PLACEMENT_GROUP_SIZE,
     FleetPlan,
@@ -57,23 +58,10 @@ def grow(
     by: Actor,
 ) -> None:
     """Add VMs, numbered from `first` on. The first placement group is created even for no VMs."""
-    vms = [_vm_layout(tx, declared, number) for number in range(first, first + more)]
+    numbers = range(first, first + more)
+    vms = [layout.instance(declared, number, _names(tx, declared, number)) for number in numbers]
     for group in _groups(tx, declared, vms):
         enrollment.enroll(tx, group, where, revision=revision, context=context, by=by)
-
-
-def _vm_layout(tx: Transaction, declared: ScaleSet, number: int) -> VmLayout:
-    zones = declared.zones or ("",)
-    name, computer_name = _names(tx, declared, number)
-    return VmLayout(
-        name=name,
-        computer_name=computer_name,
-        model=declared.model,
-        path=(),
-        update_domain=number % declared.update_domains,
-        fault_domain=number % declared.fault_domains,
-        zone=zones[number % len(zones)],
-    )
 
 
 def _names(tx: Transaction, declared: ScaleSet, number: int) -> tuple[str, str]:
@@ -95,17 +83,7 @@ def _groups(tx: Transaction, declared: ScaleSet, vms: list[VmLayout]) -> list[Sc
         held = len(tx.load(scope_id).resources) if tx.exists(scope_id) else 0
         room = PLACEMENT_GROUP_SIZE - held
         if room > 0:
-            groups.append(
-                ScopeLayout(
-                    id=scope_id,
-                    kind=ScopeKind.PLACEMENT_GROUP,
-                    path=(),
-                    policy=declared.policy,
-                    vms=vms[:room],
-                    scale_set=declared.name,
-                    is_flexible=declared.orchestration is Orchestration.FLEXIBLE,
-                )
-            )
+            groups.append(layout.placement_group(declared, number, vms[:room]))
             vms = vms[room:]
         number += 1
     return groups

@@ -171,21 +171,20 @@ def _place(
     )
     revision = 0
     if declared.availability_set is not None:
-        group = _in_availability_set(tx, declared, declared.availability_set)
+        layout = _in_availability_set(tx, declared, declared.availability_set)
     elif declared.scale_set is not None:
         view = scale_sets.find(tx, declared.scale_set)
         # Its model is its own: the set has nothing to bring it to until the set's model changes.
         revision = view.revision
-        group = _in_scale_set(tx, declared, view)
+        layout = _in_scale_set(tx, declared, view)
     else:
-        group = ScopeLayout(
+        layout = ScopeLayout(
             id=f"vm/{declared.name}",
             kind=ScopeKind.VIRTUAL_MACHINE,
-            path=(),
             policy=declared.policy,
             vms=[_vm_layout(declared)],
         )
-    enrollment.enroll(tx, group, where, revision=revision, context=context, by=by)
+    enrollment.enroll(tx, layout, where, revision=revision, context=context, by=by)
 
 
 def _in_availability_set(tx: Transaction, declared: DeclaredVm, id_: ResourceId) -> ScopeLayout:
@@ -202,7 +201,6 @@ def _in_availability_set(tx: Transaction, declared: DeclaredVm, id_: ResourceId)
     return ScopeLayout(
         id=inventory.availability_scope(tx, view.id.name),
         kind=ScopeKind.AVAILABILITY_SET,
-        path=(),
         policy=view.policy,
         vms=[vm],
         availability_set=view.id.name,
@@ -224,7 +222,6 @@ def _in_scale_set(tx: Transaction, declared: DeclaredVm, view: ScaleSetView) -> 
     return ScopeLayout(
         id=scope_id,
         kind=ScopeKind.PLACEMENT_GROUP,
-        path=(),
         policy=view.policy,
         vms=[vm],
         scale_set=view.id.name,
@@ -237,7 +234,6 @@ def _vm_layout(declared: DeclaredVm, *, update_domain: int = 0, fault_domain: in
         name=declared.name,
         computer_name=declared.computer_name,
         model=declared.model,
-        path=(),
         update_domain=update_domain,
         fault_domain=fault_domain,
         zone=declared.zone,

@@ -1,13 +1,13 @@
-"""How addresses are written: in one way, so that they can be compared as text."""
+"""One spelling for every address, so that addresses can be compared as text."""
 
 import ipaddress
 
 
 def plain_address(address: str) -> str:
-    """As callers are known by: IPv6 has many spellings, and one for IPv4. Raises ValueError."""
+    """In its one canonical spelling; IPv4 in IPv6 becomes IPv4. Raises ValueError."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
-        # The link that an address is on is a matter of the machine that names it.
+        # The zone of a link-local address means something only on the machine that named it.
         found = found.ipv4_mapped or ipaddress.IPv6Address(int(found))
     return str(found)
 

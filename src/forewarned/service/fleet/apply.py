@@ -44,12 +44,12 @@ Progress = Callable[[int, int], None]
 
 
 def unheard(done: int, total: int) -> None:
-    """Runs in the background."""
+    """For callers that do not follow the progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeView:
-    """A scope with the places of its VMs, as people look at it."""
+    """A scope with the bindings of its VMs, for operators to look at."""
 
     scope: Scope
     bindings: tuple[Binding, ...]
@@ -69,7 +69,7 @@ class Fleet:
         self._reading = reading
         self._address_range = address_range
         self._large = large
-        # What a plan was compared with must not be moved by another before it is written.
+        # No other plan may change the fleet between the comparison with this one and its writing.
         self._turn = asyncio.Lock()
         self._under_way: set[asyncio.Task[Applied | None]] = set()
 
@@ -90,14 +90,14 @@ class Fleet:
         return applied
 
     async def apply_once(self, plan: FleetPlan, *, by: Actor) -> Applied | None:
-        """Apply a plan, unless it is the one applied so last; None where it is.
+        """Apply a plan, unless it is the one that was last applied this way: then None.
 
         A restart with the same fleet file must not bring back VMs that were terminated since.
         """
         return await self._to_the_end(_Order(plan=plan, by=by, digest=_digest(plan)))
 
     async def applied_once(self) -> Callable[[FleetPlan], bool]:
-        """Tells the plan that `apply_once` applied last, which has no mistakes, from all others."""
+        """Recognises the plan that `apply_once` applied last, which has no mistakes."""
         last = await self._engine.ask(lambda snapshot: snapshot.note(_APPLIED))
         return lambda plan: _digest(plan) == last
 
@@ -151,7 +151,7 @@ class Fleet:
         if digest is not None and await self._engine.ask(lambda s: s.note(_APPLIED)) == digest:
             return None
         places = await self._engine.ask(lambda snapshot: list(snapshot.places()))
-        # On a thread, as all that takes seconds for a million VMs: others are answered meanwhile.
+        # On a thread, as is everything that takes seconds for a million VMs: others are answered.
         comparison = await asyncio.to_thread(self._compare, order, places)
         del places
         mixed = mixed_scopes(comparison)
@@ -166,8 +166,8 @@ class Fleet:
             done += step.work
             order.progress(done, comparison.work)
             if number % _REST == 0:
-                # Who is told of these VMs keeps them for good. Looking through them for garbage,
-                # again and again as they grow more, would stop everything for up to a second.
+                # These VMs stay in memory for good. Collecting garbage among more and more of them
+                # would stop everything for up to a second each time.
                 gc.freeze()
         if digest is not None:
             # Last: if the server stops on the way, the next start goes on with it.
@@ -178,7 +178,7 @@ class Fleet:
         return compare(order.plan, places, address_range=self._address_range, prune=order.prune)
 
     def with_last_read(self, view: ScopeView) -> ScopeView:
-        """A view out of the store, with the readings that the store has not heard of yet."""
+        """A view from the store, with the reads that are not in the store yet."""
         last = self._reading.last_read(view.scope)
         return replace(
             view,
@@ -194,7 +194,7 @@ class _Order:
     prune: bool = False
     progress: Progress = unheard
     digest: str | None = None
-    """Of a plan that is to be applied once; None where that makes no difference."""
+    """Of a plan that is to be applied once; None for others."""
 
 
 def _digest(plan: FleetPlan) -> str:

@@ -1,4 +1,4 @@
-"""A plan beside the fleet that is there: what stands in its way, and what has to make way for it.
+"""A plan compared with the existing fleet: what conflicts with it, and what has to be removed.
 
 Known before anything is written, for a large plan is written in parts: no part of it may be refused
 when others are done.
@@ -28,7 +28,7 @@ class Comparison:
     gone: Mapping[ScopeId, tuple[ResourceName, ...]]
     """VMs to remove, by scope."""
     released: tuple[ResourceName, ...]
-    """VMs to stay, whose addresses are for others from now on."""
+    """VMs that stay, but give up their addresses to others."""
     mixed: frozenset[str]
     """Scopes in which planned VMs join others, or may be moved to other hosts.
 
@@ -44,7 +44,7 @@ class Comparison:
 def compare(
     plan: FleetPlan, places: Iterable[Place], *, address_range: Network, prune: bool
 ) -> Comparison:
-    """Raises RefusalError where the plan makes no sense, or none beside the fleet that is there."""
+    """Raises RefusalError if the plan has a mistake, or conflicts with the existing fleet."""
     for mistake in declaration_mistakes(plan):
         raise mistake.error
     survey = _Survey(plan, {place.name.casefold(): place for place in places}, prune=prune)
@@ -62,7 +62,7 @@ def compare(
 
 
 class _Survey:
-    """What is found out on one walk through the VMs of a plan."""
+    """What one pass over the VMs of a plan finds out."""
 
     def __init__(self, plan: FleetPlan, here: dict[str, Place], *, prune: bool) -> None:
         self._here = here
@@ -71,7 +71,7 @@ class _Survey:
         self._stay: set[str] = set()
         """Folded names of planned VMs that are in their places already."""
         self._planned: set[str] = set()
-        """Folded names of planned VMs that are here, be it elsewhere."""
+        """Folded names of planned VMs that exist, also in other places."""
         self._scopes = {place.scope_id for place in here.values()}
         self._claimed: list[str] = []
         """Declared addresses of VMs that do not have them yet."""
@@ -139,7 +139,7 @@ class _Survey:
 def _refuse_too_few(
     plan: FleetPlan, address_range: Network, needed: int, *, kept: Mapping[str, str]
 ) -> None:
-    # Counting takes its time, and is for the few cases in which it is close.
+    # Counting takes time, so it is left to the few cases in which it is close.
     if address_range.num_addresses - len(kept) - plan.size() >= 2 * needed:
         return
     free = free_addresses(plan, address_range, kept)

@@ -34,8 +34,8 @@ class VmLayout:
     name: str
     computer_name: str
     model: Model
-    path: KeyPath
-    """What declares it."""
+    path: KeyPath = ()
+    """Where a plan declares it; empty if none does."""
     position: int | None = None
     """Its place in the declaration's lists; None for a declaration that is this VM's alone."""
     update_domain: int = 0
@@ -57,8 +57,8 @@ class ScopeLayout:
 
     id: str
     kind: ScopeKind
-    path: KeyPath
     policy: Policy
+    path: KeyPath = ()
     vms: list[VmLayout] = field(default_factory=list)
     scale_set: str = ""
     is_flexible: bool = False
@@ -124,15 +124,21 @@ def _placement_groups(declared: ScaleSet, path: KeyPath) -> Iterator[ScopeLayout
     # A set without instances keeps its first group: it is there for the instances to come.
     for number in range(max(1, -(-declared.capacity // PLACEMENT_GROUP_SIZE))):
         wanted = min(PLACEMENT_GROUP_SIZE, declared.capacity - number * PLACEMENT_GROUP_SIZE)
-        yield ScopeLayout(
-            id=f"vmss/{declared.name}/{number}",
-            kind=ScopeKind.PLACEMENT_GROUP,
-            path=path,
-            policy=declared.policy,
-            vms=[next(vms) for _ in range(wanted)],
-            scale_set=declared.name,
-            is_flexible=declared.orchestration is Orchestration.FLEXIBLE,
-        )
+        yield placement_group(declared, number, [next(vms) for _ in range(wanted)], path)
+
+
+def placement_group(
+    declared: ScaleSet, number: int, vms: list[VmLayout], path: KeyPath = ()
+) -> ScopeLayout:
+    return ScopeLayout(
+        id=f"vmss/{declared.name}/{number}",
+        kind=ScopeKind.PLACEMENT_GROUP,
+        path=path,
+        policy=declared.policy,
+        vms=vms,
+        scale_set=declared.name,
+        is_flexible=declared.orchestration is Orchestration.FLEXIBLE,
+    )
 
 
 def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[VmLayout]:
@@ -142,21 +148,27 @@ def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[VmLayout]:
         if declared.orchestration is Orchestration.UNIFORM
         else _flexible_names(declared.name, prefix)
     )
-    zones = declared.zones or ("",)
     for index in range(declared.capacity):
-        name, computer_name = next(naming)
-        yield VmLayout(
-            name=name,
-            computer_name=computer_name,
-            model=declared.model,
-            path=path,
-            position=index,
-            update_domain=index % declared.update_domains,
-            fault_domain=index % declared.fault_domains,
-            zone=zones[index % len(zones)],
-            address=_at(declared.addresses, index),
-            host=_at(declared.hosts, index),
-        )
+        yield instance(declared, index, next(naming), path)
+
+
+def instance(
+    declared: ScaleSet, index: int, names: tuple[str, str], path: KeyPath = ()
+) -> VmLayout:
+    """One VM of a set, by its number; `names` are its own and its computer's."""
+    zones = declared.zones or ("",)
+    return VmLayout(
+        name=names[0],
+        computer_name=names[1],
+        model=declared.model,
+        path=path,
+        position=index,
+        update_domain=index % declared.update_domains,
+        fault_domain=index % declared.fault_domains,
+        zone=zones[index % len(zones)],
+        address=_at(declared.addresses, index),
+        host=_at(declared.hosts, index),
+    )
 
 
 def _cloud_service(declared: CloudService, path: KeyPath) -> ScopeLayout:
@@ -191,7 +203,7 @@ def _uniform_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _flexible_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Azure's are the start of a random GUID. Ours look so, and stay the same."""
+    """In Azure the first digits of a random GUID. Ours look the same, but are deterministic."""
     seen: set[str] = set()
     for index in count():
         for attempt in count():
@@ -203,12 +215,12 @@ def _flexible_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def uniform_name(set_name: str, prefix: str, index: int) -> tuple[str, str]:
-    """Of the VM, and of its computer."""
+    """The names of the VM and of its computer."""
     return f"{set_name}_{index}", f"{prefix}{_base36(index):0>6}"
 
 
 def flexible_name(set_name: str, prefix: str, index: int, attempt: int) -> tuple[str, str]:
-    """Another one for each attempt: few of the names that can be are the same."""
+    """Different for each attempt, for the rare case that a name is taken."""
     seed = f"{set_name.casefold()}/{index}/{attempt}".encode()
     digest = hashlib.sha256(seed).hexdigest()
     return f"{set_name}_{digest[:8]}", f"{prefix}{digest[8:14]}"

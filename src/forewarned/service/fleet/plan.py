@@ -58,7 +58,7 @@ class Expansion:
             if only is None or layout.id in only:
                 yield planned_scope(layout, self._plan, hosts=hosts, addresses=addresses)
                 continue
-            # What those that are left out take is not for the others.
+            # VMs of the scopes that are left out still take their hosts and addresses.
             for vm in layout.vms:
                 hosts.host(vm)
                 addresses.address(vm)
@@ -74,7 +74,7 @@ def free_addresses(
 
 
 class _Addresses:
-    """Declared ones, those that VMs have already, and the free ones of the range, in order."""
+    """Declared addresses, addresses that VMs have already, then free ones of the range."""
 
     def __init__(self, plan: FleetPlan, address_range: Network, kept: Mapping[str, str]) -> None:
         self._range = address_range
@@ -86,7 +86,7 @@ class _Addresses:
         if vm.address is not None:
             return plain_address(vm.address)
         kept = self._kept.get(vm.name.casefold())
-        # An address may have been taken from a VM, and the one that takes its place never given.
+        # The VM may have lost its address to another before it was given a new one.
         if kept and kept not in self._declared:
             return kept
         try:

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?")
 
 
 class InvalidFleetError(RefusalError):
-    """A plan, or a part of it, that makes no sense."""
+    """A plan, or a part of it, has mistakes."""
 
     category = Category.INVALID
     field = "fleet"
@@ -45,7 +45,7 @@ class InvalidFleetError(RefusalError):
     def __init__(self, message: str, found: Iterable["Mistake"] = ()) -> None:
         super().__init__(message)
         self.mistakes = tuple(found)
-        """All that is wrong, where the whole plan is meant."""
+        """All of them, if the error is about a whole plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def declaration_mistakes(plan: FleetPlan) -> Iterator[Mistake]:
 
 
 def layout_mistakes(planned: Iterable[ScopeLayout]) -> Iterator[Mistake]:
-    """Names and addresses that two VMs claim, and hosts that two update domains do."""
+    """Names and addresses declared for two VMs, and hosts declared for two update domains."""
     scope_of: dict[str, str] = {}
     name_at: dict[str, str] = {}
     for layout in planned:
@@ -152,8 +152,8 @@ def _capacity_mistakes(declared: ScaleSet, path: KeyPath) -> Iterator[Mistake]:
     if declared.single_placement_group and declared.capacity > PLACEMENT_GROUP_SIZE:
         yield _mistake(
             (*path, "capacity"),
-            f"a single placement group holds at most {PLACEMENT_GROUP_SIZE} VMs, and this set has "
-            f"{declared.capacity}: omit single_placement_group to allow several",
+            f"a single placement group holds at most {PLACEMENT_GROUP_SIZE} VMs, and this set has"
+            f" {declared.capacity}: omit single_placement_group to have several",
         )
     yield from _count_mistakes(declared, declared.capacity, (*path, "capacity"))
 

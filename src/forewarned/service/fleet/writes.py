@@ -76,7 +76,7 @@ class Account:
 
 
 def steps(comparison: Comparison) -> Iterator[Step]:
-    """Made as they are asked for: the VMs of one are all that is in memory."""
+    """Made one at a time: only the VMs of one step are in memory."""
     for gone in _batches(comparison.gone.items(), lambda each: len(each[1])):
         yield Step(gone=gone)
     for released in _batches(comparison.released, lambda _: 1):
@@ -94,7 +94,7 @@ def carry_out(tx: Transaction, step: Step, *, by: Actor) -> Applied:
 
 
 def mixed_scopes(comparison: Comparison) -> Iterator[tuple[PlannedScope, ...]]:
-    """Those to be shown to `refuse_shared_hosts`, as many at a time as VMs are in a step."""
+    """Scopes to check with `refuse_shared_hosts`, in batches of the size of a step."""
     if comparison.mixed:
         mixed = comparison.expansion.scopes(only=comparison.mixed)
         yield from _batches(mixed, lambda each: len(each.bindings))
@@ -103,7 +103,7 @@ def mixed_scopes(comparison: Comparison) -> Iterator[tuple[PlannedScope, ...]]:
 def refuse_shared_hosts(
     snapshot: Snapshot, planned: Iterable[PlannedScope], comparison: Comparison
 ) -> None:
-    """Raises HostSharedError where VMs get the hosts of others of their scope."""
+    """Raises HostSharedError if VMs of two update domains of a scope would share a host."""
     for plan in planned:
         scope = snapshot.load(plan.scope.id)
         gone = frozenset(comparison.gone.get(scope.id, ()))
@@ -115,8 +115,8 @@ def refuse_shared_hosts(
 def _remove(
     tx: Transaction, scope_id: ScopeId, names: Iterable[ResourceName], by: Actor
 ) -> list[ResourceName]:
-    # Loaded again: a VM that went may have been the last thing an event of this scope waited for,
-    # and some of these may be gone by themselves.
+    # Loaded again: removing a VM may have ended an event of this scope, and some of these VMs may
+    # have been removed by then.
     scope = tx.load(scope_id)
     removed = [name for name in names if name in scope.resources]
     change = Change(scope=scope)
@@ -151,7 +151,7 @@ def _enrolled(scope: Scope, plan: PlannedScope, *, now: datetime) -> Change:
 def _bind(
     tx: Transaction, bindings: Sequence[Binding], *, new: Mapping[ResourceName, None]
 ) -> list[ResourceName]:
-    """The names of those that were bound otherwise before."""
+    """The names of VMs whose binding has changed."""
     moved = []
     for binding in bindings:
         if binding.name in new:

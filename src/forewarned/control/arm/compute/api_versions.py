@@ -12,7 +12,7 @@ _FIRST_WITH_EVENTS: Final = "2019-03-01"
 
 
 def refuse_events_profile(body: Mapping[str, Any], asked: Asked, holder: str, type_: str) -> None:
-    """In Azure's words, so that they can be looked up. `type_` is the type of the `holder`."""
+    """In Azure's words, which can be looked up. `type_` is the type of the `holder`."""
     path = f"{holder}.{EVENTS_PROFILE}"
     if at(body, path) is not None and asked.api_version < _FIRST_WITH_EVENTS:
         raise bad_request(

@@ -1,4 +1,4 @@
-"""Availability sets: declared, shown, deleted. No client waits for any of it."""
+"""Availability sets: declared, shown, deleted. None of it is a long-running operation."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ def shown(view: AvailabilitySetView) -> Json:
 
 
 async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """200 for a new one too: clients take nothing else."""
+    """200 also for a new set: clients accept nothing else."""
 
     def work(tx: Transaction) -> Json:
         sent = asked.body or {}

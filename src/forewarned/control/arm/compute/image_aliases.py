@@ -57,7 +57,7 @@ ALIASES: Final = (
 
 
 async def show_aliases(_: ArmServices, __: Asked) -> ArmAnswer:
-    """A template's outputs, of all things: that is the shape that clients read."""
+    """In the shape of a template's outputs, because that is what clients read."""
     by_system: dict[str, dict[str, object]] = {"Linux": {}, "Windows": {}}
     for each in ALIASES:
         by_system["Windows" if each.is_windows else "Linux"][each.name] = {

@@ -1,4 +1,4 @@
-"""Images: those of the marketplace, of which there is any that is asked for, and people's own."""
+"""Images: those of the marketplace, where any name is found, and those that clients declare."""
 
 import re
 from http import HTTPStatus
@@ -64,7 +64,7 @@ async def show_version(_: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def _listed(_: ArmServices, asked: Asked, names: list[str]) -> ArmAnswer:
-    """A bare list: here, and nowhere else, Azure has no pages."""
+    """A plain list: the only one that Azure does not page."""
     folder = asked.url.rstrip("/")
     listed: list[Json] = [
         {"id": f"{folder}/{name}", "name": name, "location": asked.path["location"]}
@@ -74,7 +74,7 @@ async def _listed(_: ArmServices, asked: Asked, names: list[str]) -> ArmAnswer:
 
 
 def _known(asked: Asked) -> list[Alias]:
-    """Those that have a short name, of the publisher and the offer asked for."""
+    """Images with a short name, of the requested publisher and offer."""
     offer = asked.path.get("offer")
     return [
         each

@@ -46,7 +46,7 @@ _FILTERS: Final = re.compile(
     r"|(?:properties/)?latestModelApplied\s+eq\s+(?P<latest>true|false)",
     re.IGNORECASE,
 )
-# Blanks are looked through from the first of them alone: a million would take days otherwise.
+# Matched only from the first blank of a run: otherwise a million blanks would take days.
 _AND: Final = re.compile(r"(?<!\s)\s+and\s+", re.IGNORECASE)
 
 
@@ -115,7 +115,7 @@ async def show_statuses(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 def _key(machine: Machine) -> str:
-    """In the order of their numbers; names have none."""
+    """Orders instances by number, and VMs of Flexible sets by name."""
     return machine.instance_id.zfill(12) if machine.is_instance else machine.name.casefold()
 
 
@@ -131,10 +131,10 @@ def _conditions(asked: Asked) -> list[Condition]:
         if match is None:
             raise bad_request(
                 "InvalidParameter",
-                f"The $filter '{each[:200]}' is not supported: expected "
-                "startswith(instanceView/statuses/code, 'PowerState/…') eq true, "
-                "instanceView/statuses/code eq '…' or latestModelApplied eq true or false, "
-                "joined by 'and'.",
+                f"The $filter '{each[:200]}' is not supported: expected"
+                " startswith(instanceView/statuses/code, 'PowerState/…') eq true,"
+                " instanceView/statuses/code eq '…' or latestModelApplied eq true or false,"
+                " joined by 'and'.",
                 target="$filter",
             )
     return [_condition(match) for _, match in found if match is not None]
@@ -159,7 +159,7 @@ def _codes(machine: Machine) -> list[Any]:
 
 
 async def put_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """Of an instance its protection alone can be changed: the rest follows from the set's model."""
+    """Only an instance's protection can be changed: the rest follows from the set's model."""
     given = Fields(asked.body or {}).object("properties").object(_PROTECTION)
     from_scale_in = given.flag("protectFromScaleIn")
     from_set_actions = given.flag("protectFromScaleSetActions")
@@ -213,7 +213,7 @@ def _operate(action: Action) -> Answer:
 
 
 async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """Clients don't wait for an eviction: they request it, and it comes."""
+    """Not a long-running operation: clients do not wait for the eviction."""
 
     def work(tx: Transaction) -> None:
         _operated(tx, asked, Action.EVICT)

@@ -1,4 +1,4 @@
-"""Lists of what is at one location: which it is, and what is there."""
+"""Lists of the resources at one location."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ AT_LOCATION: Final = (
 
 
 def is_at(location: str, asked: Asked) -> bool:
-    """Whether it is in the list that is asked for; of a list of all locations everything is."""
+    """Whether it belongs in the requested list, which may be of all locations."""
     wanted = asked.path.get("location")
     return wanted is None or _plain(location) == _plain(wanted)
 

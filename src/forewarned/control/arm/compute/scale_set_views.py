@@ -29,7 +29,7 @@ _TIER: Final = "Standard"
 
 
 def show_set(view: ScaleSetView, *, state: str | None = None) -> Json:
-    """`state` is the provisioning state, where it is not what follows from the set."""
+    """`state` is the provisioning state, if it does not follow from the set."""
     document = document_of(view)
     properties = {
         **document.get("properties", {}),
@@ -77,7 +77,7 @@ def show_set_statuses(view: ScaleSetView) -> Json:
 
 
 def _unique_id(view: ScaleSetView) -> str:
-    """Another one for a set that takes the place of one which is gone."""
+    """Different for a set that replaces a deleted one."""
     declaration = view.declaration
     is_new = declaration is not None and not came_with_fleet(declaration)
     made = declaration.created_at.isoformat() if declaration is not None and is_new else ""
@@ -142,7 +142,7 @@ def show_instance_statuses(machine: Machine) -> Json:
 
 
 def _parts(machine: Machine, vm_profile: Mapping[str, Any], path: str) -> Json:
-    """The VM's part of what its model says, with the names that are its own."""
+    """The parts of its model that a VM has, with the VM's own names."""
     storage = vm_profile.get("storageProfile", {})
     disk = storage.get("osDisk", {})
     os_profile = {

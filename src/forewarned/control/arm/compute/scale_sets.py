@@ -30,7 +30,7 @@ def set_id(asked: Asked) -> ResourceId:
 
 
 def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
-    """Raises ArmError, and UnknownGroupError where not even the group is there."""
+    """Raises ArmError, and UnknownGroupError if its group does not exist either."""
     view = inventory.scale_set(snapshot, id_)
     if view is None:
         groups.find(snapshot, id_.subscription, id_.group)
@@ -44,7 +44,7 @@ def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
 def put_in(
     tx: Transaction, asked: Asked, id_: ResourceId, body: Mapping[str, Any]
 ) -> tuple[Json, SetOutcome]:
-    """Declare a set: how it is shown now, and what came of it. Also for deployments."""
+    """Create or change the set: its JSON, and the outcome. Also for deployments."""
     _refuse_old_version(body, asked)
     outcome = scale_sets.put(tx, id_, body, context=asked.context, by=asked.by)
     return show_set(outcome.view, state="Creating" if outcome.created else "Updating"), outcome
@@ -224,7 +224,7 @@ CAUSING_EVENTS: Final = {
     "redeploy": Action.REDEPLOY,
     "performMaintenance": Action.MAINTAIN,
 }
-# Not for a maintainer: these take a VM's power or its disk away.
+# Not for maintainers: these switch a VM off, or replace its disk.
 SWITCHING: Final = {
     "reimage": Action.REIMAGE,
     "reimageall": Action.REIMAGE,

@@ -1,4 +1,4 @@
-"""The sizes that VMs are offered in. Any other is taken too: nothing here depends on a size."""
+"""The sizes of VMs that are listed. Any other is accepted: nothing here depends on a size."""
 
 import re
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ SIZES: Final = (
 
 
 async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """Of one location, or of all: `az` looks in it for the zones of the place a group is in."""
+    """Of one location, or of all: `az` reads from it which zones a location has."""
     wanted = _location(asked)
     subscription = asked.path["subscription"]
 
@@ -69,7 +69,7 @@ async def list_sizes(_: ArmServices, __: Asked) -> ArmAnswer:
 
 
 async def list_sizes_of_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """What the VM can be resized to, which is any."""
+    """The sizes that the VM can be resized to: all of them."""
     id_ = asked.id_of(MACHINES, asked.path["name"])
     await services.engine.ask(lambda snapshot: vms.find(snapshot, id_))
     return await list_sizes(services, asked)
@@ -87,7 +87,7 @@ def _location(asked: Asked) -> str | None:
     found = _AT_LOCATION.fullmatch(text)
     if found is None:
         raise bad_request(
-            "InvalidFilter", "Sizes can only be filtered by \"location eq '…'\".", target="$filter"
+            "InvalidFilter", "Invalid $filter: expected \"location eq '…'\".", target="$filter"
         )
     return found[1]
 

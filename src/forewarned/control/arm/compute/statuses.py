@@ -1,4 +1,4 @@
-"""How a VM is, in the words of its instance view: `PowerState/running` and the like."""
+"""The state of a VM in the words of its instance view, such as `PowerState/running`."""
 
 from datetime import datetime
 from typing import Final

@@ -1,4 +1,4 @@
-"""Upgrades that Azure makes by itself, and this server does not: asked for by clients all the same.
+"""Upgrades that Azure makes by itself and this server does not; clients still ask for them.
 
 VMs are brought to a model here by `manualupgrade`, or at once where the set's policy is Automatic.
 """

@@ -1,4 +1,4 @@
-"""How much of what there is at a location is in use, as `az vm list-usage` asks.
+"""How much of a location's quota is in use, for `az vm list-usage`.
 
 Nothing is limited here but the sizes of sets, so each limit is as large as clients can read.
 """

@@ -37,7 +37,7 @@ _IN_SET: Final = re.compile(
 def put_in(
     tx: Transaction, asked: Asked, id_: ResourceId, body: Mapping[str, Any]
 ) -> MachineOutcome:
-    """Make the VM what the body says, as part of a transaction: for deployments too."""
+    """Create or change the VM, as part of a transaction. Also for deployments."""
     _refuse_old_version(body, asked)
     return vms.put(tx, id_, body, context=asked.context, by=asked.by)
 
@@ -112,7 +112,7 @@ async def list_at_location(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def list_extensions(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """None: nothing is installed in a VM here."""
+    """An empty list: nothing is installed in a VM here."""
     await services.engine.ask(lambda snapshot: _find(snapshot, asked))
     return ok({"value": []})
 
@@ -181,7 +181,7 @@ def _expanded(asked: Asked) -> bool:
 
 
 def _find(snapshot: Snapshot, asked: Asked) -> Machine:
-    """Raises UnknownMachineError, and UnknownGroupError where not even the group is there."""
+    """Raises UnknownMachineError, and UnknownGroupError if its group does not exist either."""
     id_ = _id(asked)
     machine = inventory.virtual_machine(snapshot, id_)
     if machine is None:
@@ -208,7 +208,7 @@ def _operating(action: Action) -> Answer:
 
 
 async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """An eviction is not waited for: clients take nothing but 204."""
+    """Not a long-running operation: clients accept nothing but 204."""
 
     def work(tx: Transaction) -> None:
         vms.operate(tx, _find(tx, asked), Action.EVICT, context=asked.context, by=asked.by)
@@ -218,7 +218,7 @@ async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
-    """What a VM is and what is declared of it can't differ, so there is nothing to put right."""
+    """A VM is always as it is declared, so there is nothing to correct."""
 
     def work(tx: Transaction) -> OperationRecord:
         return _open(tx, asked, MachineOutcome(machine=_find(tx, asked)), "reapply")

@@ -32,7 +32,7 @@ def shown(snapshot: Snapshot, machine: Machine, *, with_instance_view: bool = Fa
 
 
 def show_exact_version(document: Json) -> None:
-    """Which version of its image a VM has; a model says no more than `latest`, at times."""
+    """The version of a VM's image; its model may only say `latest`."""
     image = at(document, "properties.storageProfile.imageReference")
     if isinstance(image, dict) and (version := exact_version(image)):
         put_at(document, "properties.storageProfile.imageReference.exactVersion", version)

@@ -1,4 +1,4 @@
-"""Resources that are kept as they are declared, and given back: networks, images.
+"""Resources that are stored as they are declared, and shown again: networks, images.
 
 Nothing in the fleet depends on them. They are here because clients look them up before they create
 a VM, and after.
@@ -31,7 +31,7 @@ class Implied(Protocol):
     """Resources that are there because others are."""
 
     def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
-        """As it would have been declared; None if it does not exist."""
+        """As it would have been declared; None if there is none."""
 
     def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
         """The paths of all, also of those that were declared since."""
@@ -55,9 +55,9 @@ class Kind:
 
 
 def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]) -> bool:
-    """Keep what a client says in the place of what it said before; whether it is new.
+    """Store what a client sent in place of what it sent before; True if it is new.
 
-    Raises ArmError for what can't be, and refuses a group that is not there.
+    Raises InvalidPropertyError, and UnknownGroupError.
     """
     _refuse_name(id_.name)
     fields = Fields(body)

@@ -101,7 +101,7 @@ async def what_if(services: ArmServices, asked: Asked) -> ArmAnswer:
         reading = _read(properties, place)
         here = replace(asked, path={**asked.path, "group": place.group})
         changes = await _tried(services, lambda tx: forecast(tx, here, reading.planned))
-        # Outside the trial: writers wait for a trial, and must not wait for a long list.
+        # Read separately: other writers wait for the trial, and should not wait for a long list.
         changes += await services.engine.ask(lambda now: ignored(now, here, reading.planned))
     except (ArmError, RefusalError) as error:
         code, message = _why(error)
@@ -126,7 +126,7 @@ def _read(properties: Fields, place: Place) -> _Reading:
 
 
 async def _tried(services: ArmServices, work: Callable[[Transaction], T]) -> T:
-    """What the work returns, without a trace of what it did."""
+    """What the function returns, with all that it did undone."""
     returned: list[T] = []
 
     def undone(tx: Transaction) -> None:
@@ -196,7 +196,7 @@ def _forget_oldest(tx: Transaction, id_: ResourceId) -> None:
 
 
 def _why(error: Exception) -> tuple[str, str]:
-    """Code and message, as for a request with this resource alone."""
+    """Code and message, as for a request with the resource alone."""
     body = errors.answer(error, request_id="").body
     assert isinstance(body, dict)  # noqa: S101  # it is the one shape of an error
     return body["error"]["code"], body["error"]["message"]

@@ -48,7 +48,7 @@ class Surroundings:
     location: str
     """The resource group's."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """By name in lower case. None for secret ones."""
+    """By name in lower case. None for secrets."""
     variables: Mapping[str, Any] = field(default_factory=dict)
     """By name in lower case, as they are written."""
     reference: Callable[[str], Mapping[str, Any] | None] = nothing

@@ -98,7 +98,7 @@ class Template:
         return shown
 
     def shown_parameters(self) -> Json:
-        """For clients that read the deployment: without secrets."""
+        """For those who look at the deployment: without secrets."""
         values = self._values()
         shown: Json = {}
         for name in self._declared:
@@ -118,7 +118,7 @@ class Template:
         )
 
     def _values(self) -> dict[str, Any]:
-        """Secret parameters are left out right here."""
+        """Secrets are left out right here."""
         known = {name.lower() for name in self._declared}
         for name in self._given:
             if name.lower() not in known:

@@ -23,7 +23,7 @@ _NOT_FORETOLD: Final = (
     "properties.uniqueId",
     "properties.vmId",
 )
-"""What no template decides: ids that a resource is given when it is made, and states that pass."""
+"""What templates do not decide: ids that are given on creation, and transient states."""
 
 
 class ChangeType(StrEnum):

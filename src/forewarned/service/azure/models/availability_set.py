@@ -48,11 +48,11 @@ _DERIVED: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredAvailabilitySet(AvailabilitySet):
     document: Json
-    """All that is declared; the service understands what is in the other fields."""
+    """All that is declared. The other fields are what the service understands."""
 
 
 def declared_availability_set(view: AvailabilitySetView) -> DeclaredAvailabilitySet:
-    """As it was declared; where it was not, as its VMs are."""
+    """As it was declared, or as its VMs are."""
     document = decoded(view.declaration)
     properties = Fields(document).object("properties")
     vms = [machine.resource for machine in view.machines]

@@ -14,7 +14,7 @@ from forewarned.service.azure.models.documents import Json, at, put_at, without
 from forewarned.service.azure.resource_ids import NETWORK_INTERFACES, ResourceId, same
 
 LATEST_VERSION: Final = "1.0.0"
-"""What each image of the marketplace is at: the one version there is of it."""
+"""The one version that each marketplace image has here."""
 
 _FROM_IMAGE: Final = "FromImage"
 _IMAGES: Final[Mapping[str, Json]] = {
@@ -75,7 +75,7 @@ def complete_profile(profile: Json, set_name: str, *, os_type: str, is_flexible:
 
 
 def default_interface(vm: ResourceId) -> ResourceId:
-    """Of a VM that declares no interface; named as `az vm create` names them."""
+    """The interface of a VM that declares none, named as `az vm create` names it."""
     return ResourceId(
         subscription=vm.subscription,
         group=vm.group,
@@ -85,7 +85,7 @@ def default_interface(vm: ResourceId) -> ResourceId:
 
 
 def hide_unknown_os(holder: Json) -> None:
-    """A fleet may have operating systems that Azure does not know, and `az` refuses to read."""
+    """A fleet may have operating systems that Azure does not have; `az` fails to read them."""
     kind = "storageProfile.osDisk.osType"
     system = at(holder, kind)
     if isinstance(system, str) and system.capitalize() not in _SYSTEMS:
@@ -95,7 +95,7 @@ def hide_unknown_os(holder: Json) -> None:
 
 
 def exact_version(image: Mapping[str, Any]) -> str:
-    """Of an image reference; empty where it is no image of the marketplace."""
+    """Of an image reference; empty if it is not a marketplace image."""
     version = image.get("version")
     if not isinstance(version, str) or not image.get("publisher"):
         return ""
@@ -107,7 +107,7 @@ def _complete_storage(holder: Json, os_type: str) -> None:
     _usual(holder, f"{disk}.osType", os_type)
     _usual(holder, f"{disk}.createOption", _FROM_IMAGE)
     _usual(holder, f"{disk}.caching", "ReadWrite")
-    # A disk that is a file in a storage account is no managed one.
+    # A disk that is a file in a storage account is not a managed disk.
     if not any(at(holder, f"{disk}.{each}") for each in ("vhd", "image", "vhdContainers")):
         _usual(holder, f"{disk}.managedDisk.storageAccountType", "Premium_LRS")
         if _is_from_image(holder):
@@ -130,7 +130,7 @@ def _names_interfaces(network: Json) -> bool:
 
 
 def _is_from_image(holder: Json) -> bool:
-    """Whether the VM's disk is made with it; otherwise a disk with a system on it is attached."""
+    """Whether the disk is made from an image; otherwise an existing disk is attached."""
     made = at(holder, "storageProfile.osDisk.createOption")
     return isinstance(made, str) and same(made, _FROM_IMAGE)
 

@@ -46,7 +46,7 @@ class PropertyChangeError(RefusalError):
 
 
 class Fields:
-    """A JSON object and where it is in the document. What is null is as good as left out."""
+    """A JSON object, and where it is in the document. Null means the same as absent."""
 
     def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
         self._values = values
@@ -71,7 +71,7 @@ class Fields:
         return Fields(value, self.where(name))
 
     def objects(self, name: str) -> list["Fields"]:
-        """Those of a list; none where there is no list."""
+        """The objects of a list; none if there is no list."""
         value = self._values.get(name)
         if value is None:
             return []
@@ -80,7 +80,7 @@ class Fields:
         return [Fields(each, f"{self.where(name)}[{at}]") for at, each in enumerate(value)]
 
     def raw(self, name: str) -> Any:  # JSON
-        """Of any shape; None if there is none."""
+        """A value of any shape; None if there is none."""
         return self._values.get(name)
 
     def text(self, name: str, *, longest: int = 256) -> str | None:
@@ -94,7 +94,7 @@ class Fields:
         return value
 
     def word(self, name: str) -> str | None:
-        """Of a document that is kept: a text of any kind."""
+        """A string of a stored document, whatever it holds."""
         value = self._values.get(name)
         if value is not None and not isinstance(value, str):
             raise self.wrong(name, "expected a string")
@@ -109,7 +109,7 @@ class Fields:
         return tuple(value)
 
     def flag(self, name: str) -> bool | None:
-        """Templates have it as a text at times."""
+        """Some templates have it as a string."""
         value = self._values.get(name)
         if value is None or isinstance(value, bool):
             return value
@@ -127,7 +127,7 @@ class Fields:
         return value
 
     def one_of(self, name: str, known: Mapping[str, str]) -> str | None:
-        """A word in any letter case, as it is spelled here. `known` is by word in lower case."""
+        """A word in any letter case, in the spelling of `known`, which is by lower-case word."""
         text = self.text(name)
         if text is None:
             return None
@@ -159,7 +159,7 @@ def encoded(document: Mapping[str, Any]) -> str:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
-    """What is in a document and was not there before, or not so."""
+    """What is in the new document, and was not in the old one or was different there."""
     found: Json = {}
     for name, value in new.items():
         before = old.get(name)
@@ -186,7 +186,7 @@ def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
 
 
 def merged_resource(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
-    """A whole resource. Its tags are replaced together: that is how one of them is taken away."""
+    """A whole resource. Tags are replaced as a whole: that is how one of them is removed."""
     result = merged({**old, "tags": {}} if "tags" in new else old, new)
     if new.get("tags", {}) is None:
         result["tags"] = {}
@@ -194,7 +194,7 @@ def merged_resource(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
 
 
 def without(document: Mapping[str, Any], *paths: str) -> Json:
-    """The document without what these paths (`properties.vmId`) name; the original stays.
+    """A copy of the document without what these paths (`properties.vmId`) name.
 
     In any letter case, and in each item of a list on the way: ARM reads names so, and a secret that
     a client spelled in its own way is as much of one.
@@ -227,13 +227,13 @@ def at(document: Mapping[str, Any], path: str) -> Any:  # JSON
 
 
 def object_in(of: Mapping[str, Any], name: str) -> Json:
-    """In any letter case: models are kept as clients send them. Empty if there is none."""
+    """By name in any letter case: models are stored as clients send them. Empty if absent."""
     found = _value_in(of, name)
     return found if isinstance(found, dict) else {}
 
 
 def objects_in(of: Mapping[str, Any], name: str) -> list[Json]:
-    """The same, of a list."""
+    """The same for a list of objects."""
     found = _value_in(of, name)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 

@@ -17,7 +17,7 @@ _GRID: Final = "eventGridAndResourceGraph"
 
 
 def read_policy(properties: Fields) -> Policy:
-    """The policy that a resource's `properties` declare: the usual one where they declare none."""
+    """The policy that a resource's `properties` declare; the default one if they declare none."""
     given = properties.object(POLICY)
     usual = Policy()
     return Policy(
@@ -38,7 +38,7 @@ def settle_policy(document: Json) -> None:
 
 
 def show_policy(policy: Policy) -> Json | None:
-    """Of a resource that declared none here, but has one from the fleet; None for the usual."""
+    """For a resource whose policy came with the fleet; None for the default policy."""
     if policy == Policy():
         return None
     return {

@@ -24,7 +24,7 @@ _IMAGE: Final = "osImageNotificationProfile"
 _ENABLE: Final = "enable"
 _TIMEOUT: Final = "notBeforeTimeout"
 _IMAGE_NOTICE: Final = timedelta(minutes=15)
-"""The one that Azure takes."""
+"""The only one that Azure accepts."""
 _MOST_TAGS: Final = 50
 _LONGEST_TAG_NAME: Final = 512
 _LONGEST_TAG: Final = 256
@@ -78,7 +78,7 @@ def settle_notices(document: Json, holder: Fields) -> None:
 
 
 def show_notices(notices: Notices) -> Json | None:
-    """Of what declared none here, but has them from the fleet; None for none."""
+    """For a resource whose notices came with the fleet; None for none."""
     shown: Json = {}
     for part, notice in ((_TERMINATE, notices.terminate), (_IMAGE, notices.image)):
         if notice is not None:
@@ -87,7 +87,7 @@ def show_notices(notices: Notices) -> Json | None:
 
 
 def show_termination(notice: timedelta | None, *, is_on: bool) -> Json:
-    """For a client to send; None takes the usual notice."""
+    """As a client would send it; None takes the default notice."""
     terminate: Json = {_ENABLE: is_on}
     if is_on and notice is not None:
         terminate[_TIMEOUT] = show_duration(notice)
@@ -95,7 +95,7 @@ def show_termination(notice: timedelta | None, *, is_on: bool) -> Json:
 
 
 def show_duration(span: timedelta) -> str:
-    """`PT5M`, as Azure writes the ones it has here: minutes, and seconds where there are any."""
+    """`PT5M`, as Azure writes these durations: in minutes, and seconds if there are any."""
     minutes, rest = divmod(span, timedelta(minutes=1))
     seconds = f"{rest.seconds}.{rest.microseconds:06}".rstrip("0").rstrip(".")
     return "PT" + (f"{minutes}M" if minutes else "") + (f"{seconds}S" if rest else "")
@@ -130,7 +130,7 @@ def _duration(holder: Fields) -> timedelta | None:
     text = holder.text(_TIMEOUT)
     if text is None:
         return None
-    # People's own way to write durations is not Azure's.
+    # `5m`, which the rest of this server accepts, is not one of Azure's forms.
     if text.startswith("P"):
         with suppress(InvalidDurationError):
             return parse_duration(text)
@@ -165,7 +165,7 @@ def read_eviction_policy(holder: Fields) -> EvictionPolicy:
 
 
 def read_os_type(holder: Fields) -> str:
-    """By what says it: the disk, else the settings of one system or the other. Usually Linux."""
+    """As the disk says, else the settings of one of the two systems; Linux if nothing says."""
     given = _os_disk(holder).word("osType")
     if given is not None:
         return _OS_TYPES.get(given.lower(), given)
@@ -187,7 +187,7 @@ def read_tags(resource: Fields) -> dict[str, str]:
 
 
 def refuse_tags(news: Fields, resource: Fields) -> None:
-    """`resource` is the whole of which `news` are a part: there is a limit to the tags of both."""
+    """`resource` is the whole document, of which `news` is the changed part."""
     tags = news.object("tags")
     if list(tags) and len(list(resource.object("tags"))) > _MOST_TAGS:
         raise InvalidPropertyError("tags", f"A resource can have at most {_MOST_TAGS} tags.")
@@ -198,7 +198,7 @@ def refuse_tags(news: Fields, resource: Fields) -> None:
 
 
 def new_tags(resource: Fields) -> dict[str, str]:
-    """Of a resource that is all a client's own words."""
+    """For a resource that is stored as the client sent it."""
     refuse_tags(resource, resource)
     return read_tags(resource)
 

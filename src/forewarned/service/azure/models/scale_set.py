@@ -47,7 +47,7 @@ class DeclaredScaleSet(ScaleSet):
     location: str
     upgrade_mode: UpgradeMode
     document: Json
-    """All that is declared, and completed; the service understands what is in the other fields."""
+    """All that is declared, completed. The other fields are what the service understands."""
 
     @property
     def model_document(self) -> Json:
@@ -62,7 +62,7 @@ def declared_set(view: ScaleSetView) -> DeclaredScaleSet:
 
 
 def read_set(document: Json, *, name: str, capacity: int) -> DeclaredScaleSet:
-    """Of a document that is complete."""
+    """`document` is complete."""
     resource = Fields(document)
     properties = resource.object("properties")
     profile = properties.object(VM_PROFILE)
@@ -86,7 +86,7 @@ def read_set(document: Json, *, name: str, capacity: int) -> DeclaredScaleSet:
 
 
 def document_of(view: ScaleSetView) -> Json:
-    """As it was declared; of a set that came with the fleet, as its VMs are. It is complete."""
+    """As it was declared, or as its VMs are if it came with the fleet. It is complete."""
     document = without(decoded(view.declaration), ORIGIN) or _described(view)
     complete(document, view.id.name)
     return document
@@ -101,7 +101,7 @@ def complete(document: Json, name: str) -> None:
 
 
 def completed(profile: Mapping[str, Any], set_name: str, *, is_flexible: bool) -> Json:
-    """A `virtualMachineProfile` with all that it has; a Flexible set need not have one."""
+    """A complete `virtualMachineProfile`; a Flexible set need not have one."""
     result = dict(profile)
     if result or not is_flexible:
         os_type = read_os_type(Fields(result))
@@ -162,7 +162,7 @@ def model_part(document: Mapping[str, Any]) -> Json:
 
 
 def image_of(model: Mapping[str, Any]) -> object:
-    """What a VM of this model has on its disk: of a marketplace, or a file."""
+    """The image on the disk of a VM of this model: from the marketplace, or a file."""
     storage = model.get(VM_PROFILE, {}).get("storageProfile", {})
     return storage.get("imageReference"), storage.get("osDisk", {}).get("image")
 
@@ -191,7 +191,7 @@ class ModelsInUse:
         return self._known[revision]
 
     def _read(self, machine: Machine) -> Json:
-        """Of a VM that came with the fleet, nothing is known but what it tells itself."""
+        """Of a VM that came with the fleet, only the operating system of its model is known."""
         path = model_path(self._view.id.path, machine.profile.model_revision)
         stored = self._snapshot.declaration(path)
         disk = {"storageProfile": {"osDisk": {"osType": machine.profile.os_type}}}

@@ -51,7 +51,7 @@ _DERIVED: Final = (
     "name",
     "type",
     "etag",
-    # What a template says about a resource, and is not part of it.
+    # Part of a resource in a template, but not of the resource itself.
     "apiVersion",
     "dependsOn",
     "sku.capacity",
@@ -79,7 +79,7 @@ _PARTS: Final = ("osProfile", "networkProfile", "hardwareProfile", "securityProf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSetChange:
-    """What a person asks of a scale set. None leaves as it is; of a new set, as is usual."""
+    """What an operator asks of a scale set. None leaves a property as it is, or at its default."""
 
     capacity: int | None = None
     size: str | None = None
@@ -150,7 +150,7 @@ def _capacity(sent: Fields, former: DeclaredScaleSet | None) -> int:
 
 
 def _keep_settled(document: Json, before: Json) -> None:
-    """Templates of `az` have null where they mean: as it is, or as is usual."""
+    """Templates of `az` have null for what is to stay as it is, or at its default."""
     properties = Fields(document).object("properties")
     for name in ("orchestrationMode", "singlePlacementGroup") if before else ():
         if name not in properties:
@@ -163,7 +163,7 @@ def _keep_settled(document: Json, before: Json) -> None:
 
 
 def _refuse_invalid(news: Fields, resource: Fields) -> None:
-    """What a client changes must be such as Azure has it. Raises InvalidPropertyError."""
+    """What a client changes must be valid in Azure. Raises InvalidPropertyError."""
     refuse_tags(news, resource)
     refuse_zones(news)
     sku = news.object("sku")
@@ -194,7 +194,7 @@ def _refuse_invalid(news: Fields, resource: Fields) -> None:
 
 
 def _settle(document: Json, capacity: int) -> None:
-    """Say what was left out, and write known words as Azure does."""
+    """Fill in what was left out, and spell known words as Azure does."""
     fields = Fields(document)
     properties = fields.object("properties")
     mode = properties.one_of("orchestrationMode", _MODES) or "Uniform"
@@ -205,7 +205,9 @@ def _settle(document: Json, capacity: int) -> None:
     if is_single is None:
         is_single = mode == "Uniform" and capacity <= PLACEMENT_GROUP_SIZE
     elif is_single and mode == "Flexible":
-        raise properties.wrong("singlePlacementGroup", "it must be false with mode Flexible")
+        raise properties.wrong(
+            "singlePlacementGroup", "expected false in orchestration mode Flexible"
+        )
     put_at(document, "properties.singlePlacementGroup", is_single)
     if fields.object("sku").word("name") is None:
         put_at(document, "sku.name", USUAL_SIZE)
@@ -223,7 +225,7 @@ def _refuse_too_large(revised: DeclaredScaleSet) -> None:
 
 
 def _refuse_changes(former: DeclaredScaleSet, revised: DeclaredScaleSet) -> None:
-    """Some of what a set is was settled when it was made."""
+    """Some properties of a set are settled when it is created."""
     if former.location not in ("", revised.location):
         raise PropertyChangeError("location")
     if former.orchestration is not revised.orchestration:

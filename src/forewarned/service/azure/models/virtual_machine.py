@@ -83,7 +83,7 @@ _SECRET: Final = (
     "properties.osProfile.windowsConfiguration.additionalUnattendContent.content",
     "properties.userData",
 )
-# Of a set's model, what a VM that was made from it has too.
+# The parts of a set's model that a VM made from it has, too.
 _FROM_MODEL: Final = ("storageProfile", "osProfile", "securityProfile", "billingProfile")
 
 
@@ -97,7 +97,7 @@ class DeclaredVm(VirtualMachine):
     has_policy: bool
     """Whether a policy is declared, rather than the usual one taken."""
     document: Json
-    """All that is declared; the service understands what is in the other fields."""
+    """All that is declared. The other fields are what the service understands."""
 
 
 # --- as it is ------------------------------------------------------------------------------------
@@ -140,14 +140,14 @@ def profile_of(snapshot: Snapshot, machine: Machine) -> Json:
 
 
 def _from_set(snapshot: Snapshot, machine: Machine) -> Json:
-    """What the VM's set says of it, in the words of a VM; empty for a VM in none."""
+    """The parts of the set's model that a VM has, too; empty for a VM in no set."""
     vm_profile = profile_of(snapshot, machine)
     parts = {name: vm_profile[name] for name in _FROM_MODEL if name in vm_profile}
     return without({"properties": parts}, "properties.osProfile.computerNamePrefix")
 
 
 def _with_notices(document: Json, machine: Machine) -> Json:
-    """A set may have brought the VM to a model that says otherwise than its own declaration."""
+    """The VM's set may have brought it to a model with other notices than it declares."""
     priority = machine.resource.priority
     here = Notices(terminate=machine.resource.terminate_notice, image=machine.profile.image_notice)
     if read_notices(Fields(document).object("properties"), priority=priority) == here:
@@ -156,7 +156,7 @@ def _with_notices(document: Json, machine: Machine) -> Json:
 
 
 def _with_policy(document: Json, machine: Machine) -> Json:
-    """That of a VM in a set is the set's."""
+    """A VM in a set has the set's policy."""
     if not machine.is_alone:
         return without(document, f"properties.{POLICY}")
     if read_policy(Fields(document).object("properties")) == machine.policy:
@@ -213,14 +213,14 @@ def revised_vm(
 
 
 def _keep_image(document: Json, before: Json) -> None:
-    """A VM's image is settled, and clients that mean no change send none, or null."""
+    """A VM's image can't change, and clients that want no change send none, or null."""
     image = "properties.storageProfile.imageReference"
     if at(document, image) is None and (former := at(before, image)) is not None:
         put_at(document, image, former)
 
 
 def _refuse_invalid(news: Fields, resource: Fields) -> None:
-    """What a client changes must be such as Azure has it. Raises InvalidPropertyError."""
+    """What a client changes must be valid in Azure. Raises InvalidPropertyError."""
     properties = news.object("properties")
     refuse_tags(news, resource)
     refuse_zones(news)
@@ -238,7 +238,7 @@ def _refuse_invalid(news: Fields, resource: Fields) -> None:
 def _zone(resource: Fields) -> str:
     zones = read_zones(resource)
     if len(zones) > 1:
-        raise resource.wrong("zones", "expected one zone: a VM can't be in several")
+        raise resource.wrong("zones", "expected at most one zone")
     return zones[0] if zones else ""
 
 
@@ -274,7 +274,7 @@ def _refuse_two_places(revised: DeclaredVm) -> None:
 
 
 def _settled(document: Json, location: str) -> Json:
-    """The document as it is given back; what follows from the VM is put over it again."""
+    """The document as it is stored, with values of the types that they are shown in."""
     settled = dict(document)
     settled["location"] = location
     settle_policy(settled)
