@@ -300,8 +300,8 @@ async def test_a_query_that_says_two_things_or_nothing_is_refused(query: str) ->
         (b'{"a":' * 65 + b"1" + b"}" * 65, "deeper than 64"),
         (b'{"a":' * 100_000, "deeper than 64"),
         (b'{"a":' + b"[" * 100_000, "deeper than 64"),
-        (b"", "there is none"),
-        (b"  ", "there is none"),
+        (b"", "it is empty"),
+        (b"  ", "it is empty"),
     ],
 )
 async def test_a_body_must_be_an_object_of_modest_depth(arm: Asking, body: bytes, why: str) -> None:
