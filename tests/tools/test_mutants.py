@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tools.mutants.catalog import MUTANTS, Mutant
+from tools.mutants.catalog import MUTANTS
+from tools.mutants.mutant import Mutant
 from tools.mutants.trial import ROOT, occurrences
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 
-from tools.mutants.catalog import MUTANTS, Mutant
+from tools.mutants.catalog import MUTANTS
+from tools.mutants.mutant import Mutant
 from tools.mutants.trial import (
     Trial,
     UnmutatedTestsFailError,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.mutants import profile
-from tools.mutants.catalog import Mutant
+from tools.mutants.mutant import Mutant
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PATIENCE: Final = 150.0
