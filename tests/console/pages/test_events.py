@@ -264,5 +264,5 @@ async def test_what_vms_read_of_an_event_is_not_more_than_they_were_told(
 
     assert "This event alone" not in alone
     assert "This event alone" in among_others
-    assert "they are not told of what is carried out without notice" in text_of(silent)
+    assert "an event without notice appears in no document" in text_of(silent)
     assert "how its VMs know" not in silent
