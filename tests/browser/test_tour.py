@@ -179,7 +179,7 @@ async def test_the_clock_stays_live_where_it_was_not_moved(
     # What is refused is answered with 400, which browsers write down as an error.
     ann.expected.append("400 (Bad Request)")
     await ann.page.get_by_role("button", name="To the next NotBefore").click()
-    await expect(ann.page.get_by_role("alert")).to_contain_text("no event waits")
+    await expect(ann.page.get_by_role("alert")).to_contain_text("no event is waiting")
 
     server.call("POST", "/v1/clock/speed", {"speed": 60})
 
