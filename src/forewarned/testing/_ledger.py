@@ -1,7 +1,7 @@
 """What happened so far, and waiting for more of it.
 
-Written by the server's thread, read and waited on by tests'. Invariant: nobody
-looks again now and then; whoever waits is woken by what happens.
+The server's thread writes it; the tests' threads read it, and wait on it. Invariant: a test that
+waits is woken by what happens, and never looks again now and then.
 """
 
 import threading
