@@ -8,6 +8,9 @@ ARGS ?=
 BIN := .venv/bin
 CODE := src tests $(wildcard tools benchmarks)
 
+# Tests start hundreds of Pythons, and each would compile everything it imports once more.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Scripts in .venv and .venv-az name this directory and the Python that made them. If one was copied
 # here, or that Python has gone, or an installation broke off, its stamps mean nothing and it is
 # made anew.
