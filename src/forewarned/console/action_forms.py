@@ -12,15 +12,12 @@ from forewarned.security.identities import Role
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import InvalidResourceIdError, ResourceId
-from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.events.schedule import Request, WorkRequest, usual_source
 from forewarned.service.records import EventRecord
 
 MOST_INSTANCES: Final = 1000
 
 Perform = Callable[[Actions, Form, Actor], Awaitable[Caused]]
-
-# What people do to their own VMs; the rest only ever happens to them.
-_BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +39,10 @@ class ActionForm:
 
 async def _schedule(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
     type_ = form.choice("type", EventType)
-    usual = EventSource.USER if type_ in _BY_USERS else EventSource.PLATFORM
     request = Request(
         type=type_,
         resources=tuple(map(ResourceName, form.names())),
-        source=form.optional_choice("source", EventSource) or usual,
+        source=form.optional_choice("source", EventSource) or usual_source(type_),
         notice=form.span("notice"),
         short_notice="short_notice" in form,
         duration=form.span("duration"),

@@ -14,7 +14,7 @@ from forewarned.control.v1.event_waits import Milestone
 from forewarned.control.v1.wire import Span
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
-from forewarned.service.events.schedule import Request, WorkRequest
+from forewarned.service.events.schedule import Request, WorkRequest, usual_source
 from forewarned.service.faults import Fault, FaultKind, FaultMethod
 from forewarned.service.listings import EventFilter, HistoryFilter
 
@@ -27,8 +27,6 @@ _USUAL_WAIT: Final = timedelta(minutes=1)
 # As long as a VM's poll may wait for a change of its document.
 _LONGEST_WAIT: Final = timedelta(minutes=5)
 _OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
-# What people do to their own VMs; the rest only ever happens to them.
-_BY_USERS: Final = frozenset({EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE})
 
 
 class Ask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,11 +56,10 @@ class Schedule(Ask, frozen=True):
     description: str | None = None
 
     def request(self) -> Request:
-        usual = EventSource.USER if self.type in _BY_USERS else EventSource.PLATFORM
         return Request(
             type=self.type,
             resources=tuple(map(ResourceName, self.resources)),
-            source=self.source or usual,
+            source=self.source or usual_source(self.type),
             notice=None if self.notice is None else self.notice.length,
             short_notice=self.short_notice,
             duration=None if self.duration is None else self.duration.length,

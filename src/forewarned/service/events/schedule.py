@@ -39,6 +39,12 @@ class Request:
     description: str | None = None
 
 
+def usual_source(type_: EventType) -> EventSource:
+    """The user, for what users do to their own VMs; the rest only ever happens to them."""
+    is_by_user = type_ in {EventType.REBOOT, EventType.REDEPLOY, EventType.TERMINATE}
+    return EventSource.USER if is_by_user else EventSource.PLATFORM
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkRequest:
     """Maintenance to schedule, of a host or of a set."""
