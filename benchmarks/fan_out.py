@@ -45,7 +45,7 @@ def measure(server: Product, members: Crowd) -> Round:
     events = server.schedule([VM])
     arrivals = sorted(arrival - sent_at for arrival in members.hear()["arrivals"])
     own, system = (after - at for after, at in zip(_poller(server), before, strict=True))
-    # Nobody waits now, so this change wakes nobody.
+    # No VM waits now, so this change wakes none.
     server.call("POST", f"/v1/events/{events[0]['event_id']}/cancel")
     rest = percentile(arrivals, 99) - arrivals[0]
     return Round(first=arrivals[0], rest=rest, own=own, system=system)

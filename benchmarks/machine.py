@@ -59,7 +59,7 @@ def allow_connections(wanted: int) -> None:
 
 @contextlib.contextmanager
 def first_in_the_queue() -> Iterator[None]:
-    """Ahead of everybody else's work on a shared machine, as far as this user may.
+    """Ahead of all other work on a shared machine, as far as this user may.
 
     Linux shares a core among sessions first, and only then among processes by their niceness.
     """

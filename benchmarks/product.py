@@ -107,7 +107,7 @@ def serving(
                 break
         else:
             raise StartError(f"the server did not start: {end_of_log(folder)}")
-        # Whoever reads a scope's document first switches notice on, which is a commit.
+        # The first read of a scope's document activates the scope, which is a commit.
         exchange.ask(ports["metadata"], exchange.poll())
         ready_after = time.monotonic() - at
         yield Product(usage.family(running.pid), ports["metadata"], ports["control"], ready_after)

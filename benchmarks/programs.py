@@ -35,7 +35,7 @@ def install(packages: dict[str, str], console: Console) -> None:
         console.print(f"missing: {names}. apt-get, or the right to use it, is missing as well.")
         return
     console.print(f"installing with apt-get: {names}")
-    # The second and third keep nginx's package from starting a service that nobody asked for.
+    # The second and third keep nginx's package from starting a service.
     quiet = {"DEBIAN_FRONTEND": "noninteractive", "SYSTEMD_OFFLINE": "1", "RUNLEVEL": "1"}
     outcome = _run(command, quiet)
     if outcome is not None and find_all(packages) is False:

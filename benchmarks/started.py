@@ -25,7 +25,7 @@ def started(
     given: bytes | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Standard error goes to FOLDER/log, standard output to whoever asked."""
+    """Standard error goes to FOLDER/log, standard output to the caller."""
     with (folder / "log").open("ab") as log:
         running = subprocess.Popen(
             command,
@@ -45,7 +45,7 @@ def started(
 
 
 def end(running: subprocess.Popen[bytes]) -> None:
-    # Taken before the end: descendants of a process that is gone are nobody's.
+    # Taken before the end: descendants can't be found once the process is gone.
     pids = usage.family(running.pid)
     running.terminate()
     try:

@@ -50,7 +50,7 @@ def fill(server: Product) -> BusyFleet:
     """Events of every type and status. As many are open as there should be; more are over."""
     all_scopes = scopes()
     shop, spot = all_scopes[_AVAILABILITY_SETS:-_SPOT], all_scopes[-_SPOT:]
-    # A scope that nobody has read gets no notice, and so no timeline to speak of.
+    # A scope that no VM has read gets no notice, and so no timeline to speak of.
     volley.fire(server.metadata, [exchange.poll_as(scope.vms[0]) for scope in all_scopes])
     waiting = _schedule(server, "Reboot", all_scopes[:60], 0, notice="20m")
     _schedule(server, "Reboot", all_scopes[60:130], 0, notice="45m")

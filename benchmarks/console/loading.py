@@ -1,4 +1,4 @@
-"""Pages as somebody opens them: in a browser, and what the server alone takes for each."""
+"""Pages as people open them: in a browser, and what the server alone takes for each."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -20,7 +20,7 @@ _LOOKS: Final = 5
 
 
 def render(server: Product, path: str) -> float:
-    """Milliseconds of the server's processor for one page that nobody looks at."""
+    """Milliseconds of the server's processor for one page, without a browser."""
     connection = HTTPConnection(LOOPBACK, server.control, timeout=60)
     with contextlib.closing(connection):
         meter = Meter(server.pids)

@@ -13,7 +13,7 @@ from benchmarks.programs import MissingProgramError
 
 CHROMIUM: Final = Path("/usr/bin/chromium")
 LONGEST_WAIT: Final = 120_000
-"""ms: somebody else may need this machine too"""
+"""ms: others may need this machine too"""
 
 _LOADED: Final = "performance.getEntriesByType('navigation')[0].loadEventEnd"
 _FETCHES: Final = """
@@ -68,7 +68,7 @@ class Window:
         return float(self._ask(_LOADED))
 
     def leave(self) -> None:
-        """To a page that asks nobody for anything."""
+        """To a page that requests nothing."""
         self._page.goto("about:blank")
 
     def go_live(self) -> None:

@@ -59,7 +59,7 @@ def _list(port: int, seconds: float) -> int:
             size = control.recv_into(room)
             head, _, body = bytes(room[:size]).partition(b"\r\n\r\n")
             left = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]) - len(body)
-            # Thrown away unread: whoever reads them here would take the pollers' core.
+            # Discarded unread: reading them here would use the pollers' core.
             while left > 0:
                 left -= control.recv_into(room)
             asked += 1

@@ -103,6 +103,6 @@ def _change(server: Product, crowds: list[Crowd], bystander: Crowd) -> tuple[lis
         heard = waiting.hear()
         arrivals += heard["arrivals"][: heard["answered"]]
     polled = bystander.hear()
-    # Nobody waits now, so this change wakes nobody.
+    # No VM waits now, so this change wakes none.
     server.call("POST", f"/v1/events/{events[0]['event_id']}/cancel")
     return [arrival - sent_at for arrival in arrivals], max(polled["latencies"])
