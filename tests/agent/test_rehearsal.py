@@ -10,6 +10,8 @@ from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.model import HookOutcome, Phase, Verdict
 from forewarned.agent.rehearsal import NOTICE, Rehearsed, fit, rehearse
 from forewarned.clock import monotonic
+from forewarned.core import notice
+from forewarned.core.model import EventType
 from tests.agent.journeys import ME, a_plan, a_step
 from tests.agent.stubs import StubHook
 from tests.builders import MINUTE, NOON, SECOND
@@ -144,3 +146,12 @@ async def test_whoever_has_enough_of_it_leaves_nothing_drained() -> None:
     assert stubs["drain"].phases == [Phase.PREPARE, Phase.UNDO]
     assert stubs["drain"].calls[1].notes == {"was": "up"}
     assert stubs["report"].phases == []
+
+
+def test_a_rehearsal_gives_the_notice_that_the_service_gives() -> None:
+    """The agent knows nothing of the server, so it has the figures a second time."""
+    given = {
+        type_: notice.minimum(type_, ()) for type_ in EventType if type_ is not EventType.TERMINATE
+    }
+
+    assert given | {EventType.TERMINATE: notice.DEFAULT_TERMINATE} == NOTICE

@@ -1,4 +1,4 @@
-"""The options of the metadata listener. The assembly fills them in from the settings."""
+"""The options of the metadata listener. In a server they come from its settings."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,7 +25,9 @@ class Options:
     """Whether Forwarded, Via and X-Real-IP are refused like X-Forwarded-For."""
     hosts: frozenset[str] = frozenset()
     """Names the Host header may carry besides localhost and IP addresses, in lower case."""
+    # Below the usual 65,536 open files of a service, with room for the store and the console.
     max_connections: int = 20_000
+    # Agents, SDKs, a person or two and their retries: a VM that needs more has a leak.
     max_connections_per_vm: int = 128
     header_deadline: timedelta = timedelta(seconds=2)
     body_deadline: timedelta = timedelta(seconds=5)

@@ -38,6 +38,7 @@ from forewarned.config.values import (
 )
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
+from forewarned.metadata.options import Options
 from forewarned.security.identities import Role
 
 DEFAULT_FILE: Final = Path("forewarned.toml")
@@ -46,6 +47,9 @@ AZURE_ADDRESS: Final = "169.254.169.254"
 
 CONFIG_VARIABLE: Final = "FOREWARNED_CONFIG"
 """Names the settings file, as the flag --config does."""
+
+_LISTENER: Final = Options()
+"""The metadata listener's defaults, which are the settings' too."""
 
 T = TypeVar("T")
 Parser = Callable[[object], T]
@@ -223,13 +227,11 @@ class Settings:
         names,
         "additional host names to accept in the Host header, besides the listener's addresses",
     )
-    # Below the usual 65,536 open files of a service, with room for the store and the console.
     max_connections: int = _setting(
-        20_000, whole(1), "maximum number of open connections, over all VMs"
+        _LISTENER.max_connections, whole(1), "maximum number of open connections, over all VMs"
     )
-    # Agents, SDKs, a person or two and their retries: a VM that needs more has a leak.
     max_connections_per_vm: int = _setting(
-        128, whole(1), "maximum number of open connections of one VM"
+        _LISTENER.max_connections_per_vm, whole(1), "maximum number of open connections of one VM"
     )
     # TLS takes some 150 KB of each: these are what bounds the writer's memory.
     max_control_connections: int = _setting(
