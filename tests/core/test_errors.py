@@ -98,3 +98,10 @@ def test_the_conflict_without_update_domains_reads_as_well() -> None:
 
     assert str(refusal).startswith("scope 'web' is under maintenance, and only one")
     assert refusal.domains == frozenset()
+
+
+def test_a_refusal_names_the_part_of_the_request_as_its_caller_does() -> None:
+    refusal = errors.InvalidIdError("seven")
+
+    assert refusal.at("eventId") is refusal
+    assert (refusal.field, errors.InvalidIdError("seven").field) == ("eventId", "event_id")
