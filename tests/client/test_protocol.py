@@ -155,7 +155,7 @@ def test_a_service_that_updates_itself_has_seventy_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "seconds"),
+    ("retry_after", "seconds"),
     [
         ("7", 7),
         ("Thu, 01 Jan 2026 12:00:20 GMT", 20),
@@ -164,8 +164,10 @@ def test_a_service_that_updates_itself_has_seventy_seconds() -> None:
         ("soon", 0.375),
     ],
 )
-def test_the_service_may_say_when_it_wants_to_be_asked_again(wish: str, seconds: float) -> None:
-    stage = Stage([Say(status=429, headers={"retry-after": wish}), a_document(1)])
+def test_the_service_may_say_when_it_wants_to_be_asked_again(
+    retry_after: str, seconds: float
+) -> None:
+    stage = Stage([Say(status=429, headers={"retry-after": retry_after}), a_document(1)])
 
     stage.run(a_protocol().read())
 

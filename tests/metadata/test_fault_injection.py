@@ -40,7 +40,7 @@ async def test_an_error_is_answered_so_often_and_then_the_document(
     answers = [await client.get() for _ in range(4)]
 
     assert [answer.status for answer in answers] == [500, 500, 200, 200]
-    assert answers[0].body == b'{"error":"Fault 1 says 500."}'
+    assert answers[0].body == b'{"error":"Injected by fault 1: 500."}'
     assert answers[3] == healthy
 
 

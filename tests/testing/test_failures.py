@@ -28,7 +28,7 @@ MISTAKES = {
     "has not started": lambda s: s.vm("a").schedule("Reboot").complete(),
     "has not been approved (the clock stands at": lambda s: s.vm("a").schedule("Reboot").wait_approved(0.01),
     "has read its document 0 times, not 1": lambda s: s.vm("a").wait_polled(timeout=0.01),
-    "a step of -5s is not above zero": lambda s: s.advance(-5),
+    "a step must be above zero": lambda s: s.advance(-5),
     "'600' is not a duration": lambda s: s.advance("600"),
     "True is not a duration": lambda s: s.advance(True),
     "nan is not a duration": lambda s: s.advance(float("nan")),

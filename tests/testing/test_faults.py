@@ -87,7 +87,7 @@ def test_a_fault_without_an_end_is_in_the_end_an_error(
     vm = scheduled_events.vm("web_0")
     scheduled_events.faults.add(403)
     with ScheduledEvents(vm.endpoint) as scheduled:
-        with pytest.raises(RefusedError, match="Fault 1 says 403"):
+        with pytest.raises(RefusedError, match="Injected by fault 1: 403"):
             scheduled.events()
         scheduled_events.faults.clear()
 

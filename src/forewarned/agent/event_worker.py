@@ -167,7 +167,9 @@ class EventWorker:
         touched = sorted(touched_by(turn.step, self._context.targets))
         locks = [self._context.locks[target] for target in touched]
         if any(lock.locked() for lock in locks):
-            self.waits_for = f"a step of another event, which changes the same as {turn.step!r}"
+            self.waits_for = (
+                f"a step of another event that changes the same target as {turn.step!r}"
+            )
         async with contextlib.AsyncExitStack() as stack:
             for lock in locks:
                 await stack.enter_async_context(lock)
@@ -263,7 +265,9 @@ class EventWorker:
         if self._heartbeat is None:
             # The plan was made when the file had a `readiness`. Without one the agents can't learn
             # of each other, so NotBefore decides.
-            await self._wait('NotBefore: the file no longer has a readiness for "all-ready"')
+            await self._wait(
+                'NotBefore: the agent\'s file no longer sets readiness, which "all-ready" needs'
+            )
             return
         try:
             await self._heartbeat.beat()

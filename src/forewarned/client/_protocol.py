@@ -274,13 +274,13 @@ def _add_hint(error: ScheduledEventsError, hint: str) -> None:
 
 def _refusal(answer: Answer) -> Trouble:
     message, newest = _wire.read_refusal(answer.body)
-    wish = _wish(answer)
+    retry_after = _retry_after(answer)
     status = answer.status
     if status >= 500 or status in _PASSING or status == _GONE:
         severity = Severity.UPDATING if status == _GONE else Severity.PASSING
         said = f": {message}" if message else ""
         gone = UnavailableError(f"the service responded with {status}{said}")
-        return Trouble(error=gone, severity=severity, wish=wish)
+        return Trouble(error=gone, severity=severity, retry_after=retry_after)
     error: ScheduledEventsError = RefusedError(status, message, url=answer.url)
     if newest:
         error = UnsupportedVersionError(status, message, newest=newest, url=answer.url)
@@ -288,7 +288,7 @@ def _refusal(answer: Answer) -> Trouble:
     return Trouble(error=error, severity=severity)
 
 
-def _wish(answer: Answer) -> float | None:
+def _retry_after(answer: Answer) -> float | None:
     """What Retry-After says, in seconds."""
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():

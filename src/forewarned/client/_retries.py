@@ -16,7 +16,7 @@ UPDATING: Final = 70.0
 _FIRST_PAUSE: Final = 0.5
 # A Spot VM has 30 s from notice to eviction: a longer pause could sleep through all of them.
 _LONGEST_PAUSE: Final = 10.0
-_LONGEST_WISH: Final = 60.0
+_LONGEST_RETRY_AFTER: Final = 60.0
 _ATTEMPTS: Final = 4
 
 
@@ -37,7 +37,7 @@ class Severity(Enum):
 class Trouble:
     error: ScheduledEventsError
     severity: Severity
-    wish: float | None = None
+    retry_after: float | None = None
     """Seconds after which the service wants to be asked again."""
 
 
@@ -81,7 +81,7 @@ class CallRetries:
         if is_over:
             raise trouble.error
         return Pause(
-            seconds=_delay(self._failures, trouble.wish, self._jitter),
+            seconds=_delay(self._failures, trouble.retry_after, self._jitter),
             because=trouble.error,
             is_first=self._failures == 1,
         )
@@ -139,7 +139,7 @@ class WatchRetries:
             raise UnavailableError(
                 f"no scheduled events for {troubled:.0f} s: {trouble.error}"
             ) from trouble.error
-        seconds = _delay(self._failures, trouble.wish, self._jitter)
+        seconds = _delay(self._failures, trouble.retry_after, self._jitter)
         return Pause(
             seconds=seconds if remaining is None else min(seconds, remaining),
             because=trouble.error,
@@ -147,8 +147,8 @@ class WatchRetries:
         )
 
 
-def _delay(failures: int, wish: float | None, jitter: Jitter) -> float:
+def _delay(failures: int, retry_after: float | None, jitter: Jitter) -> float:
     # The exponent is bounded, too: a watch may fail for years.
     longest = min(_FIRST_PAUSE * float(1 << min(failures - 1, 10)), _LONGEST_PAUSE)
     delay = longest * (0.5 + jitter() / 2)
-    return delay if wish is None else max(delay, min(wish, _LONGEST_WISH))
+    return delay if retry_after is None else max(delay, min(retry_after, _LONGEST_RETRY_AFTER))

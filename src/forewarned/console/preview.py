@@ -139,7 +139,7 @@ def _changes(action: SetAction) -> Iterator[str]:
     if is_new_model or brought:
         yield _of_termination(action.terminate_notice)
     elif not made and not action.events:
-        yield "Nothing changes: it is already so."
+        yield "Nothing changes: the set already matches."
 
 
 def _latest_by_name(view: ScaleSetView) -> dict[str, bool]:

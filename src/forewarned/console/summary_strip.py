@@ -19,7 +19,7 @@ def tiles(summary: Summary) -> tuple[Tile, ...]:
     return (
         _of_events(Attention.SOON, summary.soon, "starting within 15 minutes"),
         _of_events(Attention.HELD, summary.held, "approved, but held"),
-        _of_events(Attention.OVERDUE, summary.overdue, "started too long ago"),
+        _of_events(Attention.OVERDUE, summary.overdue, "overdue"),
         Tile("unread", unread, f"unread scope{_s(unread)}", "/unread"),
         Tile("hosts", hosts, f"host{_s(hosts)} affected", "/hosts?affected=on"),
     )

@@ -19,14 +19,14 @@ class SendBuffer:
         self._most = most
         self._overflow = overflow
         self._frames: list[bytes] = []
-        self._is_gathering = False
-        """Whether the end of this turn is waited for."""
+        self._is_flush_due = False
+        """Whether `_end_turn` is scheduled."""
         self._loop = asyncio.get_running_loop()
 
     def write(self, framed: bytes) -> None:
         """Send it at the end of this turn."""
-        if not self._is_gathering:
-            self._is_gathering = True
+        if not self._is_flush_due:
+            self._is_flush_due = True
             self._loop.call_soon(self._end_turn)
         self._frames.append(framed)
 
@@ -36,7 +36,7 @@ class SendBuffer:
         For what VMs wait for: until the turn ends, others are told of the same commit, and that
         takes a while. Commits that come by the dozen still need two calls only.
         """
-        is_first = not self._is_gathering
+        is_first = not self._is_flush_due
         self.write(framed)
         if is_first:
             self.flush()
@@ -51,5 +51,5 @@ class SendBuffer:
             self._overflow()
 
     def _end_turn(self) -> None:
-        self._is_gathering = False
+        self._is_flush_due = False
         self.flush()

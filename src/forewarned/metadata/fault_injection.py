@@ -119,6 +119,6 @@ def _error(fault: Fault) -> Response:
     headers = {"Content-Type": JSON}
     if fault.retry_after is not None:
         headers["Retry-After"] = str(int(fault.retry_after.total_seconds()))
-    response = Response(status, wire.error(f"Fault {fault.id} says {status}."), headers)
+    response = Response(status, wire.error(f"Injected by fault {fault.id}: {status}."), headers)
     response.reason = _REASON
     return response

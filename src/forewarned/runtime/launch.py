@@ -82,6 +82,6 @@ Forewarned {__version__}: {settings.mode}, clock {settings.clock}, state in {set
   control   {addresses.control_url}
 {arm}
 Console:    open {addresses.control_url}/ in a browser
-{sign_in}Be a VM:    curl -H Metadata:true "{document}"
+{sign_in}As a VM:    curl -H Metadata:true "{document}"
 Stop with Ctrl-C.
 """

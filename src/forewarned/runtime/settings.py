@@ -220,7 +220,7 @@ class Settings:
     strict_forwarding: bool = _setting(
         False,
         on_off,
-        "also refuse requests with Forwarded, Via or X-Real-IP, which Azure does not",
+        "also refuse requests with Forwarded, Via or X-Real-IP; Azure accepts them",
     )
     hosts: tuple[str, ...] = _setting(
         (),
@@ -261,11 +261,13 @@ class Settings:
     )
     # A Linux guest is back in well under a minute; a Windows one is not.
     reboot_impact: timedelta = _setting(
-        timedelta(minutes=1), _spans, "how long a VM restarts, if its event has no duration"
+        timedelta(minutes=1), _spans, "how long a restart takes, if its event has no duration"
     )
     # A restart, and a copy of the configuration to another host before it.
     redeploy_impact: timedelta = _setting(
-        timedelta(minutes=3), _spans, "how long a VM moves, if its event has no duration"
+        timedelta(minutes=3),
+        _spans,
+        "how long a move to another host takes, if its event has no duration",
     )
     freeze_settle: timedelta = _setting(
         timedelta(minutes=5), _spans, "from the start of a Freeze to its completion"

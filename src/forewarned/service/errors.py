@@ -78,7 +78,7 @@ class BadStepError(RefusalError):
 
     def __init__(self, by: timedelta, longest: timedelta) -> None:
         super().__init__(
-            f"a step of {format_duration(by)} is not above zero and up to {longest.days} days"
+            f"a step must be above zero and at most {longest.days} days, not {format_duration(by)}"
         )
         self.by = by
 
@@ -89,8 +89,8 @@ class FaultsForbiddenError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this server serves real VMs and injects no faults: an emulator does, which is what "
-            "'forewarned serve' starts without --mode service"
+            "this server is in service mode, and only emulators inject faults: start one with "
+            "'forewarned serve'"
         )
 
 
@@ -100,8 +100,8 @@ class ResetForbiddenError(RefusalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this server serves real VMs and can't be reset: an emulator can, which is what "
-            "'forewarned serve' starts without --mode service"
+            "this server is in service mode, and only emulators can be reset: start one with "
+            "'forewarned serve'"
         )
 
 

@@ -341,8 +341,8 @@ class MemorySnapshot:
 
     def declarations(self, prefix: str) -> Iterator[Declaration]:
         start = fold(prefix)
-        cache = sorted(self._contents.declarations.items(), key=lambda item: item[0])
-        return iter([declared for path, declared in cache if path.startswith(start)])
+        by_path = sorted(self._contents.declarations.items(), key=lambda item: item[0])
+        return iter([declared for path, declared in by_path if path.startswith(start)])
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         return self._contents.operations.get(operation_id)
@@ -429,7 +429,7 @@ class MemoryTransaction(MemorySnapshot):
     def open_operation(self, operation: OperationRecord) -> None:
         operations = self._contents.operations
         last = forgotten_before(self.now)
-        for old in [cache.id for cache in operations.values() if cache.started_at < last]:
+        for old in [each.id for each in operations.values() if each.started_at < last]:
             del operations[old]
         if operation.id in operations:
             raise ValueError(f"operation {operation.id!r} exists")

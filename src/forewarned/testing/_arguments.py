@@ -59,4 +59,4 @@ def _seconds(number: float) -> timedelta:
         return timedelta(seconds=number)
     except OverflowError:
         pass
-    raise ValueError(f"{number!r} seconds are longer than any calendar")
+    raise ValueError(f"{number!r} seconds is too long")

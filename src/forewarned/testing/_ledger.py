@@ -74,7 +74,7 @@ class Ledger:
                     self._events[fact.event.id] = fact.event
             self._moved.notify_all()
 
-    def witness(self, caller: Caller | None, routed: RoutedRequest, status: int | None) -> None:
+    def add_request(self, caller: Caller | None, routed: RoutedRequest, status: int | None) -> None:
         request = Request(
             vm=None if caller is None else caller.name,
             what=_WORDS[type(routed.operation)],

@@ -119,7 +119,7 @@ class ServerThread:
                 options=Options(port=0, emulator=True, rate_limit=None, default_vm=DEFAULT_VM),
                 readiness=use_cases.readiness,
                 faults=use_cases.faults,
-                observer=self.ledger.witness,
+                observer=self.ledger.add_request,
             )
             await stack.enter_async_context(metadata)
             host, port = metadata.address

@@ -145,7 +145,7 @@ prepare = ["stopp"]
         "14: hooks.stop.timeout: expected a duration like 90s, got 30",
         "15: hooks.stop.cuts: there is no such field; did you mean cut?",
         '19: rules[0].type[0]: expected Freeze, Reboot, Redeploy, Preempt or Terminate, got "Rebot"; did you mean Reboot?',
-        "20: rules[0].between: '22-6' is not a part of a day: write it like 22:00-06:00",
+        "20: rules[0].between: '22-6' is not a time range: write it like 22:00-06:00",
         "21: rules[0].prepare[0]: there is no [hooks.stopp]; did you mean stop?",
         "23: rule: there is no such table; did you mean rules?",
     ]

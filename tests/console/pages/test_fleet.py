@@ -32,8 +32,8 @@ async def test_activation_tells_who_read_and_when_it_switches_off(console: Conso
 
     assert "no VM has read its document yet" in before
     assert "On last read" in after
-    assert "UTC by db-1 ; switches off" in after
-    assert "switches off" in after
+    assert "UTC by db-1 ; turns off" in after
+    assert "turns off" in after
     assert "by vm:db-1" in after
 
 

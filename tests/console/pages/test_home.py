@@ -34,7 +34,7 @@ async def test_each_count_of_the_strip_leads_to_what_it_counts(console: ConsoleC
 
     assert tile(page, "soon") == ("1 starting within 15 minutes", "/events?status=soon")
     assert tile(page, "held")[0] == "0 approved, but held"
-    assert tile(page, "overdue")[0] == "0 started too long ago"
+    assert tile(page, "overdue")[0] == "0 overdue"
     assert tile(page, "unread") == ("2 unread scopes", "/unread")
     assert tile(page, "hosts")[1] == "/hosts?affected=on"
     assert "Reboot of web" not in text_of(await console.see("/events?status=held"))
@@ -67,8 +67,8 @@ async def test_work_that_should_have_been_over_is_counted() -> None:
 
         page = await console.see("/")
 
-    assert before[0] == "0 started too long ago"
-    assert tile(page, "overdue") == ("1 started too long ago", "/events?status=overdue")
+    assert before[0] == "0 overdue"
+    assert tile(page, "overdue") == ("1 overdue", "/events?status=overdue")
 
 
 async def test_the_next_event_to_start_is_named_with_how_long_it_takes(

@@ -53,7 +53,6 @@ async def arm() -> AsyncIterator[Asking]:
         (NotSpotError("web"), 409, "OperationNotAllowed", "not a Spot VM"),
         (control.BadRequestError("no such field"), 400, "InvalidRequestContent", "no such field"),
         (errors.resource_not_found("/a/b"), 404, "ResourceNotFound", "'/a/b' was not found"),
-        (errors.resource_group_not_found("g"), 404, "ResourceGroupNotFound", "group 'g'"),
         (errors.invalid_parameter("sku", "none."), 400, "InvalidParameter", "none."),
         (errors.conflict("Conflict", "busy"), 409, "Conflict", "busy"),
         (

@@ -43,12 +43,12 @@ class Hours(NamedTuple):
     def parse(cls, text: str) -> "Hours":
         found = _BETWEEN.fullmatch(text)
         if found is None:
-            raise ValueError(f"{text!r} is not a part of a day: write it like 22:00-06:00")
+            raise ValueError(f"{text!r} is not a time range: write it like 22:00-06:00")
         hours = cls(_minutes(found[1], found[2]), _minutes(found[3], found[4]))
         if max(hours) > _DAY or hours.begin == _DAY:
-            raise ValueError(f"{text!r} is not a part of a day: hours go from 00:00 to 24:00")
+            raise ValueError(f"{text!r} is not a time range: hours go from 00:00 to 24:00")
         if hours.begin == hours.end:
-            raise ValueError(f"{text!r} is not a part of a day: it ends where it begins")
+            raise ValueError(f"{text!r} is not a time range: it ends where it begins")
         return hours
 
     def has(self, moment: time) -> bool:
@@ -64,7 +64,7 @@ class Hours(NamedTuple):
 
 def _minutes(hours: str, minutes: str) -> int:
     if int(minutes) > 59:
-        raise ValueError(f"there is no minute {minutes} in an hour")
+        raise ValueError(f"minutes go from 00 to 59, not {minutes}")
     return int(hours) * 60 + int(minutes)
 
 

@@ -116,7 +116,7 @@ class _Flag:
         try:
             content, status = _read(self.path)
         except FileNotFoundError:
-            return f"{self.path} does not exist anyway"
+            return f"{self.path} does not exist, so there is nothing to remove"
         call.save_notes(
             {
                 "removed": base64.b64encode(content).decode(),

@@ -111,7 +111,7 @@ class _Haproxy:
     def describe(self, phase: Phase) -> str:
         servers = ", ".join(self.settings.servers)
         if phase is Phase.UNDO:
-            return f"put back into HAProxy what was drained of {servers}"
+            return f"put the drained servers back: {servers}"
         waits = " and wait for their sessions" if self.settings.wait else ""
         return f"drain {servers} of HAProxy{waits}"
 

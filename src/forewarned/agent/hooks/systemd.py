@@ -30,6 +30,7 @@ class Verb(StrEnum):
 
 
 _OPPOSITE: Final = {Verb.STOP: Verb.START, Verb.START: Verb.STOP}
+_DONE: Final = {Verb.STOP: "stopped", Verb.START: "started", Verb.RESTART: "restarted"}
 
 
 class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
@@ -92,7 +93,7 @@ class _Systemd:
         if phase is not Phase.UNDO:
             return f"{self.settings.action} {units}"
         verb = _OPPOSITE.get(self.settings.action, self.settings.action)
-        return f"{verb} those of {units} that were changed"
+        return f"{verb} the units that were {_DONE[self.settings.action]}: {units}"
 
     async def _those(self, *, running: bool) -> list[str]:
         states = {unit: await _property("ActiveState", unit) for unit in self.settings.units}

@@ -44,7 +44,7 @@ class Heartbeat:
 
     async def __aenter__(self) -> Self:
         if self._is_needed():
-            self._task = asyncio.create_task(self._go_on(), name="gathering")
+            self._task = asyncio.create_task(self._go_on(), name="heartbeat")
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -52,7 +52,7 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
     yield from _metric(
         "forewarned_agent_document_age_seconds",
         "gauge",
-        "Since the last valid document; absent before the first.",
+        "Seconds since the last valid document; absent before the first.",
         [] if age is None else [({}, age.total_seconds())],
     )
     stages = Counter(event.stage for event in status.events)
@@ -65,7 +65,7 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
     yield from _metric(
         "forewarned_agent_seconds_to_not_before",
         "gauge",
-        "Of each event that has not started.",
+        "Seconds until NotBefore, for each event that has not started.",
         [
             ({"event": event.event_id, "type": event.type}, _seconds(event.time_left))
             for event in status.events

@@ -62,7 +62,7 @@ class Reporter:
     context: WorkerContext
     contact: Callable[[], Contact]
     clock: Callable[[], datetime]
-    """This VM's. WorkerContext go by the service's."""
+    """This VM's clock; event workers go by the service's."""
     started_at: datetime
     boot: str
 

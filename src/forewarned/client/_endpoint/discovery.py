@@ -151,7 +151,7 @@ class Discovery:
         except PermissionError:
             tried.append("asking a DHCP server needs root")
         except OSError as error:
-            tried.append(f"a DHCP server can't be asked ({error.strerror or error})")
+            tried.append(f"can't query DHCP ({error.strerror or error})")
         else:
             if address is not None:
                 return address

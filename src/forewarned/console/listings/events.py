@@ -41,7 +41,7 @@ WORDS: Final[Mapping[Shown, str]] = {
     Shown.OPEN: "open",
     Shown.SOON: "within 15 minutes",
     Shown.HELD: "approved, held",
-    Shown.OVERDUE: "started too long",
+    Shown.OVERDUE: "overdue",
     Shown.SCHEDULED: "Scheduled",
     Shown.STARTED: "Started",
     Shown.COMPLETED: "Completed",

@@ -56,7 +56,7 @@ class FleetPage:
 
 
 def listed(snapshot: Snapshot, *, wanted: str, page: int) -> FleetPage:
-    """Pages are counted from 1. Without a wish, all scopes."""
+    """Pages are counted from 1. If `wanted` is empty, all scopes."""
     listing = snapshot.scope_listing(wanted, offset=(page - 1) * PER_PAGE, limit=PER_PAGE)
     ids = [scope.id for scope in listing.scopes]
     looked_for = snapshot.vms_like_in(ids, wanted, limit=FOUND + 1) if wanted else {}

@@ -64,14 +64,6 @@ def resource_not_found(path: str) -> ArmError:
     )
 
 
-def resource_group_not_found(name: str) -> ArmError:
-    return ArmError(
-        HTTPStatus.NOT_FOUND,
-        "ResourceGroupNotFound",
-        f"Resource group '{name}' could not be found.",
-    )
-
-
 def not_found(code: str, message: str) -> ArmError:
     return ArmError(HTTPStatus.NOT_FOUND, code, message)
 

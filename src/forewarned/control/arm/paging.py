@@ -54,7 +54,9 @@ def _size(asked: Asked) -> int:
     if text is None:
         return PAGE
     if not _COUNT.fullmatch(text):
-        raise invalid_parameter("$top", f"$top is '{text[:40]}': expected a whole number from 1.")
+        raise invalid_parameter(
+            "$top", f"$top is '{text[:40]}': expected a whole number of at least 1."
+        )
     return min(int(text), PAGE)
 
 

@@ -133,7 +133,9 @@ def answer(request: Request, error: Exception) -> Response:
             found = failure(error)
             if isinstance(error, identities.RoleTooLowError):
                 create = f"`forewarned token create NAME --role {error.needs}`"
-                found = found._replace(message=f"{error}: {create} creates a token that may")
+                found = found._replace(
+                    message=f"{error}: {create} creates a token that can do this"
+                )
             return _response(found, ACCESS_CODES[type(error)], field="Authorization")
         case RefusalError() | RequestError():
             return refusal(error)

@@ -31,7 +31,7 @@ class Metrics:
         self._registry = registry = CollectorRegistry()
         self._newest_change: datetime | None = None
         self._polls = Counter(
-            "forewarned_polls", "Polls answered, by how.", ["answer"], registry=registry
+            "forewarned_polls", "Polls answered, by kind of answer.", ["answer"], registry=registry
         )
         self._waits = Counter(
             "forewarned_waits", "Polls that waited for a change.", registry=registry

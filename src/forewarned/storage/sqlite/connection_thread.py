@@ -63,12 +63,12 @@ class QueuedCall(Generic[Given]):
 
 QueuedCalls = Iterator[QueuedCall[Given]]
 RunCalls = Callable[[sqlite3.Connection, QueuedCalls[Given]], Sequence[QueuedCall[Given]]]
-"""Takes one turn or more, ends their transaction, and returns those it took."""
+"""Runs one call or more, ends their transaction, and returns those it ran."""
 
 
 class ConnectionThread(Generic[Given]):
     def __init__(self, name: str, connect: Connect, run_calls: RunCalls[Given]) -> None:
-        """`run_calls` is called on this thread, and finds at least one turn to take."""
+        """`run_calls` is called on this thread, and finds at least one call to run."""
         self._name = name
         self._connect = connect
         self._run_calls = run_calls
@@ -152,7 +152,7 @@ class ConnectionThread(Generic[Given]):
 def run_alone(
     connection: sqlite3.Connection, calls: QueuedCalls[Given], given: Callable[[], Given]
 ) -> Sequence[QueuedCall[Given]]:
-    """One turn, in a transaction of its own that sees the database as it is now."""
+    """Runs one call in a transaction of its own that sees the database as it is now."""
     call = next(calls)
     try:
         roll_back(connection)
