@@ -15,8 +15,8 @@ from enum import StrEnum
 from http.client import HTTPException
 from typing import Final
 
-from tests.end_to_end.crews import PATIENCE
 from tests.end_to_end.serving import DOCUMENT, Server
+from tests.end_to_end.supervised_server import PATIENCE
 
 BROKEN: Final = 0
 """In place of a status: no answer came."""

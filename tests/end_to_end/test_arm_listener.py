@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.crews import Crew, wait_until
 from tests.end_to_end.serving import WORKERS, Server, environment, ready, serving, start
+from tests.end_to_end.supervised_server import SupervisedServer, wait_until
 from tests.security.test_server_tls import Place, a_key, as_pem
 
 ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"
@@ -22,10 +22,10 @@ PATIENCE: Final = 60
 
 
 @contextlib.contextmanager
-def crewed(folder: Path, *flags: str) -> Iterator[Crew]:
+def start_supervised(folder: Path, *flags: str) -> Iterator[SupervisedServer]:
     with start(folder, "--log-format", "json", *flags) as running:
         try:
-            yield Crew(running, ready(running, folder), folder)
+            yield SupervisedServer(running, ready(running, folder), folder)
         finally:
             if running.poll() is None:
                 running.send_signal(signal.SIGTERM)
@@ -82,11 +82,11 @@ def test_a_path_that_climbs_is_refused_by_the_real_server_too(shared_server: Ser
 
 def test_arm_heals_with_the_writer_at_the_same_address(tmp_path: Path) -> None:
     """I23: its socket is the supervisor's, so clients that come meanwhile wait and are answered."""
-    with crewed(tmp_path) as crew:
-        crew.kill("writer")
-        meanwhile = crew.server.ask_arm("GET", ENDPOINTS)
-        crew.healed("writer")
-        afterwards = crew.server.ask_arm("GET", ENDPOINTS)
+    with start_supervised(tmp_path) as supervised:
+        supervised.kill("writer")
+        meanwhile = supervised.server.ask_arm("GET", ENDPOINTS)
+        supervised.healed("writer")
+        afterwards = supervised.server.ask_arm("GET", ENDPOINTS)
 
         assert (meanwhile.status, afterwards.status) == (200, 200)
 
@@ -95,15 +95,18 @@ def test_arm_heals_with_the_writer_at_the_same_address(tmp_path: Path) -> None:
 def test_a_client_that_stays_connected_does_not_keep_a_server_from_stopping(
     tmp_path: Path, workers: str
 ) -> None:
-    with crewed(tmp_path, "--workers", workers) as crew, connected(crew.server) as client:
+    with (
+        start_supervised(tmp_path, "--workers", workers) as supervised,
+        connected(supervised.server) as client,
+    ):
         client.sendall(f"GET {ENDPOINTS} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert client.recv(65536).startswith(b"HTTP/1.1 200")
 
-        crew.running.send_signal(signal.SIGTERM)
+        supervised.running.send_signal(signal.SIGTERM)
 
-        assert crew.running.wait(4) == 0
-        assert "Traceback" not in crew.log()
-        assert "is being killed" not in crew.log()
+        assert supervised.running.wait(4) == 0
+        assert "Traceback" not in supervised.log()
+        assert "is being killed" not in supervised.log()
 
 
 def test_s12_in_service_mode_no_caller_is_admitted_without_a_token_even_on_loopback(

@@ -15,8 +15,8 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.crews import Crew, wait_until
 from tests.end_to_end.serving import ready, start
+from tests.end_to_end.supervised_server import SupervisedServer, wait_until
 
 ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"
 STRAINER: Final = "127.0.0.66"
@@ -34,11 +34,11 @@ HELLO: Final = bytes.fromhex("160301020001000001fc0303")
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+def supervised(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedServer]:
     folder = tmp_path_factory.mktemp("flooded")
     with start(folder, "--log-format", "json") as running:
         try:
-            yield Crew(running, ready(running, folder), folder)
+            yield SupervisedServer(running, ready(running, folder), folder)
         finally:
             running.terminate()
 
@@ -70,15 +70,15 @@ def still_open(clients: list[socket.socket]) -> list[socket.socket]:
     return [client for client in clients if not is_closed(client)]
 
 
-def resident(crew: Crew) -> int:
-    status = Path(f"/proc/{crew.pid('writer')}/status").read_text()
+def resident(supervised: SupervisedServer) -> int:
+    status = Path(f"/proc/{supervised.pid('writer')}/status").read_text()
     [kib] = (row.split()[1] for row in status.splitlines() if row.startswith("VmRSS:"))
     return int(kib) * 1024
 
 
-def not_noticed_by_others(crew: Crew) -> None:
+def not_noticed_by_others(supervised: SupervisedServer) -> None:
     """A neighbour at both listeners and a VM ask, and are answered soon."""
-    server = crew.server
+    server = supervised.server
     trusting = ssl.create_default_context(cafile=str(server.data / "arm-ca.pem"))
     source = (NEIGHBOUR, 0)
     arm = HTTPSConnection(
@@ -100,10 +100,10 @@ def not_noticed_by_others(crew: Crew) -> None:
 
 @pytest.mark.parametrize("listener", ["arm", "control"])
 def test_s10_connections_of_one_address_that_ask_nothing_are_few_and_soon_closed(
-    crew: Crew, listener: str
+    supervised: SupervisedServer, listener: str
 ) -> None:
-    address = crew.server.arm if listener == "arm" else crew.server.control
-    before = resident(crew)
+    address = supervised.server.arm if listener == "arm" else supervised.server.control
+    before = resident(supervised)
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(address)) for _ in range(MANY)]
@@ -111,11 +111,11 @@ def test_s10_connections_of_one_address_that_ask_nothing_are_few_and_soon_closed
             with contextlib.suppress(OSError):
                 client.sendall(HELLO if listener == "arm" else b"GET / HT")
             if client is clients[MANY // 2]:
-                not_noticed_by_others(crew)
+                not_noticed_by_others(supervised)
 
-        grown = resident(crew) - before
+        grown = resident(supervised) - before
         wait_until(lambda: len(still_open(clients)) <= MOST_OF_ONE_ADDRESS)
-        not_noticed_by_others(crew)
+        not_noticed_by_others(supervised)
         wait_until(lambda: not still_open(clients))
 
     assert grown < MUCH

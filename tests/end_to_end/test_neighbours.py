@@ -17,9 +17,9 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.crews import Crew, crewed
 from tests.end_to_end.polls import PATIENCE, ask_once, closing_poll, line, poll
 from tests.end_to_end.serving import Answer, Server
+from tests.end_to_end.supervised_server import SupervisedServer, start_supervised
 
 QUICK: Final = 2.0
 """Seconds within which a neighbour is answered. A loaded machine may take half of them itself."""
@@ -39,17 +39,17 @@ MUCH: Final = 64 * 1024 * 1024
 class Street:
     """A server, the VM that strains it, and the others."""
 
-    crew: Crew
+    supervised: SupervisedServer
     strainer: str
     neighbours: list[str]
 
     @property
     def server(self) -> Server:
-        return self.crew.server
+        return self.supervised.server
 
     def resident(self) -> int:
         """Bytes of memory that the process which meets VMs takes up."""
-        status = Path(f"/proc/{self.crew.pid('poller')}/status").read_text()
+        status = Path(f"/proc/{self.supervised.pid('poller')}/status").read_text()
         [kib] = (row.split()[1] for row in status.splitlines() if row.startswith("VmRSS:"))
         return int(kib) * 1024
 
@@ -60,12 +60,12 @@ def street(tmp_path: Path) -> Iterator[Street]:
     fleet.write_text(f'[[scale_sets]]\nname = "street"\ncapacity = {NEIGHBOURS + 2}\n')
     limit = ("--rate-limit", "on", "--rate", str(RATE))
     flags = ("--workers", "1", "--arm", "off", "--fleet", str(fleet), *limit)
-    with crewed(tmp_path, {}, *flags) as crew:
-        [scope] = crew.server.call("GET", "/v1/fleet")["scopes"]
+    with start_supervised(tmp_path, {}, *flags) as supervised:
+        [scope] = supervised.server.call("GET", "/v1/fleet")["scopes"]
         first, strainer, *neighbours = (vm["address"] for vm in scope["vms"])
         # The first read switches the scope on, and is the only one that needs the store.
-        assert ask_once(crew.server, first, closing_poll()).status == 200
-        yield Street(crew, strainer, neighbours)
+        assert ask_once(supervised.server, first, closing_poll()).status == 200
+        yield Street(supervised, strainer, neighbours)
 
 
 def strainers_socket(street: Street) -> socket.socket:

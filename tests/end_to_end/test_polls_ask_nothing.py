@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.crews import Crew, crewed
 from tests.end_to_end.polls import ask_once, closing_poll, line, poll
 from tests.end_to_end.serving import DOCUMENT, WORKERS, Server
+from tests.end_to_end.supervised_server import SupervisedServer, start_supervised
 
 FEW: Final = 20
 VMS: Final = {f"vm-{number}": f"127.9.1.{number}" for number in range(1, 4)}
@@ -50,9 +50,9 @@ def overseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Overseen:
     return Overseen(report)
 
 
-def meets_vms(crew: Crew, workers: str) -> int:
+def meets_vms(supervised: SupervisedServer, workers: str) -> int:
     """The process that does."""
-    return crew.pid("poller") if workers == "1" else crew.server.pid
+    return supervised.pid("poller") if workers == "1" else supervised.server.pid
 
 
 def poll_often(server: Server, times: int) -> set[int]:
@@ -93,14 +93,14 @@ def test_ten_times_the_polls_cost_not_one_statement_more(
     """I26."""
     during: list[int] = []
     after: list[int] = []
-    with crewed(tmp_path, VMS, "--workers", workers, "--arm", "off") as crew:
+    with start_supervised(tmp_path, VMS, "--workers", workers, "--arm", "off") as supervised:
         # The first read of a scope switches it on, and the first flush is like no other.
         for times in (1, FEW, 10 * FEW):
             before = overseen.statements()
-            statuses = poll_often(crew.server, times)
+            statuses = poll_often(supervised.server, times)
             polled = overseen.statements()
             # Who has read is written down every five minutes of the server's clock.
-            crew.server.call("POST", "/v1/clock/step", {"by": "5m"})
+            supervised.server.call("POST", "/v1/clock/step", {"by": "5m"})
             during.append(polled - before)
             after.append(overseen.statements() - polled)
 
@@ -117,19 +117,19 @@ def test_nothing_on_the_poll_path_touches_the_disk(
     tmp_path: Path, overseen: Overseen, workers: str
 ) -> None:
     """I26: no file is opened, none that is open is written to, and nothing is logged."""
-    with crewed(tmp_path, VMS, "--workers", workers, "--arm", "off") as crew:
-        server, pid = crew.server, meets_vms(crew, workers)
+    with start_supervised(tmp_path, VMS, "--workers", workers, "--arm", "off") as supervised:
+        server, pid = supervised.server, meets_vms(supervised, workers)
         # Once before it counts: the first read of a scope switches it on.
         poll_often(server, 1)
         ask_once(server, ASIDE, closing_poll())
-        log, told, files = crew.log(), overseen.lines(pid), held_files(pid, overseen)
+        log, told, files = supervised.log(), overseen.lines(pid), held_files(pid, overseen)
 
         statuses = poll_often(server, 5 * FEW)
         waited = wait_in_vain(server)
 
         assert overseen.lines(pid)[len(told) :] == []
         assert held_files(pid, overseen) == files
-        assert crew.log() == log
+        assert supervised.log() == log
     assert statuses == {200, 304}
     assert waited == 200
     # It would have been told of: the process has opened files when it began.
@@ -138,8 +138,8 @@ def test_nothing_on_the_poll_path_touches_the_disk(
 
 def test_a_poller_that_has_news_for_vms_touches_no_disk(tmp_path: Path, overseen: Overseen) -> None:
     """I26: nor do polls that wait, and those that follow a change. The writer's log is its own."""
-    with crewed(tmp_path, VMS, "--workers", "1", "--arm", "off") as crew:
-        server, pid = crew.server, crew.pid("poller")
+    with start_supervised(tmp_path, VMS, "--workers", "1", "--arm", "off") as supervised:
+        server, pid = supervised.server, supervised.pid("poller")
         first = news(server)
         told, files = overseen.lines(pid), held_files(pid, overseen)
 

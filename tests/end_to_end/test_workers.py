@@ -15,17 +15,24 @@ from typing import Final
 import pytest
 
 from forewarned.feed.writer_end import PATIENCE as LONGEST_SYNC
-from tests.end_to_end.crews import FLAGS, PATIENCE, Crew, crewed, is_alive, wait_until
 from tests.end_to_end.serving import Server, start
+from tests.end_to_end.supervised_server import (
+    FLAGS,
+    PATIENCE,
+    SupervisedServer,
+    is_alive,
+    start_supervised,
+    wait_until,
+)
 
 VMS: Final = {f"vm-{number}": f"127.9.0.{number}" for number in range(1, 9)}
 """VMs by name, with their addresses."""
 
 
 @pytest.fixture
-def crew(tmp_path: Path) -> Iterator[Crew]:
-    with crewed(tmp_path, VMS) as manned:
-        yield manned
+def supervised(tmp_path: Path) -> Iterator[SupervisedServer]:
+    with start_supervised(tmp_path, VMS) as running:
+        yield running
 
 
 def schedule(server: Server, name: str) -> str:
@@ -82,8 +89,10 @@ class Polls:
         return {name: seen for name, seen in self.incarnations.items() if seen != sorted(seen)}
 
 
-def test_an_event_is_announced_approved_and_completed_across_processes(crew: Crew) -> None:
-    server = crew.server
+def test_an_event_is_announced_approved_and_completed_across_processes(
+    supervised: SupervisedServer,
+) -> None:
+    server = supervised.server
     for source in VMS.values():
         assert server.get(source=source).json == {"DocumentIncarnation": 1, "Events": []}
 
@@ -100,9 +109,11 @@ def test_an_event_is_announced_approved_and_completed_across_processes(crew: Cre
         assert server.get(source=source).json["Events"] == []
 
 
-def test_a_change_is_visible_to_vms_once_its_request_is_answered(crew: Crew) -> None:
+def test_a_change_is_visible_to_vms_once_its_request_is_answered(
+    supervised: SupervisedServer,
+) -> None:
     """Commit, tell, answer: also when the one who is told is another process."""
-    server = crew.server
+    server = supervised.server
     for name, source in VMS.items():
         server.get(source=source)
         for count in range(1, 21):
@@ -111,12 +122,12 @@ def test_a_change_is_visible_to_vms_once_its_request_is_answered(crew: Crew) -> 
 
 
 @contextlib.contextmanager
-def standing_still(crew: Crew, worker: str) -> Iterator[None]:
-    os.kill(crew.pid(worker), signal.SIGSTOP)
+def standing_still(supervised: SupervisedServer, worker: str) -> Iterator[None]:
+    os.kill(supervised.pid(worker), signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(crew.pid(worker), signal.SIGCONT)
+        os.kill(supervised.pid(worker), signal.SIGCONT)
 
 
 def over_v1(server: Server) -> None:
@@ -129,21 +140,23 @@ def over_arm(server: Server) -> None:
 
 @pytest.mark.parametrize("ask", [over_v1, over_arm])
 def test_both_listeners_wait_for_a_poller_that_is_behind_but_not_forever(
-    crew: Crew, ask: Callable[[Server], None]
+    supervised: SupervisedServer, ask: Callable[[Server], None]
 ) -> None:
     """A client answered while the poller is behind might poll it, and miss its own change."""
-    with standing_still(crew, "poller"):
+    with standing_still(supervised, "poller"):
         began = time.monotonic()
-        ask(crew.server)
+        ask(supervised.server)
         waited = time.monotonic() - began
 
     longest = LONGEST_SYNC.total_seconds()
     assert 0.9 * longest < waited < longest + 30
 
 
-def test_a_foreign_event_is_refused_as_one_that_does_not_exist(crew: Crew) -> None:
+def test_a_foreign_event_is_refused_as_one_that_does_not_exist(
+    supervised: SupervisedServer,
+) -> None:
     """I12."""
-    server = crew.server
+    server = supervised.server
     server.get(source=VMS["vm-1"])
     foreign = schedule(server, "vm-1")
     absent = "00000000-0000-4000-8000-000000000000"
@@ -159,9 +172,11 @@ def test_a_foreign_event_is_refused_as_one_that_does_not_exist(crew: Crew) -> No
     }
 
 
-def test_a_vm_reads_about_itself_and_stays_switched_on_while_it_polls(crew: Crew) -> None:
+def test_a_vm_reads_about_itself_and_stays_switched_on_while_it_polls(
+    supervised: SupervisedServer,
+) -> None:
     """I28."""
-    server, source = crew.server, VMS["vm-2"]
+    server, source = supervised.server, VMS["vm-2"]
     path = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
     assert server.get(path, source=source).body == b"vm-2"
 
@@ -175,19 +190,21 @@ def test_a_vm_reads_about_itself_and_stays_switched_on_while_it_polls(crew: Crew
     assert "deactivated" not in actions
 
 
-def test_a_poller_that_is_killed_is_restarted_and_loses_nothing(crew: Crew) -> None:
+def test_a_poller_that_is_killed_is_restarted_and_loses_nothing(
+    supervised: SupervisedServer,
+) -> None:
     """I7, I23."""
-    server = crew.server
+    server = supervised.server
     for name, source in VMS.items():
         server.get(source=source)
         schedule(server, name)
 
     with Polls(server, VMS)() as polls:
         polls.answered(VMS)
-        crew.kill("poller")
+        supervised.kill("poller")
         for name in VMS:
             schedule(server, name)
-        crew.healed("poller")
+        supervised.healed("poller")
         for name in VMS:
             schedule(server, name)
         polls.answered(VMS)
@@ -197,9 +214,9 @@ def test_a_poller_that_is_killed_is_restarted_and_loses_nothing(crew: Crew) -> N
     assert [polls.incarnations[name][-1] for name in VMS] == [4] * len(VMS)
 
 
-def test_a_writer_that_is_killed_is_healed_and_loses_nothing(crew: Crew) -> None:
+def test_a_writer_that_is_killed_is_healed_and_loses_nothing(supervised: SupervisedServer) -> None:
     """I14, I23, I24."""
-    server = crew.server
+    server = supervised.server
     waiting: dict[str, str] = {}
     for name, source in VMS.items():
         server.get(source=source)
@@ -211,12 +228,12 @@ def test_a_writer_that_is_killed_is_healed_and_loses_nothing(crew: Crew) -> None
         polls.answered(VMS)
         for life, share in enumerate((0.2, 0.5, 0.8), 1):
             approve(server, waiting, granted, until=int(share * len(waiting)))
-            crew.kill("writer")
+            supervised.kill("writer")
             left = next(event_id for event_id in waiting if event_id not in granted)
             answer = server.approve(left, source=waiting[left])
             refusals.append(f"{answer.status} {answer.headers.get('retry-after')}")
             polls.answered(VMS)
-            crew.healed("writer", after=life)
+            supervised.healed("writer", after=life)
         wait_until(lambda: approve(server, waiting, granted, until=len(waiting)))
         polls.answered(VMS)
 
@@ -242,28 +259,28 @@ def approve(server: Server, waiting: dict[str, str], granted: set[str], *, until
 
 
 def test_a_supervisor_told_to_stop_takes_every_process_with_it(tmp_path: Path) -> None:
-    with crewed(tmp_path, VMS) as crew:
-        pids = crew.pids()
-        crew.server.get(source=VMS["vm-1"])
+    with start_supervised(tmp_path, VMS) as supervised:
+        pids = supervised.pids()
+        supervised.server.get(source=VMS["vm-1"])
 
-        crew.running.send_signal(signal.SIGTERM)
-        crew.running.wait(PATIENCE)
+        supervised.running.send_signal(signal.SIGTERM)
+        supervised.running.wait(PATIENCE)
 
-        assert crew.running.returncode == 0
+        assert supervised.running.returncode == 0
         assert [pid for pid in pids if is_alive(pid)] == []
-        assert "Traceback" not in crew.log()
+        assert "Traceback" not in supervised.log()
 
 
 def test_a_supervisor_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     """I23: and another one can begin at once, at the same addresses, with the same state."""
-    with crewed(tmp_path, VMS) as crew:
-        pids, server = crew.pids(), crew.server
+    with start_supervised(tmp_path, VMS) as supervised:
+        pids, server = supervised.pids(), supervised.server
         server.get(source=VMS["vm-1"])
         schedule(server, "vm-1")
 
-        crew.running.kill()
-        crew.running.wait(PATIENCE)
-        with crewed(
+        supervised.running.kill()
+        supervised.running.wait(PATIENCE)
+        with start_supervised(
             tmp_path, VMS, "--metadata", server.metadata, "--control", server.control
         ) as next_:
             document = next_.server.get(source=VMS["vm-1"]).json
@@ -273,10 +290,10 @@ def test_a_supervisor_that_is_killed_leaves_no_process_behind(tmp_path: Path) ->
 
 
 def test_a_supervisor_that_is_killed_frees_its_addresses(tmp_path: Path) -> None:
-    with crewed(tmp_path, VMS) as crew:
-        host, _, port = crew.server.metadata.partition(":")
+    with start_supervised(tmp_path, VMS) as supervised:
+        host, _, port = supervised.server.metadata.partition(":")
 
-        crew.running.kill()
+        supervised.running.kill()
 
         wait_until(lambda: not is_open(host, int(port)))
 
@@ -288,23 +305,23 @@ def is_open(host: str, port: int) -> bool:
 
 
 def test_a_second_server_of_the_same_state_says_why_it_can_not_start(tmp_path: Path) -> None:
-    with crewed(tmp_path, VMS) as crew:
+    with start_supervised(tmp_path, VMS) as supervised:
         second = start(tmp_path, *FLAGS)
         with second:
             second.wait(PATIENCE)
 
         assert second.returncode == 1
-        assert f"is in use by process {crew.pid('writer')}" in crew.log()
-        assert crew.server.get(source=VMS["vm-1"]).status == 200
+        assert f"is in use by process {supervised.pid('writer')}" in supervised.log()
+        assert supervised.server.get(source=VMS["vm-1"]).status == 200
 
 
 def test_a_second_server_at_the_same_address_says_why_it_can_not_start(tmp_path: Path) -> None:
-    with crewed(tmp_path, VMS) as crew:
+    with start_supervised(tmp_path, VMS) as supervised:
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
-        second = start(elsewhere, *FLAGS, "--metadata", crew.server.metadata)
+        second = start(elsewhere, *FLAGS, "--metadata", supervised.server.metadata)
         with second:
             second.wait(PATIENCE)
 
         assert second.returncode == 1
-        assert f"can't listen on {crew.server.metadata}" in (elsewhere / "log").read_text()
+        assert f"can't listen on {supervised.server.metadata}" in (elsewhere / "log").read_text()

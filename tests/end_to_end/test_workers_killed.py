@@ -12,9 +12,14 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.crews import PATIENCE, Crew, crewed, is_alive
 from tests.end_to_end.load import BROKEN, Blow, Kind, Load, Vm, broken_promises
 from tests.end_to_end.serving import Server
+from tests.end_to_end.supervised_server import (
+    PATIENCE,
+    SupervisedServer,
+    is_alive,
+    start_supervised,
+)
 
 ADDRESSES: Final = {f"vm-{number}": f"127.9.1.{number}" for number in range(1, 17)}
 KILLS: Final = 4
@@ -44,20 +49,20 @@ def test_a_worker_killed_with_work_in_flight_is_healed_and_loses_nothing(
     """I7, I14, I23, I24: who is refused may ask again; a poll is answered or breaks off."""
     seed = random.randrange(1_000_000)
     chance = random.Random(seed)
-    with crewed(tmp_path, ADDRESSES) as crew:
-        load = Load(crew.server, scheduled(crew.server))
+    with start_supervised(tmp_path, ADDRESSES) as supervised:
+        load = Load(supervised.server, scheduled(supervised.server))
         with load.polling():
             for number in range(KILLS):
                 workers = victims[number % len(victims)]
-                lives = {worker: len(crew.lives(worker)) for worker in workers}
-                pids = [crew.pid(worker) for worker in workers]
+                lives = {worker: len(supervised.lives(worker)) for worker in workers}
+                pids = [supervised.pid(worker) for worker in workers]
                 with load.approvals(share(number), blow(chance, partial(kill, pids))):
                     for worker in workers:
-                        crew.healed(worker, after=lives[worker])
+                        supervised.healed(worker, after=lives[worker])
             with load.approvals(share(KILLS)):
                 pass
 
-        judge(load, crew.server, refusals=refusals, failures=failures, seed=seed)
+        judge(load, supervised.server, refusals=refusals, failures=failures, seed=seed)
 
 
 def test_a_supervisor_killed_with_work_in_flight_is_started_again_and_has_lost_nothing(
@@ -66,16 +71,16 @@ def test_a_supervisor_killed_with_work_in_flight_is_started_again_and_has_lost_n
     """I7, I14, I23: its processes go with it, in no order."""
     seed = random.randrange(1_000_000)
     chance = random.Random(seed)
-    with contextlib.ExitStack() as crews:
-        crew = crews.enter_context(crewed(tmp_path, ADDRESSES))
-        server = crew.server
+    with contextlib.ExitStack() as stack:
+        supervised = stack.enter_context(start_supervised(tmp_path, ADDRESSES))
+        server = supervised.server
         load = Load(server, scheduled(server))
         with load.polling():
             for number in range(KILLS):
-                pids = crew.pids()
-                with load.approvals(share(number), blow(chance, crew.running.kill)):
-                    crew.running.wait(PATIENCE)
-                    crew = crews.enter_context(started_again(tmp_path, server))
+                pids = supervised.pids()
+                with load.approvals(share(number), blow(chance, supervised.running.kill)):
+                    supervised.running.wait(PATIENCE)
+                    supervised = stack.enter_context(started_again(tmp_path, server))
                     assert [pid for pid in pids if is_alive(pid)] == []
             with load.approvals(share(KILLS)):
                 pass
@@ -83,8 +88,12 @@ def test_a_supervisor_killed_with_work_in_flight_is_started_again_and_has_lost_n
         judge(load, server, refusals={BROKEN_OFF, UNAVAILABLE}, failures={BROKEN}, seed=seed)
 
 
-def started_again(folder: Path, server: Server) -> contextlib.AbstractContextManager[Crew]:
-    return crewed(folder, ADDRESSES, "--metadata", server.metadata, "--control", server.control)
+def started_again(
+    folder: Path, server: Server
+) -> contextlib.AbstractContextManager[SupervisedServer]:
+    return start_supervised(
+        folder, ADDRESSES, "--metadata", server.metadata, "--control", server.control
+    )
 
 
 def scheduled(server: Server) -> list[Vm]:

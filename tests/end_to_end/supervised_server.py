@@ -19,7 +19,7 @@ PATIENCE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class SupervisedServer:
     """A supervised server, and what its log says of its processes."""
 
     running: "subprocess.Popen[str]"
@@ -53,7 +53,9 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crewed(folder: Path, vms: Mapping[str, str], *flags: str) -> Iterator[Crew]:
+def start_supervised(
+    folder: Path, vms: Mapping[str, str], *flags: str
+) -> Iterator[SupervisedServer]:
     """Of VMs by name, with their addresses."""
     fleet = folder / "fleet.toml"
     fleet.write_text(
@@ -61,7 +63,7 @@ def crewed(folder: Path, vms: Mapping[str, str], *flags: str) -> Iterator[Crew]:
     )
     with start(folder, *FLAGS, "--fleet", str(fleet), *flags) as running:
         try:
-            yield Crew(running, ready(running, folder), folder)
+            yield SupervisedServer(running, ready(running, folder), folder)
         finally:
             if running.poll() is None:
                 running.send_signal(signal.SIGTERM)
