@@ -30,6 +30,17 @@ MOMENT = datetime(2016, 9, 19, 18, 29, 47, tzinfo=UTC)
         "2016-09-19T18:29:47.0000000Z",
         "2016-09-19 18:29:47",
         "  2016-09-19t18:29:47z ",
+        "Mon, 19 Sep 2016 20:29:47 +02:00",
+        "Mon, 19 Sep 2016 20:29:47+02:00",
+        "Mon, 19 Sep 2016 18:29:47GMT",
+        "Monday 19 September 2016 18:29:47 gmt",
+        "19 Sept 2016 18:29:47 XYZ",  # an unknown zone
+        "Mon Sep 19 20:29:47 +02:00 2016",
+        "2016-09-19T18:29:47 UTC",
+        "2016-09-19 18:29:47 GMT",
+        "2016-09-19 13:29:47 EST",
+        "2016-09-19T20:29:47 +0200",
+        "2016-09-19T20:29:47+02",
     ],
 )
 def test_every_form_is_the_same_moment(text: str) -> None:
@@ -42,6 +53,14 @@ def test_every_form_is_the_same_moment(text: str) -> None:
         ("Sun, 06 Nov 1994 08:49 GMT", datetime(1994, 11, 6, 8, 49, tzinfo=UTC)),
         ("Sun Nov  6 08:49:37 1994", datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)),
         ("Sunday, 06-Nov-94 08:49:37 GMT", datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)),
+        ("19 Sep 68 18:29:47 GMT", datetime(1968, 9, 19, 18, 29, 47, tzinfo=UTC)),
+        ("19 Sep 49 18:29:47 GMT", datetime(2049, 9, 19, 18, 29, 47, tzinfo=UTC)),
+        # .NET's smallest date
+        ("Mon, 01 Jan 0001 00:00:00 GMT", datetime(1, 1, 1, tzinfo=UTC)),
+        ("2016-09-19T8:29:47Z", datetime(2016, 9, 19, 8, 29, 47, tzinfo=UTC)),
+        ("Mon, 19 Sep 2016 18:29:47.123 GMT", MOMENT.replace(microsecond=123_000)),
+        ("Mon Sep 19 18:29:47.1234567 2016", MOMENT.replace(microsecond=123_456)),
+        ("2016-09-19T18:29:47,5 UTC", MOMENT.replace(microsecond=500_000)),
         ("2016-12-31T23:59:60Z", datetime(2016, 12, 31, 23, 59, 59, tzinfo=UTC)),
         ("2024-02-29T00:00:00.5Z", datetime(2024, 2, 29, microsecond=500_000, tzinfo=UTC)),
     ],
