@@ -1,5 +1,6 @@
 """Certificates as real TLS clients see them, and what becomes of the files over the years."""
 
+import os
 import socket
 import ssl
 import stat
@@ -85,6 +86,18 @@ def test_private_keys_are_for_nobody_else_and_no_draft_stays(tmp_path: Path) -> 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert set(modes) == {"arm-ca.pem", "arm-ca-key.pem", "arm.pem", "arm-key.pem"}
     assert modes["arm-ca-key.pem"] == modes["arm-key.pem"] == 0o600
+
+
+@pytest.mark.parametrize("umask", [0, 0o002, 0o022])
+def test_certificates_are_never_writable_by_others(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        served = provide(tmp_path)
+    finally:
+        os.umask(before)
+
+    for path in (served.certificate, served.authority):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:

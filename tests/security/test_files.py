@@ -1,5 +1,6 @@
 """Private, atomic, locked files."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -35,6 +36,58 @@ def test_a_file_that_can_not_be_written_whole_leaves_the_old_one_and_no_draft(
 
     assert (tmp_path / "file").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_drafts_that_a_crash_left_are_removed_by_a_later_write(tmp_path: Path) -> None:
+    others = [".file.0123abcd.txt", ".file.notahexa", ".other.0123abcd", "file.0123abcd"]
+    for name in [".file.0123abcd", ".file.4567cdef", *others]:
+        (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / ".file.89abcdef").write_bytes(b"of a writer at work")
+
+    replace_file(tmp_path / "file", b"new")
+
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"file", ".file.89abcdef", *others}
+
+
+def test_a_directory_that_may_not_be_read_can_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with mode 0333. Root may read everything, so the refusals are made up."""
+    real = os.open
+
+    def refuse(path: os.PathLike[str], flags: int, mode: int = 0o777) -> int:
+        if path == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, flags, mode)
+
+    def refuse_to_list(path: os.PathLike[str]) -> list[str]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        patch.setattr(os, "listdir", refuse_to_list)
+        patch.setattr(os, "scandir", refuse_to_list)
+        replace_file(tmp_path / "file", b"new")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_directory_that_can_not_be_flushed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fsync
+
+    def fail_for_directories(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fail_for_directories)
+
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        replace_file(tmp_path / "file", b"new")
 
 
 def test_a_link_is_replaced_and_never_followed(tmp_path: Path) -> None:

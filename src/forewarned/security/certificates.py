@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from forewarned.security.files import PUBLIC, replace_file
+from forewarned.security.files import CERTIFICATE, replace_file
 
 CA_FILE: Final = "arm-ca.pem"
 CA_KEY_FILE: Final = "arm-ca-key.pem"
@@ -266,7 +266,7 @@ def _write_pair(pair: _Pair, path: Path, *chain: _Pair) -> None:
         each.certificate.public_bytes(serialization.Encoding.PEM) for each in (pair, *chain)
     )
     replace_file(path.with_name(f"{path.stem}-key{path.suffix}"), key)
-    replace_file(path, certificates, mode=PUBLIC)
+    replace_file(path, certificates, mode=CERTIFICATE)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ content or the new, never a part of it; and what `replace_file` has written surv
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,11 @@ from typing import Final
 PRIVATE: Final = 0o600
 PUBLIC: Final = 0o666
 """As open to others as the umask allows."""
+CERTIFICATE: Final = 0o644
+"""Never writable by others, even where the umask would allow it."""
+
+# A younger draft may be another process's that is at work on the same file.
+_ABANDONED_AFTER: Final = 60.0
 
 
 class InUseError(Exception):
@@ -36,6 +42,7 @@ def replace_file(
     """Write the file in one step. Returns once it is on disk. Raises OSError.
 
     `adjust` is given the descriptor before the file takes its place, to set its owner or mode.
+    Drafts that a crash left behind are removed by the next write a minute later or more.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -52,12 +59,32 @@ def replace_file(
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+    _remove_abandoned_drafts(path)
     flush_directory(path.parent)
 
 
+def _remove_abandoned_drafts(path: Path) -> None:
+    """Those that are older than the file, which was just written."""
+    draft = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}")
+    # A directory that can't be listed, or a draft of another user's, must not fail the write.
+    with suppress(OSError):
+        abandoned = path.lstat().st_mtime - _ABANDONED_AFTER
+        for found in path.parent.iterdir():
+            with suppress(OSError):
+                if draft.fullmatch(found.name) and found.lstat().st_mtime < abandoned:
+                    found.unlink()
+
+
 def flush_directory(folder: Path) -> None:
-    """Have the names in it on disk. Some network file systems can't do that for a directory."""
-    file = os.open(folder, os.O_RDONLY)
+    """Have the names in it on disk, as far as that can be done.
+
+    Some network file systems can't do it for a directory, and a user who may write in a directory
+    may not be allowed to read it.
+    """
+    try:
+        file = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
     try:
         os.fsync(file)
     except OSError as error:
