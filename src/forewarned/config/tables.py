@@ -56,8 +56,10 @@ class TableReader:
             return None
         before = len(self.mistakes)
         fields = {each.encode_name: each for each in msgspec.structs.fields(type_)}
-        for key in raw.keys() - fields.keys() - {_tag_field(type_)}:
-            self.refuse((*path, key), f"there is no such field{did_you_mean(key, fields)}")
+        known = {*fields, _tag_field(type_)}
+        for key in raw:
+            if key not in known:
+                self.refuse((*path, key), f"there is no such field{did_you_mean(key, fields)}")
         hints = _hints(type_)
         values: dict[str, Any] = {}
         for key, each in fields.items():
@@ -108,6 +110,8 @@ class TableReader:
 
     def _member(self, raw: object, union: Any, metas: list[Any], path: KeyPath) -> Any:
         members = [each for each in get_args(union) if each is not NoneType]
+        if raw is None and len(members) < len(get_args(union)):
+            return None
         if len(members) == 1:
             # What is said of the union as a whole is meant of its one member.
             return self._read(raw, _annotated(members[0], metas), path)

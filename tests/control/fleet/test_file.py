@@ -380,6 +380,32 @@ def test_a_body_that_is_no_object_is_refused() -> None:
         wire.parse(3)
 
 
+def test_a_null_that_may_be_left_out_is_no_mistake_beside_one() -> None:
+    vm = {"name": "a", "host": None, "address": None, "terminate_notification": None, "bogus": 1}
+
+    with pytest.raises(InvalidFleetError) as refused:
+        wire.parse({"address_range": None, "vms": [vm], "bogus": 1})
+
+    assert str(refused.value).splitlines() == [
+        "bogus: there is no such field",
+        "vms[0].bogus: there is no such field",
+    ]
+
+
+def test_a_null_where_a_value_is_needed_is_a_mistake() -> None:
+    with pytest.raises(InvalidFleetError, match=r"^vms\[0\]\.size: expected text, got null$"):
+        wire.parse({"vms": [{"name": "a", "size": None}]})
+
+
+def test_fields_that_do_not_exist_are_reported_in_the_order_of_the_body() -> None:
+    fields = [f"bogus{number}" for number in (*range(20, 40), *range(20))]
+
+    with pytest.raises(InvalidFleetError) as refused:
+        wire.parse(dict.fromkeys(fields, 1))
+
+    assert [mistake.path for mistake in refused.value.mistakes] == [(name,) for name in fields]
+
+
 # --- the manual ----------------------------------------------------------------------------------
 
 
