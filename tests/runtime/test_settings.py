@@ -288,6 +288,7 @@ def test_clock_speeds() -> None:
         ("[::1]:80", Address("::1", 80), True),
         ("[::]:80", Address("::", 80), False),
         ("0.0.0.0:80", Address("0.0.0.0", 80), False),
+        ("my_host:80", Address("my_host", 80), False),
         ("localhost.example.com:80", Address("localhost.example.com", 80), False),
     ],
 )

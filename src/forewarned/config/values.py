@@ -27,7 +27,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 _SCHEME: Final = re.compile(r"^https?://")
-_HOST_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 _SPEED: Final = re.compile(r"(?P<speed>[0-9]{1,6}(?:\.[0-9]{1,6})?)x")
 _SLOWEST, _FASTEST = 0.001, 100_000
 _NONE: Final = "none"
@@ -56,8 +56,9 @@ class Address:
     """0 takes any free one."""
 
     @classmethod
-    def parse(cls, value: object) -> "Address":
-        allowed = "HOST:PORT, like 127.0.0.1:8169 or [::1]:8169"
+    def parse(cls, value: object, *, example: int = 8169) -> "Address":
+        """`example` is the port that a refusal shows."""
+        allowed = f"HOST:PORT, like 127.0.0.1:{example} or [::1]:{example}"
         # FOREWARNED_CONTROL is read by clients too, and those take it for an address on the web.
         text = _SCHEME.sub("", value).removesuffix("/") if isinstance(value, str) else ""
         found = _ADDRESS.fullmatch(text)

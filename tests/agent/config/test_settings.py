@@ -102,6 +102,12 @@ def test_all_but_rules_has_a_default() -> None:
     assert str(settings.agent.listen) == "127.0.0.1:8172"
 
 
+def test_the_listener_may_have_a_host_name_with_underscores() -> None:
+    listen = read(f'[agent]\nlisten = "my_host:8172"\n{RULE}').agent.listen
+
+    assert listen == Address("my_host", 8172)
+
+
 def test_the_listener_can_be_switched_off() -> None:
     listen = read(f'[agent]\nlisten = "off"\n{RULE}').agent.listen
 
@@ -137,7 +143,7 @@ prepare = ["stopp"]
     assert problems(text) == [
         "2: agent.polls: there is no such field; did you mean poll?",
         "3: agent.poll: '1 second' is not a duration: write it like 90s, 14m59s, 7d or PT5M",
-        '4: agent.listen: expected HOST:PORT, like 127.0.0.1:8169 or [::1]:8169, or off, got "here"',
+        '4: agent.listen: expected HOST:PORT, like 127.0.0.1:8172 or [::1]:8172, or off, got "here"',
         '5: agent.log_level: expected debug, info, warning or error, got "loud"',
         '6: agent.readiness: expected a kind of directory, kubernetes or forewarned, got "paper"',
         problems(text)[5],

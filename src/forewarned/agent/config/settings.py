@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final
@@ -32,6 +33,7 @@ AUTO: Final = "auto"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _LONGEST_POLL: Final = timedelta(minutes=1)
+_LISTEN: Final = Address("127.0.0.1", 8172)
 
 
 class SettingsError(MistakesError):
@@ -81,7 +83,9 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
     """This VM's name in events; `auto` asks the metadata service."""
     state: Path = Path("/var/lib/forewarned-agent")
     """The directory of the journal. It must survive a restart of the VM."""
-    listen: Annotated[Address | None, or_off(Address.parse)] = Address("127.0.0.1", 8172)
+    listen: Annotated[Address | None, or_off(partial(Address.parse, example=_LISTEN.port))] = (
+        _LISTEN
+    )
     """Where to serve /healthz, /readyz, /metrics and /status; or `off`."""
     poll: timedelta = timedelta(seconds=1)
     """How often to read the document, at most 1m. From a Forewarned server, the agent learns of
