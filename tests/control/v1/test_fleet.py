@@ -172,6 +172,16 @@ async def test_an_address_that_another_vm_has_is_a_conflict(control: ControlApi)
     assert (status, error["code"], error["field"]) == (409, "address_taken", "address")
 
 
+async def test_a_range_with_too_few_addresses_is_a_conflict(control: ControlApi) -> None:
+    names = [{"name": f"vm{number}"} for number in range(3)]
+
+    status, error = await control.refused(
+        "PUT", "/v1/fleet", {"address_range": "10.7.0.0/30", "vms": names}
+    )
+
+    assert (status, error["code"], error["field"]) == (409, "addresses_exhausted", "address")
+
+
 async def test_two_vms_may_swap_their_addresses(control: ControlApi) -> None:
     web, report, *others = FLEET["vms"]
     swapped = [
