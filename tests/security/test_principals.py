@@ -104,6 +104,12 @@ token_sha256 = "{"c" * 64}"
     )
 
 
+def test_roles_are_read_in_any_letter_case() -> None:
+    text = f'[[principals]]\nname = "alice"\nrole = "ADMIN"\ntoken_sha256 = "{"a" * 64}"\n'
+
+    assert tuple(parse(text, "p.toml")) == (ALICE,)
+
+
 @pytest.mark.parametrize(
     "text", ["principals = 1", "principals = [1]", "[principals]", "x", "a = {", "[[principals]]"]
 )

@@ -184,6 +184,17 @@ def test_every_field_is_read() -> None:
     )
 
 
+def test_choices_are_read_in_any_letter_case() -> None:
+    vm = {"name": "a", "priority": "spot", "eviction_policy": "DELETE"}
+    scale_set = {"name": "b", "capacity": 1, "orchestration": "flexible"}
+
+    plan = wire.parse({"vms": [vm], "scale_sets": [scale_set]})
+
+    assert plan.vms[0].model.priority is Priority.SPOT
+    assert plan.vms[0].model.eviction_policy is EvictionPolicy.DELETE
+    assert plan.scale_sets[0].orchestration is Orchestration.FLEXIBLE
+
+
 def test_counted_vms_of_an_availability_set_are_named_after_it() -> None:
     (db,) = parse('[[availability_sets]]\nname = "db"\ncount = 2').availability_sets
 
