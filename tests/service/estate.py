@@ -16,7 +16,7 @@ from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.azure import availability_sets, groups, inventory, scale_sets, vms
 from forewarned.service.azure.context import AzureContext
-from forewarned.service.azure.inventory import AvailabilitySetView, Machine, ScaleSetView
+from forewarned.service.azure.inventory import AvailabilitySetView, ScaleSetView, VmView
 from forewarned.service.azure.models.documents import Json, put_at
 from forewarned.service.azure.models.policies import show_policy
 from forewarned.service.azure.models.profiles import Notices, show_notices
@@ -134,7 +134,7 @@ class Estate:
         availability_set: str | None = None,
         scale_set: str | None = None,
         policy: Policy | None = None,
-    ) -> Machine:
+    ) -> VmView:
         sent: Json = {"location": location, "properties": profile(model or Model())}
         put_at(sent, "properties.hardwareProfile.vmSize", (model or Model()).size)
         if availability_set is not None:

@@ -13,7 +13,7 @@ from forewarned.core.model import Actor
 from forewarned.service.azure import actions, group_index, groups, inventory, scale_sets
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.context import AzureContext
-from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import InvalidPropertyError
 from forewarned.service.azure.models.scale_set import declared_set
 from forewarned.service.azure.models.set_changes import ScaleSetChange
@@ -131,14 +131,14 @@ class Actions:
         return await self._engine.decide(work)
 
 
-def _machine(tx: Transaction, name: str) -> Machine:
+def _machine(tx: Transaction, name: str) -> VmView:
     found = inventory.machine(tx, name)
     if found is None:
         raise UnknownResourceError(ResourceName(name))
     return found
 
 
-def _by_set(machines: Iterable[Machine]) -> dict[ResourceId, list[str]]:
+def _by_set(machines: Iterable[VmView]) -> dict[ResourceId, list[str]]:
     found: dict[ResourceId, list[str]] = {}
     for machine in machines:
         if machine.profile.scale_set:

@@ -9,10 +9,10 @@ from forewarned.core.ids import EventId, HostName
 from forewarned.core.model import Event, EventSource, EventStatus, EventType, Policy, ResourceState
 from forewarned.service.azure import groups, inventory, operations, vms
 from forewarned.service.azure.actions import Action, NothingToMaintainError, NotRunningError
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.documents import PropertyChangeError
 from forewarned.service.azure.operations import OperationStatus, Progress
-from forewarned.service.azure.vms import UnknownMachineError
+from forewarned.service.azure.vms import UnknownVmError
 from forewarned.service.errors import NameTakenError
 from forewarned.service.events.schedule import WorkRequest
 from forewarned.service.fleet.declaration import Model
@@ -51,7 +51,7 @@ async def events(here: Estate, name: str = "vm1") -> tuple[Event, ...]:
     return (await here.document(name)).events
 
 
-async def found(here: Estate, name: str = "vm1") -> Machine | None:
+async def found(here: Estate, name: str = "vm1") -> VmView | None:
     return await here.ask(lambda s: inventory.virtual_machine(s, machine_id(name)))
 
 
@@ -309,7 +309,7 @@ async def test_a_vm_is_deleted_with_notice_only_where_its_model_has_one(here: Es
     await here.step()
     assert await found(here) is None
     assert await here.drop() is None
-    with pytest.raises(UnknownMachineError):
+    with pytest.raises(UnknownVmError):
         await operate(here, Action.RESTART)
 
 

@@ -24,7 +24,7 @@ from forewarned.core.model import (
     ResourceState,
 )
 from forewarned.service.azure.context import AzureContext, Ids
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.engine import save
 from forewarned.service.ports import Transaction
 
@@ -69,7 +69,7 @@ _OFF: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
 
 def operate(
     tx: Transaction,
-    machines: Sequence[Machine],
+    machines: Sequence[VmView],
     action: Action,
     *,
     context: AzureContext,
@@ -110,7 +110,7 @@ def operate(
 
 
 def remove(
-    tx: Transaction, machines: Sequence[Machine], *, force: bool, context: AzureContext, by: Actor
+    tx: Transaction, machines: Sequence[VmView], *, force: bool, context: AzureContext, by: Actor
 ) -> tuple[EventId, ...]:
     """Delete VMs: with notice where their own model asks for it, else at once."""
     if force:
@@ -136,7 +136,7 @@ def remove(
 class _Wanted:
     def __init__(
         self,
-        machine: Machine,
+        machine: VmView,
         type_: EventType,
         source: EventSource,
         *,
@@ -188,7 +188,7 @@ def _schedule(
     return tuple(dict.fromkeys(event_ids))
 
 
-def _call_off_deletes(tx: Transaction, machines: Sequence[Machine], *, by: Actor) -> None:
+def _call_off_deletes(tx: Transaction, machines: Sequence[VmView], *, by: Actor) -> None:
     """So that VMs that are deleted by force don't join a delete that still gives notice."""
     for machine in machines:
         for event in machine.events:
@@ -199,7 +199,7 @@ def _call_off_deletes(tx: Transaction, machines: Sequence[Machine], *, by: Actor
 
 
 def _maintain(
-    tx: Transaction, machines: Sequence[Machine], *, context: AzureContext, by: Actor
+    tx: Transaction, machines: Sequence[VmView], *, context: AzureContext, by: Actor
 ) -> tuple[EventId, ...]:
     """Let the platform's maintenance of these VMs start now: an approval by their owner."""
     waiting = {
@@ -219,7 +219,7 @@ def _maintain(
 
 
 def _switch(
-    tx: Transaction, machines: Sequence[Machine], state: ResourceState, *, by: Actor
+    tx: Transaction, machines: Sequence[VmView], state: ResourceState, *, by: Actor
 ) -> None:
     names: dict[ScopeId, list[ResourceName]] = {}
     for machine in machines:
@@ -228,7 +228,7 @@ def _switch(
         save(tx, power.switch(tx.load(scope_id), here, state, now=tx.now), by=by)
 
 
-def _refuse_off(machines: Iterable[Machine], action: Action) -> None:
+def _refuse_off(machines: Iterable[VmView], action: Action) -> None:
     for machine in machines:
         if machine.resource.state in _OFF:
             raise NotRunningError(machine.name, machine.resource.state, action)

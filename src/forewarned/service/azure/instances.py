@@ -8,7 +8,7 @@ from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor, Scope
 from forewarned.service.azure import enrollment, inventory
 from forewarned.service.azure.context import AzureContext
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.engine import save
 from forewarned.service.fleet import layout
 from forewarned.service.fleet.declaration import (
@@ -23,8 +23,8 @@ from forewarned.service.ports import Transaction
 
 
 def scale_in(
-    staying: Sequence[Machine], fewer: int, *, protected: Collection[ResourceName] = ()
-) -> list[Machine]:
+    staying: Sequence[VmView], fewer: int, *, protected: Collection[ResourceName] = ()
+) -> list[VmView]:
     """Which VMs go: of the zone with the most of them, the one with the highest number.
 
     It is Azure's default order, as far as it is documented: zones stay balanced, the newest go. The
@@ -32,11 +32,11 @@ def scale_in(
     """
     order = {machine.name: place for place, machine in enumerate(staying)}
 
-    def age(machine: Machine) -> int:
+    def age(machine: VmView) -> int:
         return int(machine.instance_id) if machine.is_instance else order[machine.name]
 
     left = sorted(staying, key=age)
-    gone: list[Machine] = []
+    gone: list[VmView] = []
     while len(gone) < fewer and (free := [m for m in left if m.name not in protected]):
         zones = [machine.profile.zone for machine in left]
         crowded = max(sorted({m.profile.zone for m in free}), key=zones.count)
@@ -90,7 +90,7 @@ def _groups(tx: Transaction, declared: ScaleSet, vms: list[VmLayout]) -> list[Sc
 
 
 def bring_to(
-    tx: Transaction, machine: Machine, model: Model, *, revision: int = 0, by: Actor
+    tx: Transaction, machine: VmView, model: Model, *, revision: int = 0, by: Actor
 ) -> None:
     """Give a VM another model. Its priority (Spot or not) stays."""
     scope = tx.load(machine.scope_id)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from forewarned.service.azure import inventory
 from forewarned.service.azure.equipment import Equipment, Image, Interface, mac_address
 from forewarned.service.azure.groups import declared
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.defaults import (
     complete_profile,
     exact_version,
@@ -40,7 +40,7 @@ _OF_MACHINES: Final = f"/providers/{MACHINES}/".casefold()
 class Attachment(NamedTuple):
     """An interface as part of a VM: the primary one is number 0."""
 
-    machine: Machine
+    machine: VmView
     number: int
     path: str
     """Of the interface."""
@@ -49,7 +49,7 @@ class Attachment(NamedTuple):
 # --- what VMs have -------------------------------------------------------------------------------
 
 
-def equipment_of(snapshot: Snapshot, machine: Machine) -> Equipment:
+def equipment_of(snapshot: Snapshot, machine: VmView) -> Equipment:
     """A VM's own metadata: the same image and interfaces that clients read."""
     if machine.is_role:
         address = machine.binding.address
@@ -94,7 +94,7 @@ def instance_public_path(interface: str, configuration: Json) -> str | None:
     return f"{path}/publicIPAddresses/{public.get('name')}" if public else None
 
 
-def _instance_interfaces(machine: Machine, parts: Json) -> tuple[Interface, ...]:
+def _instance_interfaces(machine: VmView, parts: Json) -> tuple[Interface, ...]:
     """One for each that the set's model has; `parts` is the model's profile."""
     binding = machine.binding
     profile = binding.profile

@@ -28,7 +28,7 @@ _CLOUD_SERVICE: Final = "service/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class VmView:
     """A VM with the open events that name it."""
 
     binding: Binding
@@ -78,12 +78,12 @@ class ScaleSetView:
     location: str
     declaration: Declaration | None
     """None for a set that came with the fleet and was never declared here."""
-    machines: tuple[Machine, ...]
+    machines: tuple[VmView, ...]
     policy: Policy
     is_flexible: bool
 
     @property
-    def staying(self) -> tuple[Machine, ...]:
+    def staying(self) -> tuple[VmView, ...]:
         """Its capacity: those that are not being deleted."""
         return tuple(machine for machine in self.machines if not machine.is_leaving)
 
@@ -95,7 +95,7 @@ class ScaleSetView:
     def is_going(self) -> bool:
         return self.declaration is not None and self.declaration.is_going
 
-    def is_latest(self, machine: Machine) -> bool:
+    def is_latest(self, machine: VmView) -> bool:
         """Whether the VM is on the set's latest model."""
         return machine.profile.model_revision == self.revision
 
@@ -105,14 +105,14 @@ class AvailabilitySetView:
     id: ResourceId
     location: str
     declaration: Declaration | None
-    machines: tuple[Machine, ...]
+    machines: tuple[VmView, ...]
     policy: Policy
 
 
 # --- VMs -----------------------------------------------------------------------------------------
 
 
-def machine(snapshot: Snapshot, name: str) -> Machine | None:
+def machine(snapshot: Snapshot, name: str) -> VmView | None:
     """By name, in any letter case, wherever it is."""
     binding = snapshot.binding(name)
     if binding is None:
@@ -120,7 +120,7 @@ def machine(snapshot: Snapshot, name: str) -> Machine | None:
     return _machine(snapshot.load(binding.scope_id), binding)
 
 
-def virtual_machine(snapshot: Snapshot, id_: ResourceId) -> Machine | None:
+def virtual_machine(snapshot: Snapshot, id_: ResourceId) -> VmView | None:
     """A VM that is a resource of its own. Instances of Uniform sets and roles are not."""
     found = machine(snapshot, id_.name)
     if found is None or not _is_own(found.binding):
@@ -130,7 +130,7 @@ def virtual_machine(snapshot: Snapshot, id_: ResourceId) -> Machine | None:
 
 def virtual_machines(
     snapshot: Snapshot, subscription: str, group: str | None = None
-) -> Iterator[Machine]:
+) -> Iterator[VmView]:
     """Of one resource group or all; those of Uniform sets are listed with their sets.
 
     Those of cloud services are listed nowhere: they are no resources of Microsoft.Compute.
@@ -148,7 +148,7 @@ def own_bindings(
             yield binding
 
 
-def roles(snapshot: Snapshot, subscription: str, group: str) -> list[Machine]:
+def roles(snapshot: Snapshot, subscription: str, group: str) -> list[VmView]:
     """The instances of cloud services in a resource group."""
     return [
         _machine(snapshot.load(binding.scope_id), binding)
@@ -157,7 +157,7 @@ def roles(snapshot: Snapshot, subscription: str, group: str) -> list[Machine]:
     ]
 
 
-def members(snapshot: Snapshot, scope_id: ScopeId) -> list[Machine]:
+def members(snapshot: Snapshot, scope_id: ScopeId) -> list[VmView]:
     return _members(snapshot, snapshot.load(scope_id))
 
 
@@ -167,7 +167,7 @@ def cloud_service(binding: Binding) -> str:
     return binding.scope_id.removeprefix(_CLOUD_SERVICE) if is_role else ""
 
 
-def resource_id(machine: Machine | Binding) -> ResourceId:
+def resource_id(machine: VmView | Binding) -> ResourceId:
     """Of a VM that is a resource of its own."""
     return _beside(machine.profile, MACHINES, machine.name)
 
@@ -321,8 +321,8 @@ def taken(numbers: Sequence[int], usual: int) -> int:
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _machine(scope: Scope, binding: Binding) -> Machine:
-    return Machine(
+def _machine(scope: Scope, binding: Binding) -> VmView:
+    return VmView(
         binding=binding,
         resource=scope.resources[binding.name],
         events=tuple(event for event in scope.events.values() if binding.name in event.resources),
@@ -338,7 +338,7 @@ def _is_own(binding: Binding) -> bool:
     return not is_instance and not cloud_service(binding)
 
 
-def _members(snapshot: Snapshot, scope: Scope) -> list[Machine]:
+def _members(snapshot: Snapshot, scope: Scope) -> list[VmView]:
     bindings = (snapshot.binding(name) for name in scope.resources)
     return [_machine(scope, binding) for binding in bindings if binding is not None]
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import ResourceName
-from forewarned.service.azure.inventory import Machine, ScaleSetView, scale_set_id
+from forewarned.service.azure.inventory import ScaleSetView, VmView, scale_set_id
 from forewarned.service.azure.resource_ids import ResourceId
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Binding, Declaration
@@ -69,7 +69,7 @@ def of_set(snapshot: Snapshot, view: ScaleSetView) -> Mapping[ResourceName, Prot
     }
 
 
-def put(tx: Transaction, machine: Machine, protection: Protection) -> None:
+def put(tx: Transaction, machine: VmView, protection: Protection) -> None:
     if not machine.is_instance:
         raise NotProtectableError(machine.name)
     if protection == NONE:
@@ -86,7 +86,7 @@ def withdraw(tx: Transaction, binding: Binding) -> None:
 
 
 def refuse_too_small(
-    set_name: str, staying: Iterable[Machine], protected: Iterable[ResourceName], *, wanted: int
+    set_name: str, staying: Iterable[VmView], protected: Iterable[ResourceName], *, wanted: int
 ) -> None:
     """Raises ProtectedError."""
     held = len(frozenset(protected) & {machine.name for machine in staying})
@@ -98,5 +98,5 @@ def _folder(id_: ResourceId) -> str:
     return f"{id_.path}/protected/"
 
 
-def _path(machine: Machine | Binding) -> str:
+def _path(machine: VmView | Binding) -> str:
     return f"{_folder(scale_set_id(machine.profile))}{machine.name}"

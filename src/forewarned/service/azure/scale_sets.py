@@ -24,7 +24,7 @@ from forewarned.service.azure import (
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError
-from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import encoded
 from forewarned.service.azure.models.origin import came_with_fleet, mark
 from forewarned.service.azure.models.scale_set import (
@@ -97,14 +97,14 @@ def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
 
 def choose(
     snapshot: Snapshot, view: ScaleSetView, instance_ids: Sequence[str] | None
-) -> list[Machine]:
+) -> list[VmView]:
     """The VMs with these ids, in this order; for None and `*`, all that are not protected."""
     if instance_ids is None or "*" in instance_ids:
         return _unprotected(snapshot, view)
     by_id = {machine.instance_id.casefold(): machine for machine in view.machines}
     # Azure also takes the names of VMs, by which it identifies those of a Flexible set.
     by_id |= {machine.name.casefold(): machine for machine in view.machines}
-    found: dict[ResourceName, Machine] = {}
+    found: dict[ResourceName, VmView] = {}
     for instance_id in instance_ids:
         machine = by_id.get(instance_id.casefold())
         if machine is None:
@@ -113,7 +113,7 @@ def choose(
     return list(found.values())
 
 
-def _unprotected(snapshot: Snapshot, view: ScaleSetView) -> list[Machine]:
+def _unprotected(snapshot: Snapshot, view: ScaleSetView) -> list[VmView]:
     """The VMs that an action on the whole set applies to."""
     protections = protection.of_set(snapshot, view)
     return [m for m in view.machines if not protections.get(m.name, NONE).from_set_actions]
@@ -388,10 +388,10 @@ def _grow(
 
 def _bring_to(
     tx: Transaction,
-    machines: Sequence[Machine],
+    machines: Sequence[VmView],
     model: Model,
     *,
-    reimaged: Sequence[Machine],
+    reimaged: Sequence[VmView],
     revision: int,
     context: AzureContext,
     by: Actor,

@@ -22,7 +22,7 @@ from forewarned.service.azure import (
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.group_index import BeingDeletedError
-from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.availability_set import declared_availability_set
 from forewarned.service.azure.models.documents import PropertyChangeError, encoded
 from forewarned.service.azure.models.origin import came_with_fleet, mark
@@ -41,7 +41,7 @@ from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
 
 
-class UnknownMachineError(RefusalError):
+class UnknownVmError(RefusalError):
     category = Category.NOT_FOUND
     field = "name"
 
@@ -78,22 +78,22 @@ class OwnPolicyError(RefusalError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineOutcome:
-    machine: Machine
+class VmOutcome:
+    machine: VmView
     created: bool = False
     event_ids: tuple[EventId, ...] = ()
 
 
-def find(snapshot: Snapshot, id_: ResourceId) -> Machine:
+def find(snapshot: Snapshot, id_: ResourceId) -> VmView:
     machine = inventory.virtual_machine(snapshot, id_)
     if machine is None:
-        raise UnknownMachineError(id_.path)
+        raise UnknownVmError(id_.path)
     return machine
 
 
 def put(
     tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
-) -> MachineOutcome:
+) -> VmOutcome:
     """Create a VM, or change one. `sent` is a resource of ARM, or a part of one.
 
     Raises InvalidPropertyError, PropertyChangeError.
@@ -105,8 +105,8 @@ def put(
 
 
 def change(
-    tx: Transaction, machine: Machine, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
-) -> MachineOutcome:
+    tx: Transaction, machine: VmView, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+) -> VmOutcome:
     id_ = inventory.resource_id(machine)
     if machine.is_leaving:
         raise BeingDeletedError(id_.path)
@@ -124,12 +124,12 @@ def change(
         mark(document)
     created_at = tx.now if former is None else former.created_at
     tx.declare(Declaration(path=id_.path, document=encoded(document), created_at=created_at))
-    return MachineOutcome(machine=find(tx, id_))
+    return VmOutcome(machine=find(tx, id_))
 
 
 def _create(
     tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
-) -> MachineOutcome:
+) -> VmOutcome:
     group = group_index.require(tx, id_.subscription, id_.group)
     known = replace(id_, group=group.name)
     declared = revised_vm(tx, known, None, sent, location=group.location or context.location)
@@ -142,25 +142,25 @@ def _create(
     _place(tx, known, declared, context=context, by=by)
     document = encoded(declared.document)
     tx.declare(Declaration(path=known.path, document=document, created_at=tx.now))
-    return MachineOutcome(machine=find(tx, known), created=True)
+    return VmOutcome(machine=find(tx, known), created=True)
 
 
 def operate(
-    tx: Transaction, machine: Machine, action: Action, *, context: AzureContext, by: Actor
-) -> MachineOutcome:
+    tx: Transaction, machine: VmView, action: Action, *, context: AzureContext, by: Actor
+) -> VmOutcome:
     event_ids = actions.operate(tx, [machine], action, context=context, by=by)
-    return MachineOutcome(machine=machine, event_ids=event_ids)
+    return VmOutcome(machine=machine, event_ids=event_ids)
 
 
 def drop(
     tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
-) -> MachineOutcome | None:
+) -> VmOutcome | None:
     """None if there is no such VM."""
     machine = inventory.virtual_machine(tx, id_)
     if machine is None:
         return None
     event_ids = actions.remove(tx, [machine], force=force, context=context, by=by)
-    return MachineOutcome(machine=machine, event_ids=event_ids)
+    return VmOutcome(machine=machine, event_ids=event_ids)
 
 
 def _place(
@@ -240,7 +240,7 @@ def _vm_layout(declared: DeclaredVm, *, update_domain: int = 0, fault_domain: in
     )
 
 
-def _refuse_changes(machine: Machine, declared: DeclaredVm) -> None:
+def _refuse_changes(machine: VmView, declared: DeclaredVm) -> None:
     """Some properties of a VM are settled when it is created."""
     profile = machine.profile
     availability_set = "" if declared.availability_set is None else declared.availability_set.name

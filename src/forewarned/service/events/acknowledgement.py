@@ -19,7 +19,7 @@ from forewarned.service.azure.resource_ids import (
     same,
 )
 from forewarned.service.azure.scale_sets import UnknownSetError
-from forewarned.service.azure.vms import UnknownMachineError
+from forewarned.service.azure.vms import UnknownVmError
 from forewarned.service.events import approval
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import EventRecord
@@ -85,7 +85,7 @@ def _events_of(snapshot: Snapshot, id_: ResourceId) -> Concerns:
 def _of_machine(snapshot: Snapshot, id_: ResourceId) -> Concerns:
     machine = inventory.virtual_machine(snapshot, id_)
     if machine is None:
-        raise UnknownMachineError(id_.path)
+        raise UnknownVmError(id_.path)
     name, scope_id = machine.name, machine.scope_id
     return lambda record: (
         record.scope_id == scope_id

@@ -27,7 +27,7 @@ from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
 from forewarned.service.azure import operations, protection, scale_sets
 from forewarned.service.azure.actions import Action
-from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import Fields, Json
 from forewarned.service.azure.models.scale_set import ModelsInUse
 from forewarned.service.azure.protection import Protection
@@ -36,7 +36,7 @@ from forewarned.service.azure.scale_sets import SetOutcome
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import OperationRecord
 
-Condition = Callable[[ScaleSetView, Machine], bool]
+Condition = Callable[[ScaleSetView, VmView], bool]
 
 _PROTECTION: Final = "protectionPolicy"
 _FILTERS: Final = re.compile(
@@ -50,7 +50,7 @@ _FILTERS: Final = re.compile(
 _AND: Final = re.compile(r"(?<!\s)\s+and\s+", re.IGNORECASE)
 
 
-def find(snapshot: Snapshot, asked: Asked) -> tuple[ScaleSetView, Machine]:
+def find(snapshot: Snapshot, asked: Asked) -> tuple[ScaleSetView, VmView]:
     id_, instance_id = set_id(asked), asked.path["instance"]
     view = sets.find(snapshot, id_)
     for machine in view.machines:
@@ -71,7 +71,7 @@ async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
         models = ModelsInUse(snapshot, view)
         protections = protection.of_set(snapshot, view)
 
-        def shown(machine: Machine) -> Json:
+        def shown(machine: VmView) -> Json:
             model = models.of(machine)
             instance = show_instance(view, machine, model, with_statuses=with_statuses)
             return _with_protection(instance, protections.get(machine.name))
@@ -91,7 +91,7 @@ async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 
 def _shown(
-    snapshot: Snapshot, view: ScaleSetView, machine: Machine, *, with_statuses: bool = False
+    snapshot: Snapshot, view: ScaleSetView, machine: VmView, *, with_statuses: bool = False
 ) -> Json:
     model = ModelsInUse(snapshot, view).of(machine)
     instance = show_instance(view, machine, model, with_statuses=with_statuses)
@@ -114,7 +114,7 @@ async def show_statuses(services: ArmServices, asked: Asked) -> ArmAnswer:
     return ok(await services.engine.ask(question))
 
 
-def _key(machine: Machine) -> str:
+def _key(machine: VmView) -> str:
     """Orders instances by number, and VMs of Flexible sets by name."""
     return machine.instance_id.zfill(12) if machine.is_instance else machine.name.casefold()
 
@@ -151,7 +151,7 @@ def _condition(found: re.Match[str]) -> Condition:
     return lambda _, machine: any(each.startswith(prefix) for each in _codes(machine)) is begins
 
 
-def _codes(machine: Machine) -> list[Any]:
+def _codes(machine: VmView) -> list[Any]:
     return [each["code"].lower() for each in statuses(machine)]
 
 

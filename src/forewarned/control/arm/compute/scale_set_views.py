@@ -13,7 +13,7 @@ from forewarned.control.arm.compute.statuses import (
 )
 from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
-from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.defaults import exact_version, hide_unknown_os
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.models.origin import came_with_fleet
@@ -87,7 +87,7 @@ def _unique_id(view: ScaleSetView) -> str:
 # --- instances -----------------------------------------------------------------------------------
 
 
-def instance_path(view: ScaleSetView, machine: Machine) -> str:
+def instance_path(view: ScaleSetView, machine: VmView) -> str:
     """VMs of a Flexible set are resources of their own."""
     if machine.is_instance:
         return f"{view.id.path}/virtualMachines/{machine.instance_id}"
@@ -95,7 +95,7 @@ def instance_path(view: ScaleSetView, machine: Machine) -> str:
 
 
 def show_instance(
-    view: ScaleSetView, machine: Machine, model: Mapping[str, Any], *, with_statuses: bool = False
+    view: ScaleSetView, machine: VmView, model: Mapping[str, Any], *, with_statuses: bool = False
 ) -> Json:
     profile = machine.profile
     path = instance_path(view, machine)
@@ -124,7 +124,7 @@ def show_instance(
     return shown
 
 
-def show_instance_statuses(machine: Machine) -> Json:
+def show_instance_statuses(machine: VmView) -> Json:
     profile = machine.profile
     shown: Json = {
         "platformUpdateDomain": machine.resource.update_domain,
@@ -141,7 +141,7 @@ def show_instance_statuses(machine: Machine) -> Json:
     return shown
 
 
-def _parts(machine: Machine, vm_profile: Mapping[str, Any], path: str) -> Json:
+def _parts(machine: VmView, vm_profile: Mapping[str, Any], path: str) -> Json:
     """The parts of its model that a VM has, with the VM's own names."""
     storage = vm_profile.get("storageProfile", {})
     disk = storage.get("osDisk", {})

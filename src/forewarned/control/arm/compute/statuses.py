@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from forewarned.core.model import EventSource, EventStatus, EventType, ResourceState
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.documents import Json
 
 _PROVISIONING: Final = {
@@ -21,11 +21,11 @@ _POWER: Final = {
 }
 
 
-def provisioning_state(machine: Machine) -> str:
+def provisioning_state(machine: VmView) -> str:
     return "Deleting" if machine.is_leaving else "Succeeded"
 
 
-def statuses(machine: Machine) -> list[Json]:
+def statuses(machine: VmView) -> list[Json]:
     code, shown = _POWER[machine.resource.state]
     return [
         provisioning_status(provisioning_state(machine)),
@@ -43,7 +43,7 @@ def provisioning_status(state: str) -> Json:
     }
 
 
-def maintenance_status(machine: Machine) -> Json | None:
+def maintenance_status(machine: VmView) -> Json | None:
     """What the platform is about to do to a VM; None for nothing."""
     for event in machine.events:
         if event.source is not EventSource.PLATFORM or event.type is EventType.PREEMPT:

@@ -17,10 +17,10 @@ from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
 from forewarned.service.azure import inventory, operations, vms
 from forewarned.service.azure.actions import Action
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS, ResourceId, same
-from forewarned.service.azure.vms import MachineOutcome, UnknownMachineError
+from forewarned.service.azure.vms import UnknownVmError, VmOutcome
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Binding, OperationRecord
 
@@ -34,9 +34,7 @@ _IN_SET: Final = re.compile(
 # --- declaring -----------------------------------------------------------------------------------
 
 
-def put_in(
-    tx: Transaction, asked: Asked, id_: ResourceId, body: Mapping[str, Any]
-) -> MachineOutcome:
+def put_in(tx: Transaction, asked: Asked, id_: ResourceId, body: Mapping[str, Any]) -> VmOutcome:
     """Create or change the VM, as part of a transaction. Also for deployments."""
     _refuse_old_version(body, asked)
     return vms.put(tx, id_, body, context=asked.context, by=asked.by)
@@ -66,7 +64,7 @@ async def patch_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
     return updated(*await services.engine.decide(work), asked)
 
 
-def _open(tx: Transaction, asked: Asked, outcome: MachineOutcome, action: str) -> OperationRecord:
+def _open(tx: Transaction, asked: Asked, outcome: VmOutcome, action: str) -> OperationRecord:
     path = inventory.resource_id(outcome.machine).path
     return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
@@ -180,13 +178,13 @@ def _expanded(asked: Asked) -> bool:
     return "instanceview" in wanted
 
 
-def _find(snapshot: Snapshot, asked: Asked) -> Machine:
-    """Raises UnknownMachineError, and UnknownGroupError if its group does not exist either."""
+def _find(snapshot: Snapshot, asked: Asked) -> VmView:
+    """Raises UnknownVmError, and UnknownGroupError if its group does not exist either."""
     id_ = _id(asked)
     machine = inventory.virtual_machine(snapshot, id_)
     if machine is None:
         groups.find(snapshot, id_.subscription, id_.group)
-        raise UnknownMachineError(id_.path)
+        raise UnknownVmError(id_.path)
     return machine
 
 
@@ -221,7 +219,7 @@ async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
     """A VM is always as it is declared, so there is nothing to correct."""
 
     def work(tx: Transaction) -> OperationRecord:
-        return _open(tx, asked, MachineOutcome(machine=_find(tx, asked)), "reapply")
+        return _open(tx, asked, VmOutcome(machine=_find(tx, asked)), "reapply")
 
     return accepted(await services.engine.decide(work), asked)
 

@@ -7,7 +7,7 @@ from forewarned.control.arm.compute.statuses import (
     statuses,
 )
 from forewarned.service.azure import inventory
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.defaults import exact_version, hide_unknown_os
 from forewarned.service.azure.models.documents import Json, at, put_at
 from forewarned.service.azure.models.origin import came_with_fleet
@@ -16,7 +16,7 @@ from forewarned.service.azure.resource_ids import MACHINES
 from forewarned.service.ports import Snapshot
 
 
-def shown(snapshot: Snapshot, machine: Machine, *, with_instance_view: bool = False) -> Json:
+def shown(snapshot: Snapshot, machine: VmView, *, with_instance_view: bool = False) -> Json:
     path = inventory.resource_id(machine).path
     document = document_of(snapshot, machine)
     show_exact_version(document)
@@ -38,7 +38,7 @@ def show_exact_version(document: Json) -> None:
         put_at(document, "properties.storageProfile.imageReference.exactVersion", version)
 
 
-def instance_view(machine: Machine) -> Json:
+def instance_view(machine: VmView) -> Json:
     profile = machine.profile
     view: Json = {
         "computerName": profile.computer_name,

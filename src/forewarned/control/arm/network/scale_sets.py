@@ -19,7 +19,7 @@ from forewarned.control.arm.routes import Operation, read
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure.equipment import dashed, mac_address
 from forewarned.service.azure.interfaces import instance_public_path, public_address
-from forewarned.service.azure.inventory import Machine, ScaleSetView
+from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import Json, object_in, objects_in
 from forewarned.service.azure.models.scale_set import ModelsInUse
 from forewarned.service.azure.resource_ids import same
@@ -74,7 +74,7 @@ def _key(shown: Json) -> str:
 
 
 def _interfaces(
-    snapshot: Snapshot, view: ScaleSetView, machines: tuple[Machine, ...]
+    snapshot: Snapshot, view: ScaleSetView, machines: tuple[VmView, ...]
 ) -> Iterator[Json]:
     """VMs of a Flexible set have interfaces that are resources of their own, if any."""
     models = ModelsInUse(snapshot, view)
@@ -91,7 +91,7 @@ def _interfaces(
                 yield shown
 
 
-def _interface(view: ScaleSetView, machine: Machine, listed: Json, declared: list[Json]) -> Json:
+def _interface(view: ScaleSetView, machine: VmView, listed: Json, declared: list[Json]) -> Json:
     """`listed` is how the instance names it, `declared` are those of its model."""
     path: str = listed["id"]
     name = path.rpartition("/")[2]

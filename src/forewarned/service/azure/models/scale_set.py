@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from forewarned.core.model import Priority
-from forewarned.service.azure.inventory import Machine, ScaleSetView, taken
+from forewarned.service.azure.inventory import ScaleSetView, VmView, taken
 from forewarned.service.azure.models.defaults import complete_profile
 from forewarned.service.azure.models.documents import Fields, Json, decoded, without
 from forewarned.service.azure.models.origin import ORIGIN
@@ -184,13 +184,13 @@ class ModelsInUse:
     def latest(self) -> Json:
         return self._known[self._view.revision]
 
-    def of(self, machine: Machine) -> Json:
+    def of(self, machine: VmView) -> Json:
         revision = machine.profile.model_revision
         if revision not in self._known:
             self._known[revision] = self._read(machine)
         return self._known[revision]
 
-    def _read(self, machine: Machine) -> Json:
+    def _read(self, machine: VmView) -> Json:
         """Of a VM that came with the fleet, only the operating system of its model is known."""
         path = model_path(self._view.id.path, machine.profile.model_revision)
         stored = self._snapshot.declaration(path)

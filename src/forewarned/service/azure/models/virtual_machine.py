@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
-from forewarned.service.azure.inventory import Machine
+from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.defaults import complete_machine
 from forewarned.service.azure.models.documents import (
     Fields,
@@ -103,7 +103,7 @@ class DeclaredVm(VirtualMachine):
 # --- as it is ------------------------------------------------------------------------------------
 
 
-def document_of(snapshot: Snapshot, machine: Machine) -> Json:
+def document_of(snapshot: Snapshot, machine: VmView) -> Json:
     """All that a client may declare of the VM, as it is now. It is complete."""
     declared = decoded(snapshot.declaration(inventory.resource_id(machine).path))
     document = without(declared or _from_set(snapshot, machine), ORIGIN)
@@ -128,7 +128,7 @@ def document_of(snapshot: Snapshot, machine: Machine) -> Json:
     return _with_policy(_with_notices(document, machine), machine)
 
 
-def profile_of(snapshot: Snapshot, machine: Machine) -> Json:
+def profile_of(snapshot: Snapshot, machine: VmView) -> Json:
     """The `virtualMachineProfile` that the VM was made from; empty where no client declared one."""
     profile = machine.profile
     if not profile.scale_set or not profile.model_revision:
@@ -139,14 +139,14 @@ def profile_of(snapshot: Snapshot, machine: Machine) -> Json:
     return found
 
 
-def _from_set(snapshot: Snapshot, machine: Machine) -> Json:
+def _from_set(snapshot: Snapshot, machine: VmView) -> Json:
     """The parts of the set's model that a VM has, too; empty for a VM in no set."""
     vm_profile = profile_of(snapshot, machine)
     parts = {name: vm_profile[name] for name in _FROM_MODEL if name in vm_profile}
     return without({"properties": parts}, "properties.osProfile.computerNamePrefix")
 
 
-def _with_notices(document: Json, machine: Machine) -> Json:
+def _with_notices(document: Json, machine: VmView) -> Json:
     """The VM's set may have brought it to a model with other notices than it declares."""
     priority = machine.resource.priority
     here = Notices(terminate=machine.resource.terminate_notice, image=machine.profile.image_notice)
@@ -155,7 +155,7 @@ def _with_notices(document: Json, machine: Machine) -> Json:
     return with_property(document, EVENTS_PROFILE, show_notices(here))
 
 
-def _with_policy(document: Json, machine: Machine) -> Json:
+def _with_policy(document: Json, machine: VmView) -> Json:
     """A VM in a set has the set's policy."""
     if not machine.is_alone:
         return without(document, f"properties.{POLICY}")
@@ -178,7 +178,7 @@ def with_property(document: Json, name: str, shown: Json | None) -> Json:
 def revised_vm(
     snapshot: Snapshot,
     id_: ResourceId,
-    machine: Machine | None,
+    machine: VmView | None,
     sent: Mapping[str, Any],
     *,
     location: str,
