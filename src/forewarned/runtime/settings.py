@@ -111,8 +111,8 @@ def _workers(value: object) -> int:
     count = whole(0)(value)
     if count > 1:
         raise ValueError(
-            "expected 0 or 1: one process serves about 100,000 polls a second, and a server runs "
-            "at most one"
+            "expected 0 or 1: one process serves tens of thousands of polls a second, and a server"
+            " runs at most one"
         )
     return count
 
