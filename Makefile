@@ -110,8 +110,8 @@ COMPILE = $(PIN) pyproject.toml constraints/build.in
 constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	$(PYTHON) -m venv .venv-constraints
 	.venv-constraints/bin/pip install --quiet --disable-pip-version-check uv
-	$(COMPILE) $(ARGS) --extra server --extra dev --extra docs --output-file constraints/dev.txt
-	$(COMPILE) --extra server --constraint constraints/dev.txt --output-file constraints/server.txt
+	$(COMPILE) $(ARGS) --extra server --extra postgres --extra dev --extra docs --output-file constraints/dev.txt
+	$(COMPILE) --extra server --extra postgres --constraint constraints/dev.txt --output-file constraints/server.txt
 	$(COMPILE) --extra testing --constraint constraints/dev.txt --output-file constraints/testing.txt
 	$(PIN) $(ARGS) constraints/az.in --output-file constraints/az.txt
 	rm -rf .venv-constraints
