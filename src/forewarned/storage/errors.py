@@ -1,5 +1,6 @@
 """Why a store can't be opened, and the one error of a decision that a store refuses."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from forewarned.service.errors import StoreUnavailableError
@@ -20,13 +21,13 @@ class StoreInUseError(CannotOpenError):
 
 
 class NewerDatabaseError(CannotOpenError):
-    def __init__(self, path: Path, found: int, known: int) -> None:
+    def __init__(self, where: Path | str, found: int, known: int) -> None:
         super().__init__(
-            f"{path} was written by a newer Forewarned (schema {found}, this version supports"
+            f"{where} was written by a newer Forewarned (schema {found}, this version supports"
             f" {known}): install that version or a later one, or restore a backup from before the"
             " upgrade"
         )
-        self.path = path
+        self.where = where
         self.found = found
         self.known = known
 
@@ -68,6 +69,66 @@ class OldSqliteError(CannotOpenError):
         super().__init__(f"SQLite {found} is too old: Forewarned needs {needed} or later")
         self.found = found
         self.needed = needed
+
+
+# --- PostgreSQL ----------------------------------------------------------------------------------
+
+# `where` is how messages call the database. It holds no password.
+
+
+class OldPostgresError(CannotOpenError):
+    def __init__(self, where: str, found: str, needed: int) -> None:
+        super().__init__(
+            f"{where} is on PostgreSQL {found}, which is too old: Forewarned needs {needed} or"
+            " later"
+        )
+        self.found = found
+        self.needed = needed
+
+
+class WrongEncodingError(CannotOpenError):
+    def __init__(self, where: str, encoding: str) -> None:
+        super().__init__(
+            f"{where} holds text in {encoding}: make a database with"
+            " `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`"
+        )
+        self.encoding = encoding
+
+
+class ForeignTablesError(CannotOpenError):
+    def __init__(self, where: str, names: Sequence[str]) -> None:
+        super().__init__(
+            f"{where} has tables of another program ({', '.join(names)}): give Forewarned a"
+            " database of its own"
+        )
+        self.names = tuple(names)
+
+
+class MissingRightsError(CannotOpenError):
+    def __init__(self, where: str, role: str, reason: str) -> None:
+        super().__init__(
+            f"{where} can't be used by role {role} ({reason}): make {role} the owner of the"
+            " database and of Forewarned's tables"
+        )
+        self.role = role
+        self.reason = reason
+
+
+class NoSchemaError(CannotOpenError):
+    def __init__(self, where: str, role: str) -> None:
+        super().__init__(
+            f"{where} has none of the schemas of role {role}'s search_path: create one, or set"
+            f" another search_path with `ALTER ROLE {role} SET search_path = …`"
+        )
+        self.role = role
+
+
+class BusyTablesError(CannotOpenError):
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} could not be migrated for a minute, because other sessions held locks on its"
+            " tables: find them in pg_stat_activity, end them, and start again"
+        )
 
 
 class VanishedEventError(AssertionError):

@@ -1,0 +1,1 @@
+"""The store that several nodes share: PostgreSQL. Needs the extra `postgres`."""
