@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A server and databases of PostgreSQL, for the tests that ask for them.
+pytest_plugins = ["tests.postgresql.fixtures"]
+
 # A shared machine may pause for longer than any deadline, and that says nothing about the code.
 settings.register_profile("dev", deadline=None)
 # The same examples every time: a red run must be red for a reason that is in the change.

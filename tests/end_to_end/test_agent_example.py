@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.hooks.packages import need
 from tests.end_to_end.agents import PATIENCE, an_agent, endpoint_of, schedule, status_of, until
 from tests.end_to_end.serving import Server, environment, serving
+from tests.packages import need
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent" / "agent.toml"
 CONFIG = """\

@@ -13,7 +13,7 @@ import pytest
 
 from forewarned.agent.model import HookOutcome, Phase, Verdict
 from tests.agent.hooks.calls import Told, a_call, a_hook, undone
-from tests.agent.hooks.packages import need
+from tests.packages import need
 
 _CONFIGURATION = """
 global

@@ -1,9 +1,5 @@
 """A checkpoint by a real PostgreSQL, and a switchover by Patroni's documented REST API."""
 
-import os
-import shutil
-import subprocess
-import tempfile
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,71 +12,41 @@ from forewarned.agent.hooks.ports import Hook
 from forewarned.agent.model import Phase, Verdict
 from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.agent.hooks.calls import Told, a_call, a_hook, undone
-from tests.agent.hooks.packages import need
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postgres:
-    connection: str
-
-    def ask(self, query: str) -> str:
-        argv = ["psql", "--no-psqlrc", "--tuples-only", "--no-align", self.connection]
-        done = subprocess.run([*argv, "-c", query], check=True, capture_output=True, text=True)
-        return done.stdout.strip()
-
-    def checkpoint(self) -> str:
-        return self.ask("SELECT checkpoint_lsn FROM pg_control_checkpoint()")
-
-
-def _programs() -> Path:
-    """Where Debian keeps what a server is made with: not on the path."""
-    need("psql", package="postgresql")
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else Path(need("initdb", package="postgresql")).parent
+from tests.packages import give_up, need
+from tests.postgresql.servers import NoServerError, PostgresServer, private_folder, programs
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    programs = _programs()
-    # Not in pytest's own folder, which is closed to others: PostgreSQL refuses to run as root.
-    with tempfile.TemporaryDirectory(prefix="forewarned-postgres-") as name:
-        user: list[str] = []
-        if os.geteuid() == 0:
-            user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-            shutil.chown(name, "postgres", "postgres")
-
-        def run(program: str, *arguments: str) -> None:
-            subprocess.run(
-                [*user, str(programs / program), *arguments],
-                check=True,
-                stdout=subprocess.DEVNULL,
-                cwd=name,
-            )
-
-        where = f"--pgdata={name}/data"
-        options = f"--options=-k {name} -c listen_addresses= -c fsync=off"
-        run("initdb", "--auth=trust", "--username=postgres", "--no-sync", where)
-        run("pg_ctl", "start", "--wait", where, f"--log={name}/log", options)
-        try:
-            yield Postgres(connection=f"host={name} user=postgres dbname=postgres")
-        finally:
-            run("pg_ctl", "stop", "--mode=immediate", where)
+def postgres() -> Iterator[PostgresServer]:
+    """One of its own: others have no reason to wait for its checkpoints."""
+    need("psql", package="postgresql-client")
+    try:
+        programs()
+    except NoServerError as error:
+        give_up(str(error))
+    with private_folder() as folder, PostgresServer(folder) as server:
+        yield server
 
 
-async def test_a_checkpoint_is_written(postgres: Postgres) -> None:
+def last_checkpoint(server: PostgresServer) -> str:
+    [(position,)] = server.ask("SELECT checkpoint_lsn::text FROM pg_control_checkpoint()")
+    return str(position)
+
+
+async def test_a_checkpoint_is_written(postgres: PostgresServer) -> None:
     hook = a_hook("postgresql", connection=postgres.connection)
     postgres.ask("CREATE TABLE numbers AS SELECT generate_series(1, 1000)")
-    before = postgres.checkpoint()
+    before = last_checkpoint(postgres)
 
     outcome = await hook.run(a_call())
 
     assert (outcome.verdict, outcome.detail) == (Verdict.DONE, "wrote a checkpoint")
-    assert postgres.checkpoint() != before
+    assert last_checkpoint(postgres) != before
     assert await hook.check() == []
 
 
 async def test_what_postgresql_refuses_is_a_failure_in_its_words(
-    postgres: Postgres, tmp_path: Path
+    postgres: PostgresServer, tmp_path: Path
 ) -> None:
     postgres.ask("CREATE ROLE guest LOGIN")
     powerless = a_hook(
