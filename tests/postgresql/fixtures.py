@@ -47,7 +47,12 @@ def databases(request: pytest.FixtureRequest) -> "Databases":
 
 @pytest.fixture(scope="session")
 def migrated_template(databases: "Databases") -> Iterator["Database"]:
+    from forewarned.storage.postgres import migrate
+
     with databases.template() as template:
+        # Closed again before the first copy: a template in use can't be copied.
+        with template.connect() as connection:
+            migrate.prepare(connection, template.name)
         yield template
 
 

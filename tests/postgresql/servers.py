@@ -191,9 +191,8 @@ class PostgresServer:
         self._write_settings()
         with self.log.open("ab") as log:
             self._running = subprocess.Popen(
-                [*self._prefix, *as_postgres(), str(programs() / "postgres"), f"-D{self.data}"],
+                self._command("postgres", f"-D{self.data}"),
                 cwd=self.folder,
-                env=os.environ | self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -224,15 +223,20 @@ class PostgresServer:
     def run(self, program: str, *arguments: str) -> str:
         """Run one of PostgreSQL's programs as its user; what it printed."""
         done = subprocess.run(
-            [*self._prefix, *as_postgres(), str(programs() / program), *arguments],
+            self._command(program, *arguments),
             cwd=self.folder,
-            env=os.environ | self._environment,
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, f"{program}: {done.stderr}{done.stdout}"
         return done.stdout
+
+    def _command(self, program: str, *arguments: str) -> list[str]:
+        # Given by `env`, so that a library to preload is not for programs that start the server.
+        given = [f"{name}={value}" for name, value in self._environment.items()]
+        words = [*self._prefix, *as_postgres(), "env", *given, str(programs() / program)]
+        return [*words, *arguments]
 
     def _write_settings(self) -> None:
         settings = self._settings | {

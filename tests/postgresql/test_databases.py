@@ -18,6 +18,10 @@ def test_each_test_has_a_copy_of_the_template_and_leaves_nothing(databases: Data
     assert left == []
 
 
+def test_a_database_has_the_tables_of_the_store(database: Database) -> None:
+    assert database.ask("SELECT count(*) FROM scopes") == [(0,)]
+
+
 def test_a_database_goes_though_a_connection_of_the_test_is_still_open(
     databases: Databases,
 ) -> None:
