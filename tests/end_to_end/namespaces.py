@@ -41,10 +41,10 @@ def network(vms: int) -> Iterator[Network]:
     made = Network(host=f"{mark}-host", vms=tuple(f"{mark}-vm{n}" for n in range(vms)))
     with contextlib.ExitStack() as stack:
         for name in (made.host, *made.vms):
-            _ip("netns", "add", name)
-            stack.callback(_ip, "netns", "del", name)
-            _ip("-n", name, "link", "set", "lo", "up")
-        _ip("-n", made.host, "addr", "add", f"{METADATA}/32", "dev", "lo")
+            ip("netns", "add", name)
+            stack.callback(ip, "netns", "del", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", made.host, "addr", "add", f"{METADATA}/32", "dev", "lo")
         for number, name in enumerate(made.vms):
             _connect(made, number, name)
         yield made
@@ -53,15 +53,15 @@ def network(vms: int) -> Iterator[Network]:
 def _connect(made: Network, number: int, name: str) -> None:
     """A cable to each, and no bridge: no VM can answer for another's address."""
     host, cable, address = made.host, f"p{number}", made.address(number)
-    _ip("-n", host, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
-    _ip("-n", host, "link", "set", cable, "up")
-    _ip("-n", host, "route", "add", f"{address}/32", "dev", cable, "src", METADATA)
-    _ip("-n", name, "addr", "add", f"{address}/32", "dev", "eth0")
-    _ip("-n", name, "link", "set", "eth0", "up")
-    _ip("-n", name, "route", "add", f"{METADATA}/32", "dev", "eth0")
+    ip("-n", host, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+    ip("-n", host, "link", "set", cable, "up")
+    ip("-n", host, "route", "add", f"{address}/32", "dev", cable, "src", METADATA)
+    ip("-n", name, "addr", "add", f"{address}/32", "dev", "eth0")
+    ip("-n", name, "link", "set", "eth0", "up")
+    ip("-n", name, "route", "add", f"{METADATA}/32", "dev", "eth0")
 
 
-def _ip(*words: str) -> None:
+def ip(*words: str) -> None:
     done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
 
