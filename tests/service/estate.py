@@ -78,7 +78,7 @@ class Estate:
     @property
     def context(self) -> AzureContext:
         """Another one each time, as each use case takes its own."""
-        return self.use_cases.new_context()
+        return self.use_cases.new_context(OPERATOR)
 
     async def decide(self, work: Callable[[Transaction], T]) -> T:
         return await self.use_cases.engine.decide(work)
@@ -119,9 +119,7 @@ class Estate:
             put_at(sent, reference, {"id": image})
 
         return await self.decide(
-            lambda tx: scale_sets.put(
-                tx, set_id(name, group), sent, context=self.context, by=OPERATOR
-            )
+            lambda tx: scale_sets.put(tx, set_id(name, group), sent, context=self.context)
         )
 
     async def put_machine(
@@ -146,13 +144,13 @@ class Estate:
             put_at(sent, "properties.scheduledEventsPolicy", show_policy(policy))
 
         outcome = await self.decide(
-            lambda tx: vms.put(tx, machine_id(name, group), sent, context=self.context, by=OPERATOR)
+            lambda tx: vms.put(tx, machine_id(name, group), sent, context=self.context)
         )
-        return outcome.machine
+        return outcome.view
 
     async def drop(self, *, force: bool = False) -> tuple[EventId, ...] | None:
         outcome = await self.decide(
-            lambda tx: vms.drop(tx, machine_id(), force=force, context=self.context, by=OPERATOR)
+            lambda tx: vms.drop(tx, machine_id(), force=force, context=self.context)
         )
         return None if outcome is None else outcome.event_ids
 
@@ -163,26 +161,26 @@ class Estate:
         sent: Json = {"location": "here", "properties": {"scheduledEventsPolicy": shown}}
         return await self.decide(
             lambda tx: availability_sets.put(
-                tx, availability_id(name, group), sent, context=self.context, by=OPERATOR
+                tx, availability_id(name, group), sent, context=self.context
             )
         )
 
     async def names(self, name: str = "web") -> list[str]:
         view = await self.ask(lambda snapshot: inventory.scale_set(snapshot, set_id(name)))
-        return [] if view is None else [machine.name for machine in view.machines]
+        return [] if view is None else [machine.name for machine in view.vms]
 
     async def view(self, name: str = "web") -> ScaleSetView:
         return await self.decide(lambda tx: scale_sets.find(tx, set_id(name)))
 
     async def switch_on(self, name: str) -> None:
         """Let this VM read its document, so that what befalls its scope is announced."""
-        found = await self.ask(lambda snapshot: inventory.machine(snapshot, name))
+        found = await self.ask(lambda snapshot: inventory.by_name(snapshot, name))
         assert found is not None
         caller = Caller(name=found.name, scope_id=found.scope_id)
         await self.use_cases.activation.activate(caller, address="127.0.0.1")
 
     async def document(self, name: str) -> Document:
-        found = await self.ask(lambda snapshot: inventory.machine(snapshot, name))
+        found = await self.ask(lambda snapshot: inventory.by_name(snapshot, name))
         assert found is not None
         page = self.documents.board.page(found.scope_id)
         assert page is not None

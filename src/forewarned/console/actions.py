@@ -47,7 +47,7 @@ class Actions:
         self,
         engine: Engine,
         scheduler: Scheduler,
-        new_context: Callable[[], AzureContext],
+        new_context: Callable[[Actor], AzureContext],
     ) -> None:
         """A context is for one action, and made before its transaction."""
         self._engine = engine
@@ -58,25 +58,25 @@ class Actions:
         self, names: Sequence[str], action: Action, *, by: Actor
     ) -> list[EventRecord]:
         """Restart, redeploy, evict."""
-        context = self._new_context()
+        context = self._new_context(by)
 
         def work(tx: Transaction) -> list[EventRecord]:
-            machines = [_machine(tx, name) for name in names]
-            return _records(tx, actions.operate(tx, machines, action, context=context, by=by))
+            vms = [_vm(tx, name) for name in names]
+            return _records(tx, actions.operate(tx, vms, action, context=context))
 
         return await self._engine.decide(work)
 
     async def delete(self, names: Sequence[str], *, by: Actor) -> list[EventRecord]:
         """Delete VMs; of those in scale sets, their numbers are not used again."""
-        context = self._new_context()
+        context = self._new_context(by)
 
         def work(tx: Transaction) -> list[EventRecord]:
-            machines = [_machine(tx, name) for name in names]
-            alone = [machine for machine in machines if not machine.profile.scale_set]
-            event_ids = actions.remove(tx, alone, force=False, context=context, by=by)
-            for id_, members in _by_set(machines).items():
+            vms = [_vm(tx, name) for name in names]
+            alone = [vm for vm in vms if not vm.profile.scale_set]
+            event_ids = actions.remove(tx, alone, force=False, context=context)
+            for id_, members in _by_set(vms).items():
                 outcome = scale_sets.delete_instances(
-                    tx, scale_sets.find(tx, id_), members, force=False, context=context, by=by
+                    tx, scale_sets.find(tx, id_), members, force=False, context=context
                 )
                 event_ids += outcome.event_ids
             return _records(tx, event_ids)
@@ -85,10 +85,10 @@ class Actions:
 
     async def create_set(self, id_: ResourceId, change: ScaleSetChange, *, by: Actor) -> SetAction:
         """Raises InvalidPropertyError, and SetNameTakenError for one that exists."""
-        context = self._new_context()
+        context = self._new_context(by)
 
         def work(tx: Transaction) -> SetAction:
-            return _created(tx, id_, change, context=context, by=by)
+            return _created(tx, id_, change, context=context)
 
         return await self._engine.decide(work)
 
@@ -96,7 +96,7 @@ class Actions:
         self, id_: ResourceId, change: ScaleSetChange, *, by: Actor
     ) -> SetAction:
         """As `create_set`, in a resource group that is made for it."""
-        context = self._new_context()
+        context = self._new_context(by)
 
         def work(tx: Transaction) -> SetAction:
             known = group_index.find(tx, id_.subscription, id_.group)
@@ -104,45 +104,45 @@ class Actions:
                 message = f"a resource group {known.name!r} already exists: choose that one"
                 raise InvalidPropertyError("resourceGroupName", message)
             groups.create(tx, id_.subscription, id_.group, location=context.location, by=by)
-            return _created(tx, id_, change, context=context, by=by)._replace(made_group=id_.group)
+            return _created(tx, id_, change, context=context)._replace(made_group=id_.group)
 
         return await self._engine.decide(work)
 
     async def change_set(self, id_: ResourceId, change: ScaleSetChange, *, by: Actor) -> SetAction:
         """Raises InvalidPropertyError, and UnknownSetError for one that does not exist."""
-        context = self._new_context()
+        context = self._new_context(by)
 
         def work(tx: Transaction) -> SetAction:
             before = scale_sets.find(tx, id_)
-            outcome = scale_sets.change(tx, before, change.document(), context=context, by=by)
+            outcome = scale_sets.change(tx, before, change.document(), context=context)
             return _set_action(tx, before, outcome)
 
         return await self._engine.decide(work)
 
     async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetAction:
         """Bring all instances to the latest model."""
-        context = self._new_context()
+        context = self._new_context(by)
 
         def work(tx: Transaction) -> SetAction:
             before = scale_sets.find(tx, id_)
-            outcome = scale_sets.upgrade(tx, before, None, context=context, by=by)
+            outcome = scale_sets.upgrade(tx, before, None, context=context)
             return _set_action(tx, before, outcome)
 
         return await self._engine.decide(work)
 
 
-def _machine(tx: Transaction, name: str) -> VmView:
-    found = inventory.machine(tx, name)
+def _vm(tx: Transaction, name: str) -> VmView:
+    found = inventory.by_name(tx, name)
     if found is None:
         raise UnknownResourceError(ResourceName(name))
     return found
 
 
-def _by_set(machines: Iterable[VmView]) -> dict[ResourceId, list[str]]:
+def _by_set(vms: Iterable[VmView]) -> dict[ResourceId, list[str]]:
     found: dict[ResourceId, list[str]] = {}
-    for machine in machines:
-        if machine.profile.scale_set:
-            found.setdefault(inventory.scale_set_id(machine.profile), []).append(machine.name)
+    for vm in vms:
+        if vm.profile.scale_set:
+            found.setdefault(inventory.scale_set_id(vm.profile), []).append(vm.name)
     return found
 
 
@@ -152,12 +152,12 @@ def _records(tx: Transaction, event_ids: Iterable[EventId]) -> list[EventRecord]
 
 
 def _created(
-    tx: Transaction, id_: ResourceId, change: ScaleSetChange, *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, change: ScaleSetChange, *, context: AzureContext
 ) -> SetAction:
     found = inventory.scale_set(tx, id_)
     if found is not None:
         raise SetNameTakenError(id_.name, found.id.path)
-    outcome = scale_sets.create(tx, id_, change.document(), context=context, by=by)
+    outcome = scale_sets.create(tx, id_, change.document(), context=context)
     return _set_action(tx, None, outcome)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forewarned.core.ids import EventId
+from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.clock_control import ClockControl
@@ -49,9 +50,10 @@ class UseCases:
     def rules(self) -> Rules:
         return self.basis.rules
 
-    def new_context(self, seed: str | None = None) -> AzureContext:
+    def new_context(self, by: Actor, seed: str | None = None) -> AzureContext:
         """What one use case of the control plane takes, made before its transaction."""
         return AzureContext(
+            by=by,
             rules=self.basis.rules,
             ids=Ids(seed or self.basis.new_id()),
             address_range=self.basis.address_range,

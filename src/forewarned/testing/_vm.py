@@ -92,16 +92,16 @@ class Vm:
 
     async def _delete_untold(self) -> EventId | None:
         """Delete it as the service does where its model asks for no notice; None where it does."""
-        context = self._server.use_cases.new_context()
+        context = self._server.use_cases.new_context(TEST)
 
         def work(tx: Transaction) -> EventId | None:
-            found = inventory.machine(tx, self.name)
+            found = inventory.by_name(tx, self.name)
             if found is None:
                 raise UnknownResourceError(ResourceName(self.name))
             vm = found.resource
             if vm.terminate_notice is not None and vm.priority is not Priority.SPOT:
                 return None
-            [event_id] = operate(tx, [found], Action.DELETE, context=context, by=TEST)
+            [event_id] = operate(tx, [found], Action.DELETE, context=context)
             return event_id
 
         return await self._server.use_cases.engine.decide(work)

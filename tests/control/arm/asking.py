@@ -21,6 +21,7 @@ from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.azure.context import AzureContext, Ids
 from tests.bases import a_basis
+from tests.builders import OPERATOR
 from tests.control.control_api import ControlApi, control_api
 
 SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
@@ -28,7 +29,7 @@ ROOT: Final = "https://localhost:8171"
 VERSION: Final = "2024-11-01"
 PEER: Final = "10.9.9.9"
 ADDRESSES: Final = ipaddress.ip_network("10.2.0.0/16")
-CONTEXT: Final = AzureContext(rules=Rules(), ids=Ids("one"), address_range=ADDRESSES)
+CONTEXT: Final = AzureContext(by=OPERATOR, rules=Rules(), ids=Ids("one"), address_range=ADDRESSES)
 
 
 class Doorkeeper:

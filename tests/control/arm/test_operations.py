@@ -94,7 +94,7 @@ async def test_a_canceled_operation_says_why(cloud: Emulator) -> None:
 async def test_a_failed_operation_shows_its_error(cloud: Emulator) -> None:
     def fail(tx: Transaction) -> str:
         record = operations.open_(
-            tx, DEPLOYMENT, "deploy", (), context=cloud.services.context("one")
+            tx, DEPLOYMENT, "deploy", (), context=cloud.services.context(OPERATOR, "one")
         )
         failed = replace(record, id="failed", failure_code="Conflict", failure="it is taken")
         tx.open_operation(failed)
@@ -110,7 +110,7 @@ async def test_a_failed_operation_shows_its_error(cloud: Emulator) -> None:
 async def test_an_operation_of_a_deployment_is_shown_there(cloud: Emulator) -> None:
     def deploy(tx: Transaction) -> str:
         return operations.open_(
-            tx, DEPLOYMENT, "deploy", (), context=cloud.services.context("one")
+            tx, DEPLOYMENT, "deploy", (), context=cloud.services.context(OPERATOR, "one")
         ).id
 
     name = await cloud.use_cases.engine.decide(deploy)

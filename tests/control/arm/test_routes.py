@@ -26,6 +26,7 @@ from forewarned.control.arm.routes import (
 )
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import MissingTokenError, Role
+from tests.builders import OPERATOR
 from tests.control.arm.asking import PEER, ROOT, SUBSCRIPTION, Asking, asking, refusal
 
 GROUP: Final = "/subscriptions/{subscription}/resourceGroups/{group}"
@@ -431,7 +432,7 @@ async def test_links_to_operations_are_whole(arm: Asking) -> None:
         url="/",
         api_version="2024-11-01",
         location="local",
-        context=arm.services.context("one"),
+        context=arm.services.context(OPERATOR, "one"),
     )
 
     assert asked.operation_url("7") == (

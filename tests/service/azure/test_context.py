@@ -5,7 +5,6 @@ from forewarned.core.model import EventType
 from forewarned.service.azure import scale_sets
 from forewarned.service.azure.context import Ids
 from forewarned.service.ports import Transaction
-from tests.builders import OPERATOR
 from tests.service.estate import WITH_NOTICE, estate, set_id
 
 
@@ -33,7 +32,7 @@ async def test_a_transaction_function_that_is_run_again_makes_the_same_ids() -> 
 
         def delete(tx: Transaction) -> tuple[EventId, ...]:
             outcome = scale_sets.delete_instances(
-                tx, scale_sets.find(tx, set_id()), None, force=False, context=context, by=OPERATOR
+                tx, scale_sets.find(tx, set_id()), None, force=False, context=context
             )
             return outcome.event_ids
 

@@ -47,7 +47,7 @@ async def test_vms_of_an_availability_set_share_a_scope_over_all_its_domains(
     assert [vm.resource.update_domain for vm in vms] == [0, 1, 2, 3, 4, 0]
     assert [vm.resource.fault_domain for vm in vms] == [0, 1, 0, 1, 0, 1]
     [view] = await here.ask(lambda s: list(inventory.availability_sets(s, SUBSCRIPTION, "shop")))
-    assert [m.name for m in view.machines] == [vm.name for vm in vms]
+    assert [m.name for m in view.vms] == [vm.name for vm in vms]
 
 
 async def test_the_policy_of_a_set_is_the_sets(here: Estate) -> None:
@@ -88,7 +88,7 @@ async def test_a_vm_joins_a_flexible_set(here: Estate) -> None:
     await here.put_machine(scale_set="web")
 
     view = await here.view()
-    assert [m.name for m in view.machines][1:] == ["vm1"]
+    assert [m.name for m in view.vms][1:] == ["vm1"]
 
 
 async def test_no_two_availability_sets_have_the_same_name(here: Estate) -> None:
@@ -115,9 +115,7 @@ async def test_no_vm_can_be_put_into_a_uniform_set(here: Estate) -> None:
 async def test_a_vm_that_is_being_deleted_can_not_be_changed(here: Estate) -> None:
     await here.put_machine(model=WITH_NOTICE)
     await here.switch_on("vm1")
-    await here.decide(
-        lambda tx: machines.drop(tx, machine_id(), force=False, context=here.context, by=OPERATOR)
-    )
+    await here.decide(lambda tx: machines.drop(tx, machine_id(), force=False, context=here.context))
 
     with pytest.raises(BeingDeletedError):
         await here.put_machine()
@@ -131,9 +129,7 @@ async def test_a_group_goes_with_all_that_is_in_it(here: Estate) -> None:
     await here.put_set(capacity=2)
     await here.switch_on("vm1")
 
-    await here.decide(
-        lambda tx: groups.drop(tx, SUBSCRIPTION, "SHOP", context=here.context, by=OPERATOR)
-    )
+    await here.decide(lambda tx: groups.drop(tx, SUBSCRIPTION, "SHOP", context=here.context))
 
     with pytest.raises(BeingDeletedError):
         await here.put_machine("vm2")
@@ -153,9 +149,7 @@ async def test_an_availability_set_goes_with_its_group_and_leaves_its_name(here:
     await here.put_machine(model=WITH_NOTICE)
     await here.put_availability_set()
 
-    await here.decide(
-        lambda tx: groups.drop(tx, SUBSCRIPTION, "shop", context=here.context, by=OPERATOR)
-    )
+    await here.decide(lambda tx: groups.drop(tx, SUBSCRIPTION, "shop", context=here.context))
     await here.step(TEN)
 
     assert await here.ask(lambda s: list(inventory.availability_sets(s, SUBSCRIPTION))) == []

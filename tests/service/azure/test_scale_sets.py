@@ -43,7 +43,6 @@ async def delete(here: Estate, *instance_ids: str, force: bool = False) -> tuple
             instance_ids or None,
             force=force,
             context=here.context,
-            by=OPERATOR,
         )
     )
     return outcome.event_ids
@@ -56,7 +55,6 @@ async def upgrade(here: Estate, *instance_ids: str) -> tuple[EventId, ...]:
             scale_sets.find(tx, set_id()),
             instance_ids or None,
             context=here.context,
-            by=OPERATOR,
         )
     )
     return outcome.event_ids
@@ -68,7 +66,7 @@ async def test_a_set_makes_its_vms_in_one_scope_on_hosts_of_their_own_domains(
     """I9, I21."""
     outcome = await here.put_set(capacity=7)
 
-    machines = outcome.view.machines
+    machines = outcome.view.vms
     assert outcome.created
     assert [m.name for m in machines] == [f"web_{n}" for n in range(7)]
     assert {m.scope_id for m in machines} == {"vmss/web/0"}
@@ -82,7 +80,7 @@ async def test_a_set_makes_its_vms_in_one_scope_on_hosts_of_their_own_domains(
 async def test_a_set_of_more_than_a_hundred_has_several_placement_groups(here: Estate) -> None:
     outcome = await here.put_set(capacity=150)
 
-    scopes = [m.scope_id for m in outcome.view.machines]
+    scopes = [m.scope_id for m in outcome.view.vms]
     assert (scopes.count("vmss/web/0"), scopes.count("vmss/web/1")) == (100, 50)  # type: ignore[arg-type]
 
 
@@ -115,12 +113,12 @@ async def test_numbers_of_a_fleet_files_set_are_not_used_twice_either(here: Esta
 async def test_vms_of_a_flexible_set_have_names_and_are_vms_of_their_own(here: Estate) -> None:
     outcome = await here.put_set(capacity=2, flexible=True)
 
-    first = outcome.view.machines[0]
+    first = outcome.view.vms[0]
     found = await here.ask(lambda s: inventory.virtual_machine(s, machine_id(first.name.upper())))
     assert found is not None
     assert found.instance_id == first.name
     listed = await here.ask(lambda s: list(inventory.virtual_machines(s, SUBSCRIPTION, "SHOP")))
-    assert [m.name for m in listed] == [m.name for m in outcome.view.machines]
+    assert [m.name for m in listed] == [m.name for m in outcome.view.vms]
 
 
 async def test_instances_of_a_uniform_set_are_no_vms_of_their_own(here: Estate) -> None:
@@ -223,7 +221,7 @@ async def test_without_notice_on_the_model_they_go_at_once_and_nobody_reads_of_i
 
 async def test_spot_instances_get_no_notice(here: Estate) -> None:
     outcome = await here.put_set(capacity=1, model=SPOT)
-    [machine] = outcome.view.machines
+    [machine] = outcome.view.vms
     told = replace(SPOT, terminate_notice=TEN)
     await here.decide(lambda tx: instances.bring_to(tx, machine, told, by=OPERATOR))
     await here.switch_on("web_0")
@@ -255,7 +253,7 @@ async def test_a_new_model_touches_no_vm_until_it_is_brought_to_it(here: Estate)
     await upgrade(here, "1")
 
     view = await here.view()
-    assert [view.is_latest(m) for m in view.machines] == [False, True, False]
+    assert [view.is_latest(m) for m in view.vms] == [False, True, False]
     await delete(here, "0", "1")
     events = (await here.document("web_2")).events
     assert [e.not_before for e in events] == [here.clock.now() + FIVE, here.clock.now() + TEN]
@@ -266,7 +264,7 @@ async def test_new_instances_are_on_the_new_model(here: Estate) -> None:
 
     await here.put_set(capacity=2, model=WITH_NOTICE)
 
-    old, new = (await here.view()).machines
+    old, new = (await here.view()).vms
     assert (old.resource.terminate_notice, new.resource.terminate_notice) == (None, TEN)
     assert (await here.view()).is_latest(new)
 
@@ -277,8 +275,8 @@ async def test_with_an_automatic_policy_vms_follow_at_once(here: Estate) -> None
     await here.put_set(model=WITH_NOTICE, automatic=True)
 
     view = await here.view()
-    assert all(view.is_latest(m) for m in view.machines)
-    assert {m.resource.terminate_notice for m in view.machines} == {TEN}
+    assert all(view.is_latest(m) for m in view.vms)
+    assert {m.resource.terminate_notice for m in view.vms} == {TEN}
 
 
 @pytest.mark.parametrize(("notice", "announced"), [(15 * MINUTE, True), (None, False)])
@@ -314,9 +312,7 @@ async def test_a_set_is_gone_when_its_last_vm_is_and_its_name_is_free_then(here:
     await here.put_set(capacity=1, model=WITH_NOTICE)
     await here.switch_on("web_0")
 
-    await here.decide(
-        lambda tx: scale_sets.drop(tx, set_id(), force=False, context=here.context, by=OPERATOR)
-    )
+    await here.decide(lambda tx: scale_sets.drop(tx, set_id(), force=False, context=here.context))
 
     assert (await here.view()).is_going
     with pytest.raises(BeingDeletedError):

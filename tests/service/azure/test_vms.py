@@ -40,9 +40,7 @@ async def here(anyio_backend: object) -> AsyncIterator[Estate]:
 
 async def operate(here: Estate, action: Action, name: str = "vm1") -> tuple[EventId, ...]:
     outcome = await here.decide(
-        lambda tx: vms.operate(
-            tx, vms.find(tx, machine_id(name)), action, context=here.context, by=OPERATOR
-        )
+        lambda tx: vms.operate(tx, vms.find(tx, machine_id(name)), action, context=here.context)
     )
     return outcome.event_ids
 
@@ -189,9 +187,7 @@ async def test_performing_maintenance_approves_what_the_platform_waits_with(here
 
 async def progress(here: Estate, action: Action) -> tuple[str, Progress]:
     def work(tx: Transaction) -> str:
-        outcome = vms.operate(
-            tx, vms.find(tx, machine_id()), action, context=here.context, by=OPERATOR
-        )
+        outcome = vms.operate(tx, vms.find(tx, machine_id()), action, context=here.context)
         path = machine_id().path
         return operations.open_(tx, path, action, outcome.event_ids, context=here.context).id
 

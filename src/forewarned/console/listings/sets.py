@@ -56,7 +56,7 @@ def summary(view: ScaleSetView) -> SetSummary:
     return SetSummary(
         id=view.id,
         staying=staying,
-        leaving=len(view.machines) - staying,
+        leaving=len(view.vms) - staying,
         behind=behind(view),
         is_flexible=declared_set(view).orchestration is Orchestration.FLEXIBLE,
         is_going=view.is_going,
@@ -69,4 +69,4 @@ def address_of(id_: ResourceId, **more: str) -> str:
 
 
 def behind(view: ScaleSetView) -> int:
-    return sum(not view.is_latest(machine) for machine in view.machines)
+    return sum(not view.is_latest(machine) for machine in view.vms)

@@ -112,7 +112,7 @@ class _ArmApp:
             url=raw_path.decode("ascii"),
             api_version=version,
             location=self._services.location,
-            context=self._services.context(request_id),
+            context=self._services.context(by, request_id),
         )
         return await operation.answer(self._services, asked)
 

@@ -53,6 +53,6 @@ class ArmServices:
     def new_request_id(self) -> str:
         return self.use_cases.basis.new_id()
 
-    def context(self, request_id: str) -> AzureContext:
+    def context(self, by: Actor, request_id: str) -> AzureContext:
         """For one request. Everything that it makes gets its id from the id of the request."""
-        return self.use_cases.new_context(request_id)
+        return self.use_cases.new_context(by, request_id)

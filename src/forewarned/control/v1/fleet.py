@@ -88,7 +88,7 @@ def _first_place(refusal: InvalidFleetError) -> str:
 
 
 def _vm(snapshot: Snapshot, name: str) -> wire.Vm | None:
-    found = inventory.machine(snapshot, name)
+    found = inventory.by_name(snapshot, name)
     return None if found is None else views.vm(found.resource, found.binding)
 
 

@@ -69,23 +69,22 @@ _OFF: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
 
 def operate(
     tx: Transaction,
-    machines: Sequence[VmView],
+    vms: Sequence[VmView],
     action: Action,
     *,
     context: AzureContext,
-    by: Actor,
 ) -> tuple[EventId, ...]:
     """The events to wait for. All VMs are checked before anything is done to one of them."""
     match action:
         case Action.RESTART:
-            _refuse_off(machines, action)
-            wanted = [_Wanted(m, EventType.REBOOT, EventSource.USER) for m in machines]
+            _refuse_off(vms, action)
+            wanted = [_Wanted(m, EventType.REBOOT, EventSource.USER) for m in vms]
         case Action.REDEPLOY:
-            _refuse_off(machines, action)
-            wanted = [_Wanted(m, EventType.REDEPLOY, EventSource.USER) for m in machines]
+            _refuse_off(vms, action)
+            wanted = [_Wanted(m, EventType.REDEPLOY, EventSource.USER) for m in vms]
         case Action.EVICT:
-            _refuse_off(machines, action)
-            wanted = [_Wanted(m, EventType.PREEMPT, EventSource.PLATFORM) for m in machines]
+            _refuse_off(vms, action)
+            wanted = [_Wanted(m, EventType.PREEMPT, EventSource.PLATFORM) for m in vms]
         case Action.REIMAGE:
             wanted = [
                 _Wanted(
@@ -95,26 +94,26 @@ def operate(
                     notice=m.profile.image_notice,
                     silent=m.profile.image_notice is None,
                 )
-                for m in machines
+                for m in vms
             ]
         case Action.DELETE:
-            return remove(tx, machines, force=False, context=context, by=by)
+            return remove(tx, vms, force=False, context=context)
         case Action.MAINTAIN:
-            return _maintain(tx, machines, context=context, by=by)
+            return _maintain(tx, vms, context=context)
         case Action.START | Action.POWER_OFF | Action.DEALLOCATE:
-            _switch(tx, machines, _POWER[action], by=by)
+            _switch(tx, vms, _POWER[action], by=context.by)
             return ()
         case other:
             assert_never(other)
-    return _schedule(tx, wanted, context=context, by=by)
+    return _schedule(tx, wanted, context=context)
 
 
 def remove(
-    tx: Transaction, machines: Sequence[VmView], *, force: bool, context: AzureContext, by: Actor
+    tx: Transaction, vms: Sequence[VmView], *, force: bool, context: AzureContext
 ) -> tuple[EventId, ...]:
     """Delete VMs: with notice where their own model asks for it, else at once."""
     if force:
-        _call_off_deletes(tx, machines, by=by)
+        _call_off_deletes(tx, vms, by=context.by)
     return _schedule(
         tx,
         [
@@ -126,24 +125,23 @@ def remove(
                 or m.resource.terminate_notice is None
                 or m.resource.priority is Priority.SPOT,
             )
-            for m in machines
+            for m in vms
         ],
         context=context,
-        by=by,
     )
 
 
 class _Wanted:
     def __init__(
         self,
-        machine: VmView,
+        vm: VmView,
         type_: EventType,
         source: EventSource,
         *,
         notice: timedelta | None = None,
         silent: bool = False,
     ) -> None:
-        self.machine = machine
+        self.vm = vm
         self.type = type_
         self.source = source
         self.notice = notice
@@ -151,10 +149,10 @@ class _Wanted:
 
     def plan(self, ids: Ids) -> Plan:
         return Plan(
-            id=ids.event(self.type, self.machine.name),
+            id=ids.event(self.type, self.vm.name),
             type=self.type,
             source=self.source,
-            resources=(self.machine.name,),
+            resources=(self.vm.name,),
             notice=self.notice,
             description=descriptions.usual(self.type, self.source),
             silent=self.silent,
@@ -164,12 +162,12 @@ class _Wanted:
         return (
             event.type is self.type
             and event.source is self.source
-            and self.machine.name in event.resources
+            and self.vm.name in event.resources
         )
 
 
 def _schedule(
-    tx: Transaction, wanted: Sequence[_Wanted], *, context: AzureContext, by: Actor
+    tx: Transaction, wanted: Sequence[_Wanted], *, context: AzureContext
 ) -> tuple[EventId, ...]:
     event_ids: list[EventId] = []
     for scope_id, here in _by_scope(wanted):
@@ -184,58 +182,56 @@ def _schedule(
             change = change.plus(
                 lifecycle.schedule(change.scope, plan, rules=context.rules, now=tx.now)
             )
-        save(tx, change, by=by)
+        save(tx, change, by=context.by)
     return tuple(dict.fromkeys(event_ids))
 
 
-def _call_off_deletes(tx: Transaction, machines: Sequence[VmView], *, by: Actor) -> None:
+def _call_off_deletes(tx: Transaction, vms: Sequence[VmView], *, by: Actor) -> None:
     """So that VMs that are deleted by force don't join a delete that still gives notice."""
-    for machine in machines:
-        for event in machine.events:
+    for vm in vms:
+        for event in vm.events:
             if event.type is EventType.TERMINATE and event.status is EventStatus.SCHEDULED:
-                scope = tx.load(machine.scope_id)
+                scope = tx.load(vm.scope_id)
                 reason = "deleted by force"
                 save(tx, lifecycle.cancel(scope, event.id, reason=reason, now=tx.now), by=by)
 
 
 def _maintain(
-    tx: Transaction, machines: Sequence[VmView], *, context: AzureContext, by: Actor
+    tx: Transaction, vms: Sequence[VmView], *, context: AzureContext
 ) -> tuple[EventId, ...]:
     """Let the platform's maintenance of these VMs start now: an approval by their owner."""
     waiting = {
-        event.id: machine.scope_id
-        for machine in machines
-        for event in machine.events
+        event.id: vm.scope_id
+        for vm in vms
+        for event in vm.events
         if event.source is EventSource.PLATFORM and event.type is not EventType.PREEMPT
     }
     if not waiting:
-        raise NothingToMaintainError(machine.name for machine in machines)
+        raise NothingToMaintainError(vm.name for vm in vms)
     for event_id, scope_id in waiting.items():
         change = lifecycle.approve(
-            tx.load(scope_id), (event_id,), by=by, rules=context.rules, now=tx.now
+            tx.load(scope_id), (event_id,), by=context.by, rules=context.rules, now=tx.now
         )
-        save(tx, change, by=by)
+        save(tx, change, by=context.by)
     return tuple(waiting)
 
 
-def _switch(
-    tx: Transaction, machines: Sequence[VmView], state: ResourceState, *, by: Actor
-) -> None:
+def _switch(tx: Transaction, vms: Sequence[VmView], state: ResourceState, *, by: Actor) -> None:
     names: dict[ScopeId, list[ResourceName]] = {}
-    for machine in machines:
-        names.setdefault(machine.scope_id, []).append(machine.name)
+    for vm in vms:
+        names.setdefault(vm.scope_id, []).append(vm.name)
     for scope_id, here in names.items():
         save(tx, power.switch(tx.load(scope_id), here, state, now=tx.now), by=by)
 
 
-def _refuse_off(machines: Iterable[VmView], action: Action) -> None:
-    for machine in machines:
-        if machine.resource.state in _OFF:
-            raise NotRunningError(machine.name, machine.resource.state, action)
+def _refuse_off(vms: Iterable[VmView], action: Action) -> None:
+    for vm in vms:
+        if vm.resource.state in _OFF:
+            raise NotRunningError(vm.name, vm.resource.state, action)
 
 
 def _by_scope(wanted: Iterable[_Wanted]) -> Iterator[tuple[ScopeId, list[_Wanted]]]:
     grouped: dict[ScopeId, list[_Wanted]] = {}
     for each in wanted:
-        grouped.setdefault(each.machine.scope_id, []).append(each)
+        grouped.setdefault(each.vm.scope_id, []).append(each)
     yield from grouped.items()

@@ -63,7 +63,7 @@ def find(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView:
 
 
 def put(
-    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext
 ) -> AvailabilitySetView:
     """Create a set, or change it. `sent` is a resource of ARM, or a part of one.
 
@@ -71,8 +71,8 @@ def put(
     """
     view = inventory.availability_set(tx, id_)
     if view is None:
-        return _create(tx, id_, sent, context=context, by=by)
-    return change(tx, view, sent, context=context, by=by)
+        return _create(tx, id_, sent, context=context)
+    return change(tx, view, sent, context=context)
 
 
 def change(
@@ -81,15 +81,14 @@ def change(
     sent: Mapping[str, Any],
     *,
     context: AzureContext,
-    by: Actor,
 ) -> AvailabilitySetView:
     former = declared_availability_set(view)
     declared = revised_availability_set(former, sent, name=view.id.name, location=context.location)
-    return _declare(tx, view.id, declared, former=view.declaration, by=by)
+    return _declare(tx, view.id, declared, former=view.declaration, by=context.by)
 
 
 def _create(
-    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext
 ) -> AvailabilitySetView:
     group = group_index.require(tx, id_.subscription, id_.group)
     known = replace(id_, group=group.name)
@@ -97,9 +96,9 @@ def _create(
         None, sent, name=known.name, location=group.location or context.location
     )
     _refuse_taken(tx, known)
-    view = _declare(tx, known, declared, former=None, by=by)
+    view = _declare(tx, known, declared, former=None, by=context.by)
     tx.put_note(_OWNER + known.name.casefold(), known.path)
-    tx.record("declared", by=by, cause=known.path)
+    tx.record("declared", by=context.by, cause=known.path)
     return view
 
 
@@ -125,8 +124,8 @@ def drop(tx: Transaction, id_: ResourceId, *, by: Actor) -> bool:
     view = inventory.availability_set(tx, id_)
     if view is None:
         return False
-    if view.machines:
-        raise SetInUseError(view.id.path, [machine.name for machine in view.machines])
+    if view.vms:
+        raise SetInUseError(view.id.path, [vm.name for vm in view.vms])
     tx.withdraw(view.id.path)
     tx.record("withdrawn", by=by, cause=view.id.path)
     return True
@@ -140,5 +139,5 @@ def _refuse_taken(tx: Transaction, id_: ResourceId) -> None:
             raise AvailabilitySetNameTakenError(id_.name, other.id.path)
     scope_id = inventory.availability_scope(tx, id_.name)
     if tx.exists(scope_id):
-        for machine in inventory.members(tx, scope_id):
-            raise AvailabilitySetNameTakenError(id_.name, inventory.resource_id(machine).group_path)
+        for vm in inventory.members(tx, scope_id):
+            raise AvailabilitySetNameTakenError(id_.name, inventory.resource_id(vm).group_path)

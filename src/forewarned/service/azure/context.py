@@ -5,12 +5,15 @@ the function, and an id follows from the seed and from what it is for; nothing i
 """
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from forewarned.core.ids import EventId
-from forewarned.core.model import EventType
+from forewarned.core.model import Actor, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.fleet.declaration import Network
 from forewarned.service.fleet.placement import guid
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,19 @@ class Ids:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureContext:
+    by: Actor
     rules: Rules
     ids: Ids
     address_range: Network
     """Where new VMs get their addresses."""
     location: str = "local"
     """Of resources for which neither the client nor their resource group says one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Generic[V]):
+    view: V
+    """Of the VM, the set or the resource group, as the use case left it."""
+    created: bool = False
+    event_ids: tuple[EventId, ...] = ()
+    """What the operation waits for."""

@@ -44,7 +44,6 @@ def enroll(
     *,
     revision: int = 0,
     context: AzureContext,
-    by: Actor,
 ) -> None:
     """Put VMs into their scope. `where` says subscription, resource group and location."""
     open_scope(tx, ScopeId(layout.id), layout.kind, layout.policy)
@@ -55,7 +54,7 @@ def enroll(
         hosts=_FreeHosts(scope.resources.values()),
         addresses=_FreeAddresses(tx, context.address_range),
     )
-    save(tx, membership.enroll(scope, planned.scope, now=tx.now), by=by)
+    save(tx, membership.enroll(scope, planned.scope, now=tx.now), by=context.by)
     for each in planned.bindings:
         vm_id = context.ids.vm(each.name)
         profile = replace(each.profile, vm_id=vm_id, model_revision=revision)

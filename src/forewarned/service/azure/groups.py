@@ -1,27 +1,22 @@
 """Resource groups, and what is declared in them that no VM is part of (networks, deployments)."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from forewarned.core.ids import EventId
 from forewarned.core.model import Actor
 from forewarned.service.azure import actions, group_index, inventory, scale_sets
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.context import AzureContext, Outcome
 from forewarned.service.azure.group_index import BeingDeletedError, GroupView, UnknownGroupError
 from forewarned.service.azure.models.documents import InvalidPropertyError, encoded
 from forewarned.service.azure.resource_ids import ResourceId, group_path
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
 
+GroupOutcome = Outcome[GroupView]
+
 _NAME: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOutcome:
-    view: GroupView
-    created: bool = False
-    event_ids: tuple[EventId, ...] = ()
 
 
 def find(snapshot: Snapshot, subscription: str, name: str) -> GroupView:
@@ -44,7 +39,7 @@ def put(tx: Transaction, subscription: str, name: str, document: str, *, by: Act
         for left in list(tx.declarations(f"{path}/")):
             tx.withdraw(left.path)
         tx.record("declared", by=by, cause=path)
-    return GroupOutcome(view=find(tx, subscription, name), created=view is None)
+    return Outcome(view=find(tx, subscription, name), created=view is None)
 
 
 def create(
@@ -65,29 +60,27 @@ def refuse_name(name: str) -> None:
         )
 
 
-def drop(
-    tx: Transaction, subscription: str, name: str, *, context: AzureContext, by: Actor
-) -> GroupOutcome:
+def drop(tx: Transaction, subscription: str, name: str, *, context: AzureContext) -> GroupOutcome:
     """Delete a group with all that is in it; it is gone when its last VM is."""
     view = find(tx, subscription, name)
     event_ids: tuple[EventId, ...] = ()
     for each in list(inventory.scale_sets(tx, subscription, name)):
-        outcome = scale_sets.drop(tx, each.id, force=False, context=context, by=by)
+        outcome = scale_sets.drop(tx, each.id, force=False, context=context)
         event_ids += () if outcome is None else outcome.event_ids
-    machines = [
+    vms = [
         *inventory.virtual_machines(tx, subscription, name),
         *inventory.roles(tx, subscription, name),
     ]
-    event_ids += actions.remove(tx, machines, force=False, context=context, by=by)
+    event_ids += actions.remove(tx, vms, force=False, context=context)
     path = group_path(subscription, view.name)
     if not event_ids:
         for declaration in list(tx.declarations(f"{path}/")):
             tx.withdraw(declaration.path)
     former = view.declaration or Declaration(path=path, document="", created_at=tx.now)
     if not former.is_going:
-        tx.record("withdrawn", by=by, cause=path)
+        tx.record("withdrawn", by=context.by, cause=path)
     tx.declare(replace(former, is_going=True))
-    return GroupOutcome(view=view, event_ids=tuple(dict.fromkeys(event_ids)))
+    return Outcome(view=view, event_ids=tuple(dict.fromkeys(event_ids)))
 
 
 def declared(snapshot: Snapshot, id_: ResourceId) -> Declaration | None:

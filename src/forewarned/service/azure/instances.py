@@ -30,15 +30,15 @@ def scale_in(
     It is Azure's default order, as far as it is documented: zones stay balanced, the newest go. The
     protected ones stay, so there may be fewer to go than wanted.
     """
-    order = {machine.name: place for place, machine in enumerate(staying)}
+    order = {vm.name: place for place, vm in enumerate(staying)}
 
-    def age(machine: VmView) -> int:
-        return int(machine.instance_id) if machine.is_instance else order[machine.name]
+    def age(vm: VmView) -> int:
+        return int(vm.instance_id) if vm.is_instance else order[vm.name]
 
     left = sorted(staying, key=age)
     gone: list[VmView] = []
     while len(gone) < fewer and (free := [m for m in left if m.name not in protected]):
-        zones = [machine.profile.zone for machine in left]
+        zones = [vm.profile.zone for vm in left]
         crowded = max(sorted({m.profile.zone for m in free}), key=zones.count)
         newest = max((m for m in free if m.profile.zone == crowded), key=age)
         left.remove(newest)
@@ -55,13 +55,12 @@ def grow(
     more: int,
     revision: int,
     context: AzureContext,
-    by: Actor,
 ) -> None:
     """Add VMs, numbered from `first` on. The first placement group is created even for no VMs."""
     numbers = range(first, first + more)
     vms = [layout.instance(declared, number, _names(tx, declared, number)) for number in numbers]
     for group in _groups(tx, declared, vms):
-        enrollment.enroll(tx, group, where, revision=revision, context=context, by=by)
+        enrollment.enroll(tx, group, where, revision=revision, context=context)
 
 
 def _names(tx: Transaction, declared: ScaleSet, number: int) -> tuple[str, str]:
@@ -89,26 +88,24 @@ def _groups(tx: Transaction, declared: ScaleSet, vms: list[VmLayout]) -> list[Sc
     return groups
 
 
-def bring_to(
-    tx: Transaction, machine: VmView, model: Model, *, revision: int = 0, by: Actor
-) -> None:
+def bring_to(tx: Transaction, vm: VmView, model: Model, *, revision: int = 0, by: Actor) -> None:
     """Give a VM another model. Its priority (Spot or not) stays."""
-    scope = tx.load(machine.scope_id)
+    scope = tx.load(vm.scope_id)
     resource = replace(
-        machine.resource,
+        vm.resource,
         eviction_policy=model.eviction_policy,
         terminate_notice=model.terminate_notice,
     )
     planned = Scope(
-        id=scope.id, kind=scope.kind, resources={machine.name: resource}, policy=scope.policy
+        id=scope.id, kind=scope.kind, resources={vm.name: resource}, policy=scope.policy
     )
     save(tx, membership.enroll(scope, planned, now=tx.now), by=by)
     profile = replace(
-        machine.profile,
+        vm.profile,
         size=model.size,
         os_type=model.os_type,
         tags=model.tags,
         image_notice=model.image_notice,
         model_revision=revision,
     )
-    tx.bind(replace(machine.binding, profile=profile))
+    tx.bind(replace(vm.binding, profile=profile))

@@ -6,6 +6,7 @@ addresses that follow from their names, so that they stay the same.
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from forewarned.service.azure import inventory
@@ -40,7 +41,7 @@ _OF_MACHINES: Final = f"/providers/{MACHINES}/".casefold()
 class Attachment(NamedTuple):
     """An interface as part of a VM: the primary one is number 0."""
 
-    machine: VmView
+    vm: VmView
     number: int
     path: str
     """Of the interface."""
@@ -49,23 +50,23 @@ class Attachment(NamedTuple):
 # --- what VMs have -------------------------------------------------------------------------------
 
 
-def equipment_of(snapshot: Snapshot, machine: VmView) -> Equipment:
+def equipment_of(snapshot: Snapshot, vm: VmView) -> Equipment:
     """A VM's own metadata: the same image and interfaces that clients read."""
-    if machine.is_role:
-        address = machine.binding.address
-        mac = mac_address(address, machine.profile.vm_id)
+    if vm.is_role:
+        address = vm.binding.address
+        mac = mac_address(address, vm.profile.vm_id)
         return Equipment(interfaces=(Interface(mac_address=mac, private_address=address),))
-    if machine.is_instance:
-        set_name, os_type = machine.profile.scale_set, machine.profile.os_type
-        parts: Json = dict(profile_of(snapshot, machine))
+    if vm.is_instance:
+        set_name, os_type = vm.profile.scale_set, vm.profile.os_type
+        parts: Json = dict(profile_of(snapshot, vm))
         complete_profile(parts, set_name, os_type=os_type, is_flexible=False)
-        return Equipment(image=_image(parts), interfaces=_instance_interfaces(machine, parts))
-    document = document_of(snapshot, machine)
+        return Equipment(image=_image(parts), interfaces=_instance_interfaces(vm, parts))
+    document = document_of(snapshot, vm)
     paths = interface_paths(document)
     return Equipment(
         image=_image(document["properties"]),
         interfaces=tuple(
-            interface(snapshot, Attachment(machine, number, path), _configurations(snapshot, path))
+            interface(snapshot, Attachment(vm, number, path), _configurations(snapshot, path))
             for number, path in enumerate(paths)
         ),
     )
@@ -73,7 +74,7 @@ def equipment_of(snapshot: Snapshot, machine: VmView) -> Equipment:
 
 def interface(snapshot: Snapshot, attached: Attachment, configurations: list[Json]) -> Interface:
     """`configurations` are the interface's IP configurations, as they are declared."""
-    binding, number = attached.machine.binding, attached.number
+    binding, number = attached.vm.binding, attached.number
     first = configurations[0] if configurations else {}
     further = _word(at(first, "properties.privateIPAddress")) or private_address(attached.path)
     return Interface(
@@ -94,11 +95,11 @@ def instance_public_path(interface: str, configuration: Json) -> str | None:
     return f"{path}/publicIPAddresses/{public.get('name')}" if public else None
 
 
-def _instance_interfaces(machine: VmView, parts: Json) -> tuple[Interface, ...]:
+def _instance_interfaces(vm: VmView, parts: Json) -> tuple[Interface, ...]:
     """One for each that the set's model has; `parts` is the model's profile."""
-    binding = machine.binding
+    binding = vm.binding
     profile = binding.profile
-    instance = f"{inventory.scale_set_id(profile).path}/virtualMachines/{machine.instance_id}"
+    instance = f"{inventory.scale_set_id(profile).path}/virtualMachines/{vm.instance_id}"
     found = []
     network = object_in(parts, "networkProfile")
     for number, each in enumerate(objects_in(network, "networkInterfaceConfigurations")):
@@ -145,19 +146,14 @@ class Attachments:
         name = id_.name
         if not same(name[-len(_DEFAULT_SUFFIX) :], _DEFAULT_SUFFIX):
             return None
-        vm = ResourceId(
-            subscription=id_.subscription,
-            group=id_.group,
-            type=MACHINES,
-            name=name[: -len(_DEFAULT_SUFFIX)],
-        )
-        machine = inventory.virtual_machine(self._snapshot, vm)
-        if machine is None:
+        named = replace(id_, type=MACHINES, name=name[: -len(_DEFAULT_SUFFIX)])
+        vm = inventory.virtual_machine(self._snapshot, named)
+        if vm is None:
             return None
-        paths = interface_paths(document_of(self._snapshot, machine))
+        paths = interface_paths(document_of(self._snapshot, vm))
         for number, path in enumerate(paths):
             if same(path, id_.path):
-                return Attachment(machine, number, path)
+                return Attachment(vm, number, path)
         return None
 
     def _all(self) -> dict[str, Attachment]:
@@ -165,10 +161,10 @@ class Attachments:
         if self._known is None:
             self._known = {}
             for id_, paths in declared_paths(self._snapshot):
-                machine = inventory.virtual_machine(self._snapshot, id_)
-                if machine is not None:
+                vm = inventory.virtual_machine(self._snapshot, id_)
+                if vm is not None:
                     for number, path in enumerate(paths):
-                        attached = Attachment(machine, number, path)
+                        attached = Attachment(vm, number, path)
                         self._known.setdefault(path.casefold(), attached)
         return self._known
 

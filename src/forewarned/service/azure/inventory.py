@@ -78,14 +78,14 @@ class ScaleSetView:
     location: str
     declaration: Declaration | None
     """None for a set that came with the fleet and was never declared here."""
-    machines: tuple[VmView, ...]
+    vms: tuple[VmView, ...]
     policy: Policy
     is_flexible: bool
 
     @property
     def staying(self) -> tuple[VmView, ...]:
         """Its capacity: those that are not being deleted."""
-        return tuple(machine for machine in self.machines if not machine.is_leaving)
+        return tuple(vm for vm in self.vms if not vm.is_leaving)
 
     @property
     def revision(self) -> int:
@@ -95,9 +95,9 @@ class ScaleSetView:
     def is_going(self) -> bool:
         return self.declaration is not None and self.declaration.is_going
 
-    def is_latest(self, machine: VmView) -> bool:
+    def is_latest(self, vm: VmView) -> bool:
         """Whether the VM is on the set's latest model."""
-        return machine.profile.model_revision == self.revision
+        return vm.profile.model_revision == self.revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,24 +105,24 @@ class AvailabilitySetView:
     id: ResourceId
     location: str
     declaration: Declaration | None
-    machines: tuple[VmView, ...]
+    vms: tuple[VmView, ...]
     policy: Policy
 
 
 # --- VMs -----------------------------------------------------------------------------------------
 
 
-def machine(snapshot: Snapshot, name: str) -> VmView | None:
+def by_name(snapshot: Snapshot, name: str) -> VmView | None:
     """By name, in any letter case, wherever it is."""
     binding = snapshot.binding(name)
     if binding is None:
         return None
-    return _machine(snapshot.load(binding.scope_id), binding)
+    return _view(snapshot.load(binding.scope_id), binding)
 
 
 def virtual_machine(snapshot: Snapshot, id_: ResourceId) -> VmView | None:
     """A VM that is a resource of its own. Instances of Uniform sets and roles are not."""
-    found = machine(snapshot, id_.name)
+    found = by_name(snapshot, id_.name)
     if found is None or not _is_own(found.binding):
         return None
     return found if _is_in(found.profile, id_.subscription, id_.group) else None
@@ -136,7 +136,7 @@ def virtual_machines(
     Those of cloud services are listed nowhere: they are no resources of Microsoft.Compute.
     """
     for binding in own_bindings(snapshot, subscription, group):
-        yield _machine(snapshot.load(binding.scope_id), binding)
+        yield _view(snapshot.load(binding.scope_id), binding)
 
 
 def own_bindings(
@@ -151,7 +151,7 @@ def own_bindings(
 def roles(snapshot: Snapshot, subscription: str, group: str) -> list[VmView]:
     """The instances of cloud services in a resource group."""
     return [
-        _machine(snapshot.load(binding.scope_id), binding)
+        _view(snapshot.load(binding.scope_id), binding)
         for binding in list(snapshot.bindings())
         if cloud_service(binding) and _is_in(binding.profile, subscription, group)
     ]
@@ -167,9 +167,9 @@ def cloud_service(binding: Binding) -> str:
     return binding.scope_id.removeprefix(_CLOUD_SERVICE) if is_role else ""
 
 
-def resource_id(machine: VmView | Binding) -> ResourceId:
+def resource_id(vm: VmView | Binding) -> ResourceId:
     """Of a VM that is a resource of its own."""
-    return _beside(machine.profile, MACHINES, machine.name)
+    return _beside(vm.profile, MACHINES, vm.name)
 
 
 def scale_set_id(profile: Profile) -> ResourceId:
@@ -214,25 +214,25 @@ def scale_set(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView | None:
 
 def _scale_set(snapshot: Snapshot, id_: ResourceId, scopes: Sequence[Scope]) -> ScaleSetView | None:
     declaration = snapshot.declaration(id_.path)
-    machines = tuple(
+    vms = tuple(
         each
         for scope in scopes
         for each in _members(snapshot, scope)
         if _is_in(each.profile, id_.subscription, id_.group)
     )
-    if not machines and (declaration is None or declaration.is_going):
+    if not vms and (declaration is None or declaration.is_going):
         return None
     known = (
         ResourceId.parse(declaration.path)
         if declaration is not None
-        else scale_set_id(machines[0].profile)
+        else scale_set_id(vms[0].profile)
     )
-    is_flexible = machines[0].profile.is_flexible if machines else False
+    is_flexible = vms[0].profile.is_flexible if vms else False
     return ScaleSetView(
         id=known,
-        location=machines[0].profile.location if machines else "",
+        location=vms[0].profile.location if vms else "",
         declaration=declaration,
-        machines=machines,
+        vms=vms,
         policy=scopes[0].policy if scopes else Policy(),
         is_flexible=is_flexible,
     )
@@ -267,25 +267,25 @@ def availability_set(snapshot: Snapshot, id_: ResourceId) -> AvailabilitySetView
     declaration = snapshot.declaration(id_.path)
     wanted = f"avset/{id_.name}"
     scopes = [snapshot.load(each) for each in snapshot.scope_ids(wanted) if same(each, wanted)]
-    machines = tuple(
+    vms = tuple(
         each
         for scope in scopes
         for each in _members(snapshot, scope)
         if _is_in(each.profile, id_.subscription, id_.group)
     )
-    if not machines and (
+    if not vms and (
         declaration is None or group_index.find(snapshot, id_.subscription, id_.group) is None
     ):
         return None
     return AvailabilitySetView(
         id=(
-            availability_set_id(machines[0].profile)
+            availability_set_id(vms[0].profile)
             if declaration is None
             else ResourceId.parse(declaration.path)
         ),
-        location=machines[0].profile.location if machines else "",
+        location=vms[0].profile.location if vms else "",
         declaration=declaration,
-        machines=machines,
+        vms=vms,
         policy=scopes[0].policy if scopes else Policy(),
     )
 
@@ -321,7 +321,7 @@ def taken(numbers: Sequence[int], usual: int) -> int:
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _machine(scope: Scope, binding: Binding) -> VmView:
+def _view(scope: Scope, binding: Binding) -> VmView:
     return VmView(
         binding=binding,
         resource=scope.resources[binding.name],
@@ -340,7 +340,7 @@ def _is_own(binding: Binding) -> bool:
 
 def _members(snapshot: Snapshot, scope: Scope) -> list[VmView]:
     bindings = (snapshot.binding(name) for name in scope.resources)
-    return [_machine(scope, binding) for binding in bindings if binding is not None]
+    return [_view(scope, binding) for binding in bindings if binding is not None]
 
 
 def _is_in(profile: Profile, subscription: str, group: str | None) -> bool:

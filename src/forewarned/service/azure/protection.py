@@ -61,7 +61,7 @@ class ProtectedError(RefusalError):
 def of_set(snapshot: Snapshot, view: ScaleSetView) -> Mapping[ResourceName, Protection]:
     """By VM, for the VMs that are protected."""
     kept = {each.path.casefold(): each for each in snapshot.declarations(_folder(view.id))}
-    found = {machine.name: kept.get(_path(machine).casefold()) for machine in view.machines}
+    found = {vm.name: kept.get(_path(vm).casefold()) for vm in view.vms}
     return {
         name: Protection(**json.loads(each.document))
         for name, each in found.items()
@@ -69,14 +69,14 @@ def of_set(snapshot: Snapshot, view: ScaleSetView) -> Mapping[ResourceName, Prot
     }
 
 
-def put(tx: Transaction, machine: VmView, protection: Protection) -> None:
-    if not machine.is_instance:
-        raise NotProtectableError(machine.name)
+def put(tx: Transaction, vm: VmView, protection: Protection) -> None:
+    if not vm.is_instance:
+        raise NotProtectableError(vm.name)
     if protection == NONE:
-        tx.withdraw(_path(machine))
+        tx.withdraw(_path(vm))
         return
     document = json.dumps(asdict(protection))
-    tx.declare(Declaration(path=_path(machine), document=document, created_at=tx.now))
+    tx.declare(Declaration(path=_path(vm), document=document, created_at=tx.now))
 
 
 def withdraw(tx: Transaction, binding: Binding) -> None:
@@ -89,7 +89,7 @@ def refuse_too_small(
     set_name: str, staying: Iterable[VmView], protected: Iterable[ResourceName], *, wanted: int
 ) -> None:
     """Raises ProtectedError."""
-    held = len(frozenset(protected) & {machine.name for machine in staying})
+    held = len(frozenset(protected) & {vm.name for vm in staying})
     if held > wanted:
         raise ProtectedError(set_name, protected=held, wanted=wanted)
 
@@ -98,5 +98,5 @@ def _folder(id_: ResourceId) -> str:
     return f"{id_.path}/protected/"
 
 
-def _path(machine: VmView | Binding) -> str:
-    return f"{_folder(scale_set_id(machine.profile))}{machine.name}"
+def _path(vm: VmView | Binding) -> str:
+    return f"{_folder(scale_set_id(vm.profile))}{vm.name}"

@@ -7,7 +7,7 @@ Each function is one decision in a transaction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from forewarned.core.errors import Category, RefusalError
@@ -22,7 +22,7 @@ from forewarned.service.azure import (
     protection,
 )
 from forewarned.service.azure.actions import Action
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.context import AzureContext, Outcome
 from forewarned.service.azure.group_index import BeingDeletedError
 from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.documents import encoded
@@ -43,6 +43,8 @@ from forewarned.service.fleet.layout import flexible_name, uniform_name
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
+
+SetOutcome = Outcome[ScaleSetView]
 
 _OWNER: Final = "owner of scale set "
 
@@ -80,14 +82,6 @@ class UnknownInstanceError(RefusalError):
         self.instance_id = instance_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetOutcome:
-    view: ScaleSetView
-    created: bool = False
-    event_ids: tuple[EventId, ...] = field(default=())
-    """What the operation waits for."""
-
-
 def find(snapshot: Snapshot, id_: ResourceId) -> ScaleSetView:
     view = inventory.scale_set(snapshot, id_)
     if view is None:
@@ -101,26 +95,26 @@ def choose(
     """The VMs with these ids, in this order; for None and `*`, all that are not protected."""
     if instance_ids is None or "*" in instance_ids:
         return _unprotected(snapshot, view)
-    by_id = {machine.instance_id.casefold(): machine for machine in view.machines}
+    by_id = {vm.instance_id.casefold(): vm for vm in view.vms}
     # Azure also takes the names of VMs, by which it identifies those of a Flexible set.
-    by_id |= {machine.name.casefold(): machine for machine in view.machines}
+    by_id |= {vm.name.casefold(): vm for vm in view.vms}
     found: dict[ResourceName, VmView] = {}
     for instance_id in instance_ids:
-        machine = by_id.get(instance_id.casefold())
-        if machine is None:
+        vm = by_id.get(instance_id.casefold())
+        if vm is None:
             raise UnknownInstanceError(instance_id, view.id.path)
-        found[machine.name] = machine
+        found[vm.name] = vm
     return list(found.values())
 
 
 def _unprotected(snapshot: Snapshot, view: ScaleSetView) -> list[VmView]:
     """The VMs that an action on the whole set applies to."""
     protections = protection.of_set(snapshot, view)
-    return [m for m in view.machines if not protections.get(m.name, NONE).from_set_actions]
+    return [m for m in view.vms if not protections.get(m.name, NONE).from_set_actions]
 
 
 def put(
-    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext
 ) -> SetOutcome:
     """Create a set, or change it. `sent` is a resource of ARM, or a part of one.
 
@@ -128,12 +122,12 @@ def put(
     """
     view = inventory.scale_set(tx, id_)
     if view is None:
-        return create(tx, id_, sent, context=context, by=by)
-    return change(tx, view, sent, context=context, by=by)
+        return create(tx, id_, sent, context=context)
+    return change(tx, view, sent, context=context)
 
 
 def create(
-    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext
 ) -> SetOutcome:
     group = group_index.require(tx, id_.subscription, id_.group)
     refuse_name(id_.name)
@@ -147,10 +141,10 @@ def create(
     tx.declare(declaration)
     tx.declare(_model(tx, declaration, declared))
     tx.put_note(_OWNER + id_.name.casefold(), id_.path)
-    tx.record("declared", by=by, cause=id_.path)
-    _set_policy(tx, declared, by=by)
-    _grow(tx, id_, declaration, declared, more=declared.capacity, context=context, by=by)
-    return SetOutcome(view=find(tx, id_), created=True)
+    tx.record("declared", by=context.by, cause=id_.path)
+    _set_policy(tx, declared, by=context.by)
+    _grow(tx, id_, declaration, declared, more=declared.capacity, context=context)
+    return Outcome(view=find(tx, id_), created=True)
 
 
 def change(
@@ -159,7 +153,6 @@ def change(
     sent: Mapping[str, Any],
     *,
     context: AzureContext,
-    by: Actor,
 ) -> SetOutcome:
     if view.is_going:
         raise BeingDeletedError(view.id.path)
@@ -171,7 +164,7 @@ def change(
     tx.declare(declaration)
     if before != after:
         tx.declare(_model(tx, declaration, declared))
-    _set_policy(tx, declared, by=by)
+    _set_policy(tx, declared, by=context.by)
     event_ids: tuple[EventId, ...] = ()
     if before != after and declared.upgrade_mode is UpgradeMode.AUTOMATIC:
         chosen = _unprotected(tx, view)
@@ -182,13 +175,12 @@ def change(
             reimaged=chosen if image_of(before) != image_of(after) else (),
             revision=declaration.revision,
             context=context,
-            by=by,
         )
-    event_ids += _scale(tx, view, declaration, declared, context=context, by=by)
+    event_ids += _scale(tx, view, declaration, declared, context=context)
     if view.declaration == declaration and len(view.staying) == declared.capacity:
         # The same request was sent before: this one waits for the events that it caused then.
         event_ids = _deletes_under_way(view)
-    return SetOutcome(view=find(tx, view.id), event_ids=event_ids)
+    return Outcome(view=find(tx, view.id), event_ids=event_ids)
 
 
 def upgrade(
@@ -197,7 +189,6 @@ def upgrade(
     instance_ids: Sequence[str] | None,
     *,
     context: AzureContext,
-    by: Actor,
 ) -> SetOutcome:
     """Bring VMs to the set's latest model."""
     chosen = [m for m in choose(tx, view, instance_ids) if not view.is_latest(m)]
@@ -207,12 +198,11 @@ def upgrade(
         tx,
         chosen,
         declared_set(view).model,
-        reimaged=[machine for machine in chosen if image_of(models.of(machine)) != image],
+        reimaged=[vm for vm in chosen if image_of(models.of(vm)) != image],
         revision=view.revision,
         context=context,
-        by=by,
     )
-    return SetOutcome(view=find(tx, view.id), event_ids=event_ids)
+    return Outcome(view=find(tx, view.id), event_ids=event_ids)
 
 
 def operate(
@@ -222,11 +212,10 @@ def operate(
     action: Action,
     *,
     context: AzureContext,
-    by: Actor,
 ) -> SetOutcome:
     chosen = choose(tx, view, instance_ids)
-    event_ids = actions.operate(tx, chosen, action, context=context, by=by)
-    return SetOutcome(view=view, event_ids=event_ids)
+    event_ids = actions.operate(tx, chosen, action, context=context)
+    return Outcome(view=view, event_ids=event_ids)
 
 
 def delete_instances(
@@ -236,30 +225,29 @@ def delete_instances(
     *,
     force: bool,
     context: AzureContext,
-    by: Actor,
 ) -> SetOutcome:
     chosen = choose(tx, view, instance_ids)
     _keep_counting(tx, view)
-    event_ids = actions.remove(tx, chosen, force=force, context=context, by=by)
-    return SetOutcome(view=view, event_ids=event_ids)
+    event_ids = actions.remove(tx, chosen, force=force, context=context)
+    return Outcome(view=view, event_ids=event_ids)
 
 
 def drop(
-    tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext
 ) -> SetOutcome | None:
     """Delete a set with its VMs; it is gone when its last VM is. None if there is no such set."""
     view = inventory.scale_set(tx, id_)
     if view is None:
         return None
-    event_ids = actions.remove(tx, view.machines, force=force, context=context, by=by)
+    event_ids = actions.remove(tx, view.vms, force=force, context=context)
     tx.declare(replace(_keep_counting(tx, view), is_going=True))
     if not view.is_going:
-        tx.record("withdrawn", by=by, cause=view.id.path)
-    return SetOutcome(view=view, event_ids=event_ids)
+        tx.record("withdrawn", by=context.by, cause=view.id.path)
+    return Outcome(view=view, event_ids=event_ids)
 
 
 def _deletes_under_way(view: ScaleSetView) -> tuple[EventId, ...]:
-    events = (event for machine in view.machines for event in machine.events)
+    events = (event for vm in view.vms for event in vm.events)
     return tuple(dict.fromkeys(e.id for e in events if e.type is EventType.TERMINATE))
 
 
@@ -273,8 +261,8 @@ def _refuse_taken(tx: Transaction, id_: ResourceId) -> None:
         if other is not None:
             raise SetNameTakenError(id_.name, other.id.path)
     for scope_id in inventory.placement_groups(tx, id_.name):
-        for machine in inventory.members(tx, scope_id):
-            raise SetNameTakenError(id_.name, inventory.scale_set_id(machine.profile).path)
+        for vm in inventory.members(tx, scope_id):
+            raise SetNameTakenError(id_.name, inventory.scale_set_id(vm.profile).path)
 
 
 def _withdraw(tx: Transaction, id_: ResourceId) -> None:
@@ -309,8 +297,8 @@ def _counters(tx: Transaction, view: ScaleSetView) -> Declaration:
     """The set's declaration; for a set that came with the fleet, an empty one."""
     if view.declaration is not None:
         return view.declaration
-    numbers = [int(m.instance_id) for m in view.machines if m.is_instance]
-    number = max(numbers, default=len(view.machines) - 1) + 1
+    numbers = [int(m.instance_id) for m in view.vms if m.is_instance]
+    number = max(numbers, default=len(view.vms) - 1) + 1
     # VMs may have been deleted in other ways than by ARM, and then their numbers were not counted.
     while _was_used(tx, view, number):
         number += 1
@@ -346,18 +334,17 @@ def _scale(
     declared: DeclaredScaleSet,
     *,
     context: AzureContext,
-    by: Actor,
 ) -> tuple[EventId, ...]:
     more = declared.capacity - len(view.staying)
     if more > 0:
-        _grow(tx, view.id, declaration, declared, more=more, context=context, by=by)
+        _grow(tx, view.id, declaration, declared, more=more, context=context)
     if more >= 0:
         return ()
     protections = protection.of_set(tx, view)
     held = {name for name, each in protections.items() if each.outlives_scale_in}
     protection.refuse_too_small(view.id.name, view.staying, held, wanted=declared.capacity)
     chosen = instances.scale_in(view.staying, -more, protected=held)
-    return actions.remove(tx, chosen, force=False, context=context, by=by)
+    return actions.remove(tx, chosen, force=False, context=context)
 
 
 def _grow(
@@ -368,7 +355,6 @@ def _grow(
     *,
     more: int,
     context: AzureContext,
-    by: Actor,
 ) -> None:
     where = FleetPlan(
         location=declared.location, resource_group=id_.group, subscription_id=id_.subscription
@@ -381,23 +367,21 @@ def _grow(
         more=more,
         revision=declaration.revision,
         context=context,
-        by=by,
     )
     tx.declare(replace(declaration, next_instance=declaration.next_instance + more))
 
 
 def _bring_to(
     tx: Transaction,
-    machines: Sequence[VmView],
+    vms: Sequence[VmView],
     model: Model,
     *,
     reimaged: Sequence[VmView],
     revision: int,
     context: AzureContext,
-    by: Actor,
 ) -> tuple[EventId, ...]:
     """`reimaged` are the VMs among them that get a new OS image."""
-    event_ids = actions.operate(tx, reimaged, Action.REIMAGE, context=context, by=by)
-    for machine in machines:
-        instances.bring_to(tx, machine, model, revision=revision, by=by)
+    event_ids = actions.operate(tx, reimaged, Action.REIMAGE, context=context)
+    for vm in vms:
+        instances.bring_to(tx, vm, model, revision=revision, by=context.by)
     return event_ids

@@ -4,12 +4,11 @@ As in `scale_sets`, each function is one decision in a transaction.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from forewarned.core.errors import Category, RefusalError
-from forewarned.core.ids import EventId
-from forewarned.core.model import Actor, ScopeKind
+from forewarned.core.model import ScopeKind
 from forewarned.service.azure import (
     actions,
     availability_sets,
@@ -20,7 +19,7 @@ from forewarned.service.azure import (
     scale_sets,
 )
 from forewarned.service.azure.actions import Action
-from forewarned.service.azure.context import AzureContext
+from forewarned.service.azure.context import AzureContext, Outcome
 from forewarned.service.azure.group_index import BeingDeletedError
 from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.availability_set import declared_availability_set
@@ -39,6 +38,8 @@ from forewarned.service.fleet.declaration import (
 from forewarned.service.fleet.layout import ScopeLayout, VmLayout
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
+
+VmOutcome = Outcome[VmView]
 
 
 class UnknownVmError(RefusalError):
@@ -77,58 +78,51 @@ class OwnPolicyError(RefusalError):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VmOutcome:
-    machine: VmView
-    created: bool = False
-    event_ids: tuple[EventId, ...] = ()
-
-
 def find(snapshot: Snapshot, id_: ResourceId) -> VmView:
-    machine = inventory.virtual_machine(snapshot, id_)
-    if machine is None:
+    vm = inventory.virtual_machine(snapshot, id_)
+    if vm is None:
         raise UnknownVmError(id_.path)
-    return machine
+    return vm
 
 
 def put(
-    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext
 ) -> VmOutcome:
     """Create a VM, or change one. `sent` is a resource of ARM, or a part of one.
 
     Raises InvalidPropertyError, PropertyChangeError.
     """
-    machine = inventory.virtual_machine(tx, id_)
-    if machine is None:
-        return _create(tx, id_, sent, context=context, by=by)
-    return change(tx, machine, sent, context=context, by=by)
+    vm = inventory.virtual_machine(tx, id_)
+    if vm is None:
+        return _create(tx, id_, sent, context=context)
+    return change(tx, vm, sent, context=context)
 
 
 def change(
-    tx: Transaction, machine: VmView, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+    tx: Transaction, vm: VmView, sent: Mapping[str, Any], *, context: AzureContext
 ) -> VmOutcome:
-    id_ = inventory.resource_id(machine)
-    if machine.is_leaving:
+    id_ = inventory.resource_id(vm)
+    if vm.is_leaving:
         raise BeingDeletedError(id_.path)
-    declared = revised_vm(tx, id_, machine, sent, location=context.location)
-    if declared.has_policy and not machine.is_alone:
-        raise OwnPolicyError(machine.name)
-    _refuse_changes(machine, declared)
-    revision = machine.profile.model_revision
-    instances.bring_to(tx, machine, declared.model, revision=revision, by=by)
-    if machine.is_alone:
-        enrollment.set_policy(tx, machine.scope_id, declared.policy, by=by)
+    declared = revised_vm(tx, id_, vm, sent, location=context.location)
+    if declared.has_policy and not vm.is_alone:
+        raise OwnPolicyError(vm.name)
+    _refuse_changes(vm, declared)
+    revision = vm.profile.model_revision
+    instances.bring_to(tx, vm, declared.model, revision=revision, by=context.by)
+    if vm.is_alone:
+        enrollment.set_policy(tx, vm.scope_id, declared.policy, by=context.by)
     former = tx.declaration(id_.path)
     document = dict(declared.document)
     if came_with_fleet(former):
         mark(document)
     created_at = tx.now if former is None else former.created_at
     tx.declare(Declaration(path=id_.path, document=encoded(document), created_at=created_at))
-    return VmOutcome(machine=find(tx, id_))
+    return Outcome(view=find(tx, id_))
 
 
 def _create(
-    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, sent: Mapping[str, Any], *, context: AzureContext
 ) -> VmOutcome:
     group = group_index.require(tx, id_.subscription, id_.group)
     known = replace(id_, group=group.name)
@@ -139,32 +133,30 @@ def _create(
     taken = tx.binding(known.name)
     if taken is not None:
         raise NameTakenError(taken.name, taken.scope_id)
-    _place(tx, known, declared, context=context, by=by)
+    _place(tx, known, declared, context=context)
     document = encoded(declared.document)
     tx.declare(Declaration(path=known.path, document=document, created_at=tx.now))
-    return VmOutcome(machine=find(tx, known), created=True)
+    return Outcome(view=find(tx, known), created=True)
 
 
-def operate(
-    tx: Transaction, machine: VmView, action: Action, *, context: AzureContext, by: Actor
-) -> VmOutcome:
-    event_ids = actions.operate(tx, [machine], action, context=context, by=by)
-    return VmOutcome(machine=machine, event_ids=event_ids)
+def operate(tx: Transaction, vm: VmView, action: Action, *, context: AzureContext) -> VmOutcome:
+    event_ids = actions.operate(tx, [vm], action, context=context)
+    return Outcome(view=vm, event_ids=event_ids)
 
 
 def drop(
-    tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, *, force: bool, context: AzureContext
 ) -> VmOutcome | None:
     """None if there is no such VM."""
-    machine = inventory.virtual_machine(tx, id_)
-    if machine is None:
+    vm = inventory.virtual_machine(tx, id_)
+    if vm is None:
         return None
-    event_ids = actions.remove(tx, [machine], force=force, context=context, by=by)
-    return VmOutcome(machine=machine, event_ids=event_ids)
+    event_ids = actions.remove(tx, [vm], force=force, context=context)
+    return Outcome(view=vm, event_ids=event_ids)
 
 
 def _place(
-    tx: Transaction, id_: ResourceId, declared: DeclaredVm, *, context: AzureContext, by: Actor
+    tx: Transaction, id_: ResourceId, declared: DeclaredVm, *, context: AzureContext
 ) -> None:
     where = FleetPlan(
         location=declared.location, resource_group=id_.group, subscription_id=id_.subscription
@@ -184,13 +176,13 @@ def _place(
             policy=declared.policy,
             vms=[_vm_layout(declared)],
         )
-    enrollment.enroll(tx, layout, where, revision=revision, context=context, by=by)
+    enrollment.enroll(tx, layout, where, revision=revision, context=context)
 
 
 def _in_availability_set(tx: Transaction, declared: DeclaredVm, id_: ResourceId) -> ScopeLayout:
     view = availability_sets.find(tx, id_)
     vm_set = declared_availability_set(view)
-    here = [machine.resource for machine in view.machines]
+    here = [vm.resource for vm in view.vms]
     vm = _vm_layout(
         declared,
         update_domain=enrollment.least_used(
@@ -217,7 +209,7 @@ def _in_scale_set(tx: Transaction, declared: DeclaredVm, view: ScaleSetView) -> 
         if len(tx.load(scope_id).resources) < PLACEMENT_GROUP_SIZE:
             break
         number += 1
-    here = [machine.resource.update_domain for machine in view.machines]
+    here = [vm.resource.update_domain for vm in view.vms]
     vm = _vm_layout(declared, update_domain=enrollment.least_used(here, UPDATE_DOMAINS))
     return ScopeLayout(
         id=scope_id,
@@ -240,9 +232,9 @@ def _vm_layout(declared: DeclaredVm, *, update_domain: int = 0, fault_domain: in
     )
 
 
-def _refuse_changes(machine: VmView, declared: DeclaredVm) -> None:
+def _refuse_changes(vm: VmView, declared: DeclaredVm) -> None:
     """Some properties of a VM are settled when it is created."""
-    profile = machine.profile
+    profile = vm.profile
     availability_set = "" if declared.availability_set is None else declared.availability_set.name
     scale_set = "" if declared.scale_set is None else declared.scale_set.name
     for is_same, path in (
@@ -251,7 +243,7 @@ def _refuse_changes(machine: VmView, declared: DeclaredVm) -> None:
         (same(profile.location, declared.location), "location"),
         (profile.zone == declared.zone, "zones"),
         (profile.computer_name == declared.computer_name, "osProfile.computerName"),
-        (machine.resource.priority is declared.model.priority, "priority"),
+        (vm.resource.priority is declared.model.priority, "priority"),
     ):
         if not is_same:
             raise PropertyChangeError(path)

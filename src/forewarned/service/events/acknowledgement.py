@@ -66,7 +66,7 @@ def acknowledge(
 
 def _events_of(snapshot: Snapshot, id_: ResourceId) -> Concerns:
     if same(id_.type, MACHINES):
-        return _of_machine(snapshot, id_)
+        return _of_vm(snapshot, id_)
     if same(id_.type, SCALE_SETS):
         scale_set = inventory.scale_set(snapshot, id_)
         if scale_set is None:
@@ -82,11 +82,11 @@ def _events_of(snapshot: Snapshot, id_: ResourceId) -> Concerns:
     raise UnknownKindError(id_.type)
 
 
-def _of_machine(snapshot: Snapshot, id_: ResourceId) -> Concerns:
-    machine = inventory.virtual_machine(snapshot, id_)
-    if machine is None:
+def _of_vm(snapshot: Snapshot, id_: ResourceId) -> Concerns:
+    vm = inventory.virtual_machine(snapshot, id_)
+    if vm is None:
         raise UnknownVmError(id_.path)
-    name, scope_id = machine.name, machine.scope_id
+    name, scope_id = vm.name, vm.scope_id
     return lambda record: (
         record.scope_id == scope_id
         and any(same_name(name, other) for other in record.event.resources)

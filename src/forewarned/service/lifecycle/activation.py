@@ -72,7 +72,7 @@ class Activation:
 
     def about_in(self, snapshot: Snapshot, name: str) -> About | None:
         """By name, in any letter case."""
-        machine = inventory.machine(snapshot, name)
+        machine = inventory.by_name(snapshot, name)
         if machine is None:
             return None
         return About(

@@ -19,7 +19,7 @@ from forewarned.service.ports import Snapshot, Transaction
 
 def shown(view: AvailabilitySetView) -> Json:
     document = declared_availability_set(view).document
-    members = [{"id": inventory.resource_id(machine).path} for machine in view.machines]
+    members = [{"id": inventory.resource_id(machine).path} for machine in view.vms]
     put_at(document, "properties.virtualMachines", members)
     return {"id": view.id.path, "name": view.id.name, "type": AVAILABILITY_SETS, **document}
 
@@ -32,7 +32,7 @@ async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> Json:
         sent = asked.body or {}
-        return shown(sets.put(tx, _id(asked), sent, context=asked.context, by=asked.by))
+        return shown(sets.put(tx, _id(asked), sent, context=asked.context))
 
     return ok(await services.engine.decide(work))
 
@@ -40,7 +40,7 @@ async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
 async def patch_set(services: ArmServices, asked: Asked) -> ArmAnswer:
     def work(tx: Transaction) -> Json:
         view, sent = _find(tx, asked), asked.body or {}
-        return shown(sets.change(tx, view, sent, context=asked.context, by=asked.by))
+        return shown(sets.change(tx, view, sent, context=asked.context))
 
     return ok(await services.engine.decide(work))
 

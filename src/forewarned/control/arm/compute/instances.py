@@ -53,7 +53,7 @@ _AND: Final = re.compile(r"(?<!\s)\s+and\s+", re.IGNORECASE)
 def find(snapshot: Snapshot, asked: Asked) -> tuple[ScaleSetView, VmView]:
     id_, instance_id = set_id(asked), asked.path["instance"]
     view = sets.find(snapshot, id_)
-    for machine in view.machines:
+    for machine in view.vms:
         if same(machine.instance_id, instance_id):
             return view, machine
     raise resource_not_found(f"{view.id.path}/virtualMachines/{instance_id}")
@@ -76,7 +76,7 @@ async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
             instance = show_instance(view, machine, model, with_statuses=with_statuses)
             return _with_protection(instance, protections.get(machine.name))
 
-        chosen = (m for m in view.machines if all(meets(view, m) for meets in conditions))
+        chosen = (m for m in view.vms if all(meets(view, m) for meets in conditions))
         return page(chosen, asked, _key, show=shown)
 
     return ok(await services.engine.ask(question))
@@ -190,10 +190,10 @@ async def delete_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord | None:
         view = sets.find(tx, id_)
-        if not any(same(machine.instance_id, instance_id) for machine in view.machines):
+        if not any(same(machine.instance_id, instance_id) for machine in view.vms):
             return None
         outcome = scale_sets.delete_instances(
-            tx, view, [instance_id], force=is_forced(asked), context=asked.context, by=asked.by
+            tx, view, [instance_id], force=is_forced(asked), context=asked.context
         )
         path = f"{view.id.path}/virtualMachines/{instance_id}"
         return _open(tx, asked, path, "delete", outcome)
@@ -224,9 +224,7 @@ async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 def _operated(tx: Transaction, asked: Asked, action: Action) -> OperationRecord:
     view, machine = find(tx, asked)
-    outcome = scale_sets.operate(
-        tx, view, [machine.instance_id], action, context=asked.context, by=asked.by
-    )
+    outcome = scale_sets.operate(tx, view, [machine.instance_id], action, context=asked.context)
     return _open(tx, asked, instance_path(view, machine), action, outcome)
 
 

@@ -56,11 +56,11 @@ def show_set(view: ScaleSetView, *, state: str | None = None) -> Json:
 def set_state(view: ScaleSetView) -> str:
     if view.is_going:
         return "Deleting"
-    return "Updating" if len(view.staying) < len(view.machines) else "Succeeded"
+    return "Updating" if len(view.staying) < len(view.vms) else "Succeeded"
 
 
 def show_set_statuses(view: ScaleSetView) -> Json:
-    counts = Counter(each["code"] for machine in view.machines for each in statuses(machine))
+    counts = Counter(each["code"] for machine in view.vms for each in statuses(machine))
     status = provisioning_status(set_state(view))
     if view.declaration is not None:
         status["time"] = show_instant(view.declaration.created_at)

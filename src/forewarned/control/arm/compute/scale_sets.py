@@ -46,7 +46,7 @@ def put_in(
 ) -> tuple[Json, SetOutcome]:
     """Create or change the set: its JSON, and the outcome. Also for deployments."""
     _refuse_old_version(body, asked)
-    outcome = scale_sets.put(tx, id_, body, context=asked.context, by=asked.by)
+    outcome = scale_sets.put(tx, id_, body, context=asked.context)
     return show_set(outcome.view, state="Creating" if outcome.created else "Updating"), outcome
 
 
@@ -68,7 +68,7 @@ async def patch_set(services: ArmServices, asked: Asked) -> ArmAnswer:
         view = find(tx, set_id(asked))
         sent = asked.body or {}
         _refuse_old_version(sent, asked)
-        outcome = scale_sets.change(tx, view, sent, context=asked.context, by=asked.by)
+        outcome = scale_sets.change(tx, view, sent, context=asked.context)
         return show_set(outcome.view, state="Updating"), _open(tx, asked, outcome, "write")
 
     return updated(*await services.engine.decide(work), asked)
@@ -78,9 +78,7 @@ async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
     id_ = set_id(asked)
 
     def work(tx: Transaction) -> OperationRecord | None:
-        outcome = scale_sets.drop(
-            tx, id_, force=is_forced(asked), context=asked.context, by=asked.by
-        )
+        outcome = scale_sets.drop(tx, id_, force=is_forced(asked), context=asked.context)
         return None if outcome is None else _open(tx, asked, outcome, "delete")
 
     record = await services.engine.decide(work)
@@ -142,9 +140,7 @@ async def upgrade(services: ArmServices, asked: Asked) -> ArmAnswer:
     id_, instance_ids = set_id(asked), _named_ids(asked)
 
     def work(tx: Transaction) -> OperationRecord:
-        outcome = scale_sets.upgrade(
-            tx, find(tx, id_), instance_ids, context=asked.context, by=asked.by
-        )
+        outcome = scale_sets.upgrade(tx, find(tx, id_), instance_ids, context=asked.context)
         return _open(tx, asked, outcome, "manualupgrade")
 
     return accepted(await services.engine.decide(work), asked)
@@ -160,7 +156,6 @@ async def delete_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
             instance_ids,
             force=is_forced(asked),
             context=asked.context,
-            by=asked.by,
         )
         return _open(tx, asked, outcome, "delete")
 
@@ -173,7 +168,7 @@ def _operate(action: Action) -> Answer:
 
         def work(tx: Transaction) -> OperationRecord:
             outcome = scale_sets.operate(
-                tx, find(tx, id_), instance_ids, action, context=asked.context, by=asked.by
+                tx, find(tx, id_), instance_ids, action, context=asked.context
             )
             return _open(tx, asked, outcome, action)
 

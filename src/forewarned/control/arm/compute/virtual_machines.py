@@ -17,6 +17,7 @@ from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import Role
 from forewarned.service.azure import inventory, operations, vms
 from forewarned.service.azure.actions import Action
+from forewarned.service.azure.context import Outcome
 from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS, ResourceId, same
@@ -37,7 +38,7 @@ _IN_SET: Final = re.compile(
 def put_in(tx: Transaction, asked: Asked, id_: ResourceId, body: Mapping[str, Any]) -> VmOutcome:
     """Create or change the VM, as part of a transaction. Also for deployments."""
     _refuse_old_version(body, asked)
-    return vms.put(tx, id_, body, context=asked.context, by=asked.by)
+    return vms.put(tx, id_, body, context=asked.context)
 
 
 def _refuse_old_version(body: Mapping[str, Any], asked: Asked) -> None:
@@ -47,7 +48,7 @@ def _refuse_old_version(body: Mapping[str, Any], asked: Asked) -> None:
 async def put_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
     def work(tx: Transaction) -> tuple[Json, bool, OperationRecord]:
         outcome = put_in(tx, asked, _id(asked), asked.body or {})
-        return shown(tx, outcome.machine), outcome.created, _open(tx, asked, outcome, "put")
+        return shown(tx, outcome.view), outcome.created, _open(tx, asked, outcome, "put")
 
     body, is_new, record = await services.engine.decide(work)
     return (created if is_new else updated)(body, record, asked)
@@ -58,14 +59,14 @@ async def patch_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
         machine = _find(tx, asked)
         sent = asked.body or {}
         _refuse_old_version(sent, asked)
-        outcome = vms.change(tx, machine, sent, context=asked.context, by=asked.by)
-        return shown(tx, outcome.machine), _open(tx, asked, outcome, "put")
+        outcome = vms.change(tx, machine, sent, context=asked.context)
+        return shown(tx, outcome.view), _open(tx, asked, outcome, "put")
 
     return updated(*await services.engine.decide(work), asked)
 
 
 def _open(tx: Transaction, asked: Asked, outcome: VmOutcome, action: str) -> OperationRecord:
-    path = inventory.resource_id(outcome.machine).path
+    path = inventory.resource_id(outcome.view).path
     return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
 
@@ -73,7 +74,7 @@ async def delete_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
     force = (asked.option("forceDeletion") or "").casefold() == "true"
 
     def work(tx: Transaction) -> OperationRecord | None:
-        outcome = vms.drop(tx, _id(asked), force=force, context=asked.context, by=asked.by)
+        outcome = vms.drop(tx, _id(asked), force=force, context=asked.context)
         return None if outcome is None else _open(tx, asked, outcome, "delete")
 
     record = await services.engine.decide(work)
@@ -125,7 +126,7 @@ async def _listed(services: ArmServices, asked: Asked, *, group: str | None) -> 
             groups.find(snapshot, subscription, group)
 
         def show(binding: Binding) -> Json:
-            machine = inventory.machine(snapshot, binding.name)
+            machine = inventory.by_name(snapshot, binding.name)
             assert machine is not None  # noqa: S101  # a snapshot agrees with itself
             return shown(snapshot, machine, with_instance_view=expanded)
 
@@ -197,7 +198,7 @@ def _operating(action: Action) -> Answer:
     async def operate(services: ArmServices, asked: Asked) -> ArmAnswer:
         def work(tx: Transaction) -> OperationRecord:
             machine = _find(tx, asked)
-            outcome = vms.operate(tx, machine, action, context=asked.context, by=asked.by)
+            outcome = vms.operate(tx, machine, action, context=asked.context)
             return _open(tx, asked, outcome, action)
 
         return accepted(await services.engine.decide(work), asked)
@@ -209,7 +210,7 @@ async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
     """Not a long-running operation: clients accept nothing but 204."""
 
     def work(tx: Transaction) -> None:
-        vms.operate(tx, _find(tx, asked), Action.EVICT, context=asked.context, by=asked.by)
+        vms.operate(tx, _find(tx, asked), Action.EVICT, context=asked.context)
 
     await services.engine.decide(work)
     return no_content()
@@ -219,7 +220,7 @@ async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
     """A VM is always as it is declared, so there is nothing to correct."""
 
     def work(tx: Transaction) -> OperationRecord:
-        return _open(tx, asked, VmOutcome(machine=_find(tx, asked)), "reapply")
+        return _open(tx, asked, Outcome(view=_find(tx, asked)), "reapply")
 
     return accepted(await services.engine.decide(work), asked)
 

@@ -44,7 +44,7 @@ def _looking_at_interfaces(snapshot: Snapshot) -> Look:
         if attached is None:
             return
         shown = interface(snapshot, attached, configurations)
-        properties["virtualMachine"] = {"id": inventory.resource_id(attached.machine).path}
+        properties["virtualMachine"] = {"id": inventory.resource_id(attached.vm).path}
         properties["macAddress"] = dashed(shown.mac_address)
         properties["primary"] = attached.number == 0
         for each in configurations[:1]:
@@ -70,7 +70,7 @@ class DefaultInterfaces:
         attached = Attachments(snapshot).of(id_)
         if attached is None:
             return None
-        machine = attached.machine
+        machine = attached.vm
         usual = default_interface(inventory.resource_id(machine))
         if not same(usual.path, id_.path):
             return None

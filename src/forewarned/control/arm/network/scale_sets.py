@@ -29,7 +29,7 @@ from forewarned.service.ports import Snapshot
 async def list_interfaces(services: ArmServices, asked: Asked) -> ArmAnswer:
     def question(snapshot: Snapshot) -> list[Json]:
         view = find_set(snapshot, set_id(asked))
-        return list(_interfaces(snapshot, view, view.machines))
+        return list(_interfaces(snapshot, view, view.vms))
 
     return ok(page(await services.engine.ask(question), asked, _key))
 
@@ -52,7 +52,7 @@ async def list_addresses(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def question(snapshot: Snapshot) -> list[Json]:
         view = find_set(snapshot, set_id(asked))
-        interfaces = _interfaces(snapshot, view, view.machines)
+        interfaces = _interfaces(snapshot, view, view.vms)
         return [each for interface in interfaces for each in _addresses(interface)]
 
     return ok(page(await services.engine.ask(question), asked, _key))

@@ -145,7 +145,7 @@ async def delete_group(services: ArmServices, asked: Asked) -> ArmAnswer:
 
     def work(tx: Transaction) -> OperationRecord:
         view = find(tx, subscription, name)
-        outcome = groups.drop(tx, subscription, name, context=asked.context, by=asked.by)
+        outcome = groups.drop(tx, subscription, name, context=asked.context)
         path = group_path(subscription, view.name)
         return operations.open_(tx, path, "delete", outcome.event_ids, context=asked.context)
 

@@ -94,7 +94,7 @@ def _make(tx: Transaction, asked: Asked, planned: Planned) -> tuple[EventId, ...
         return virtual_machines.put_in(tx, asked, id_, planned.body).event_ids
     if type_ == AVAILABILITY_SETS.casefold():
         id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
-        sets.put(tx, id_, planned.body, context=asked.context, by=asked.by)
+        sets.put(tx, id_, planned.body, context=asked.context)
         return ()
     kind, part = _kept_as(planned)
     whole, _, name = planned.name.partition("/")

@@ -55,7 +55,7 @@ def declared_availability_set(view: AvailabilitySetView) -> DeclaredAvailability
     """As it was declared, or as its VMs are."""
     document = decoded(view.declaration)
     properties = Fields(document).object("properties")
-    vms = [machine.resource for machine in view.machines]
+    vms = [vm.resource for vm in view.vms]
     update_domains = properties.number(_UPDATE_DOMAINS) or inventory.taken(
         [vm.update_domain for vm in vms], UPDATE_DOMAINS
     )

@@ -46,7 +46,7 @@ _USER: Final = "azureuser"
 _NETWORK_VERSION: Final = "2020-11-01"
 
 
-def complete_machine(document: Json, id_: ResourceId, *, os_type: str) -> None:
+def complete_vm(document: Json, id_: ResourceId, *, os_type: str) -> None:
     """Of a VM that is a resource of its own."""
     properties = _object(document, "properties")
     _complete_storage(properties, os_type)

@@ -123,14 +123,14 @@ def _described(view: ScaleSetView) -> Json:
     policy = show_policy(view.policy)
     if policy is not None:
         properties[POLICY] = policy
-    if not view.machines:
+    if not view.vms:
         return described
-    first = view.machines[0]
+    first = view.vms[0]
     described["sku"] = {"name": first.profile.size}
     described["tags"] = dict(first.profile.tags)
-    domains = [machine.resource.fault_domain for machine in view.machines]
+    domains = [vm.resource.fault_domain for vm in view.vms]
     properties["platformFaultDomainCount"] = taken(domains, SCALE_SET_FAULT_DOMAINS)
-    zones = sorted({machine.profile.zone for machine in view.machines} - {""})
+    zones = sorted({vm.profile.zone for vm in view.vms} - {""})
     if zones:
         described["zones"] = zones
     # Host names end in six characters of their own.
@@ -184,21 +184,21 @@ class ModelsInUse:
     def latest(self) -> Json:
         return self._known[self._view.revision]
 
-    def of(self, machine: VmView) -> Json:
-        revision = machine.profile.model_revision
+    def of(self, vm: VmView) -> Json:
+        revision = vm.profile.model_revision
         if revision not in self._known:
-            self._known[revision] = self._read(machine)
+            self._known[revision] = self._read(vm)
         return self._known[revision]
 
-    def _read(self, machine: VmView) -> Json:
+    def _read(self, vm: VmView) -> Json:
         """Of a VM that came with the fleet, only the operating system of its model is known."""
-        path = model_path(self._view.id.path, machine.profile.model_revision)
+        path = model_path(self._view.id.path, vm.profile.model_revision)
         stored = self._snapshot.declaration(path)
-        disk = {"storageProfile": {"osDisk": {"osType": machine.profile.os_type}}}
+        disk = {"storageProfile": {"osDisk": {"osType": vm.profile.os_type}}}
         model = decoded(stored) or {VM_PROFILE: disk}
         profile = completed(
             model.get(VM_PROFILE, {}),
             self._view.id.name,
-            is_flexible=machine.profile.is_flexible,
+            is_flexible=vm.profile.is_flexible,
         )
         return {**model, VM_PROFILE: profile}

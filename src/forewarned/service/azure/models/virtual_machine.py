@@ -11,7 +11,7 @@ from typing import Any, Final
 from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import VmView
-from forewarned.service.azure.models.defaults import complete_machine
+from forewarned.service.azure.models.defaults import complete_vm
 from forewarned.service.azure.models.documents import (
     Fields,
     InvalidPropertyError,
@@ -103,11 +103,11 @@ class DeclaredVm(VirtualMachine):
 # --- as it is ------------------------------------------------------------------------------------
 
 
-def document_of(snapshot: Snapshot, machine: VmView) -> Json:
+def document_of(snapshot: Snapshot, vm: VmView) -> Json:
     """All that a client may declare of the VM, as it is now. It is complete."""
-    declared = decoded(snapshot.declaration(inventory.resource_id(machine).path))
-    document = without(declared or _from_set(snapshot, machine), ORIGIN)
-    profile = machine.profile
+    declared = decoded(snapshot.declaration(inventory.resource_id(vm).path))
+    document = without(declared or _from_set(snapshot, vm), ORIGIN)
+    profile = vm.profile
     document["location"] = profile.location
     document["tags"] = dict(profile.tags)
     if profile.zone:
@@ -115,22 +115,22 @@ def document_of(snapshot: Snapshot, machine: VmView) -> Json:
     put_at(document, "properties.hardwareProfile.vmSize", profile.size)
     put_at(document, "properties.storageProfile.osDisk.osType", profile.os_type)
     put_at(document, "properties.osProfile.computerName", profile.computer_name)
-    if machine.resource.priority is Priority.SPOT:
-        put_at(document, "properties.priority", machine.resource.priority)
-        put_at(document, "properties.evictionPolicy", machine.resource.eviction_policy)
+    if vm.resource.priority is Priority.SPOT:
+        put_at(document, "properties.priority", vm.resource.priority)
+        put_at(document, "properties.evictionPolicy", vm.resource.eviction_policy)
     if profile.availability_set:
         id_ = inventory.availability_set_id(profile)
         put_at(document, f"properties.{_AVAILABILITY_SET}", {"id": id_.path})
     if profile.scale_set:
         id_ = inventory.scale_set_id(profile)
         put_at(document, f"properties.{_SCALE_SET}", {"id": id_.path})
-    complete_machine(document, inventory.resource_id(machine), os_type=profile.os_type)
-    return _with_policy(_with_notices(document, machine), machine)
+    complete_vm(document, inventory.resource_id(vm), os_type=profile.os_type)
+    return _with_policy(_with_notices(document, vm), vm)
 
 
-def profile_of(snapshot: Snapshot, machine: VmView) -> Json:
+def profile_of(snapshot: Snapshot, vm: VmView) -> Json:
     """The `virtualMachineProfile` that the VM was made from; empty where no client declared one."""
-    profile = machine.profile
+    profile = vm.profile
     if not profile.scale_set or not profile.model_revision:
         return {}
     set_path = inventory.scale_set_id(profile).path
@@ -139,29 +139,29 @@ def profile_of(snapshot: Snapshot, machine: VmView) -> Json:
     return found
 
 
-def _from_set(snapshot: Snapshot, machine: VmView) -> Json:
+def _from_set(snapshot: Snapshot, vm: VmView) -> Json:
     """The parts of the set's model that a VM has, too; empty for a VM in no set."""
-    vm_profile = profile_of(snapshot, machine)
+    vm_profile = profile_of(snapshot, vm)
     parts = {name: vm_profile[name] for name in _FROM_MODEL if name in vm_profile}
     return without({"properties": parts}, "properties.osProfile.computerNamePrefix")
 
 
-def _with_notices(document: Json, machine: VmView) -> Json:
+def _with_notices(document: Json, vm: VmView) -> Json:
     """The VM's set may have brought it to a model with other notices than it declares."""
-    priority = machine.resource.priority
-    here = Notices(terminate=machine.resource.terminate_notice, image=machine.profile.image_notice)
+    priority = vm.resource.priority
+    here = Notices(terminate=vm.resource.terminate_notice, image=vm.profile.image_notice)
     if read_notices(Fields(document).object("properties"), priority=priority) == here:
         return document
     return with_property(document, EVENTS_PROFILE, show_notices(here))
 
 
-def _with_policy(document: Json, machine: VmView) -> Json:
+def _with_policy(document: Json, vm: VmView) -> Json:
     """A VM in a set has the set's policy."""
-    if not machine.is_alone:
+    if not vm.is_alone:
         return without(document, f"properties.{POLICY}")
-    if read_policy(Fields(document).object("properties")) == machine.policy:
+    if read_policy(Fields(document).object("properties")) == vm.policy:
         return document
-    return with_property(document, POLICY, show_policy(machine.policy))
+    return with_property(document, POLICY, show_policy(vm.policy))
 
 
 def with_property(document: Json, name: str, shown: Json | None) -> Json:
@@ -178,21 +178,21 @@ def with_property(document: Json, name: str, shown: Json | None) -> Json:
 def revised_vm(
     snapshot: Snapshot,
     id_: ResourceId,
-    machine: VmView | None,
+    vm: VmView | None,
     sent: Mapping[str, Any],
     *,
     location: str,
 ) -> DeclaredVm:
     """What a `PUT` or `PATCH` makes of a VM. `location` is that of a new VM which says none."""
-    before = {} if machine is None else document_of(snapshot, machine)
+    before = {} if vm is None else document_of(snapshot, vm)
     document = merged_resource(before, without(sent, *_DERIVED, *_SECRET))
     resource = Fields(document)
     properties = resource.object("properties")
     _refuse_invalid(Fields(changes(before, document)), resource)
     _keep_image(document, before)
-    here = None if machine is None else machine.profile.location
+    here = None if vm is None else vm.profile.location
     location = read_location(resource, here=here) or location
-    name = id_.name if machine is None else machine.name
+    name = id_.name if vm is None else vm.name
     size = properties.object("hardwareProfile").word("vmSize")
     revised = DeclaredVm(
         name=name,
