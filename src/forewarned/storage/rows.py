@@ -1,9 +1,8 @@
 """Between the values of the domain and rows of a database: one pair of functions for each table."""
 
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, overload
+from typing import Any, Final, Protocol, overload
 
 import msgspec
 
@@ -41,6 +40,18 @@ from forewarned.storage.diff import fold
 Value = str | int | None
 Row = tuple[Value, ...]
 """Values in the order in which a statement names them."""
+
+
+class FoundRow(Protocol):
+    """A row that a question found: its values by name, by position or one after another.
+
+    Their types are those of the columns, which a statement in a string can't tell: hence Any.
+    """
+
+    def __getitem__(self, column: str | int, /) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _policy: Final = msgspec.json.Decoder(Policy)
@@ -89,7 +100,7 @@ def scope_state(saved: Saved, *, next_wake: datetime | None) -> Row:
     return (
         saved.revision,
         scope.incarnation,
-        scope.active,
+        int(scope.active),
         micros(scope.last_read_at),
         micros(next_wake),
         scope.id,
@@ -107,9 +118,11 @@ def new_scope(saved: Saved, *, next_wake: datetime | None) -> Row:
     return fold(saved.scope.id), *plan, *scope_state(saved, next_wake=next_wake)
 
 
-def to_saved(
-    row: sqlite3.Row, *, resources: Iterable[sqlite3.Row], events: Iterable[sqlite3.Row]
-) -> Saved:
+SCOPE_COLUMNS: Final = "number, id, kind, policy, rounds, revision, active, last_read_at"
+"""What `to_saved` and `to_page` take, but for the incarnation."""
+
+
+def to_saved(row: FoundRow, *, resources: Iterable[FoundRow], events: Iterable[FoundRow]) -> Saved:
     read_at, rounds = row["last_read_at"], row["rounds"]
     scope = Scope(
         id=ScopeId(row["id"]),
@@ -125,7 +138,7 @@ def to_saved(
     return Saved(scope=scope, revision=row["revision"])
 
 
-def to_page(row: sqlite3.Row, *, events: Iterable[sqlite3.Row]) -> PageContent:
+def to_page(row: FoundRow, *, events: Iterable[FoundRow]) -> PageContent:
     """Of the scope's row and those of its open events."""
     opened = {event.id: event for event in map(to_event, events)}
     return PageContent(
@@ -156,8 +169,8 @@ def resource_model(resource: Resource) -> Row:
     )
 
 
-def new_resource(resource: Resource, scope_id: ScopeId) -> Row:
-    return scope_id, resource.name, str(resource.state), *resource_model(resource)
+def new_resource(resource: Resource, scope_id: ScopeId, *, position: int) -> Row:
+    return position, scope_id, resource.name, str(resource.state), *resource_model(resource)
 
 
 RESOURCE_COLUMNS: Final = (
@@ -167,7 +180,7 @@ RESOURCE_COLUMNS: Final = (
 """What `to_resource` takes, in order: a scope may have hundreds, and names take time to look up."""
 
 
-def to_resource(row: sqlite3.Row) -> Resource:
+def to_resource(row: FoundRow) -> Resource:
     _, name, host, update_domain, fault_domain, priority, eviction_policy, notice, state = row
     return Resource(
         name=name,
@@ -181,16 +194,12 @@ def to_resource(row: sqlite3.Row) -> Resource:
     )
 
 
-def from_binding(binding: Binding) -> dict[str, Value]:
-    return {
-        "folded": fold(binding.name),
-        # Any number of VMs may have no address; no two may have the same.
-        "address": binding.address or None,
-        "profile": to_json(binding.profile),
-    }
+def from_binding(binding: Binding) -> Row:
+    # Any number of VMs may have no address; no two may have the same.
+    return binding.address or None, to_json(binding.profile), fold(binding.name)
 
 
-def to_binding(row: sqlite3.Row) -> Binding:
+def to_binding(row: FoundRow) -> Binding:
     return Binding(
         name=ResourceName(row["name"]),
         scope_id=ScopeId(row["scope_id"]),
@@ -210,7 +219,7 @@ def event_state(event: Event) -> Row:
         micros(event.not_before),
         None if approval is None else approval.by,
         None if approval is None else micros(approval.at),
-        None if approval is None else approval.by_policy,
+        None if approval is None else int(approval.by_policy),
         micros(event.started_at),
         None if event.start_cause is None else str(event.start_cause),
         event.id,
@@ -223,7 +232,7 @@ def event_words(event: Event) -> Row:
         to_json(event.resources),
         event.description,
         micros(event.duration),
-        event.announced,
+        int(event.announced),
         event.id,
     )
 
@@ -246,7 +255,7 @@ def new_event(record: EventRecord) -> Row:
     )
 
 
-def to_record(row: sqlite3.Row) -> EventRecord:
+def to_record(row: FoundRow) -> EventRecord:
     ended_at = row["ended_at"]
     return EventRecord(
         scope_id=ScopeId(row["scope_id"]),
@@ -256,7 +265,7 @@ def to_record(row: sqlite3.Row) -> EventRecord:
     )
 
 
-def to_event(row: sqlite3.Row) -> Event:
+def to_event(row: FoundRow) -> Event:
     not_before, duration, work = row["not_before"], row["duration"], row["maintenance"]
     started_at, start_cause = row["started_at"], row["start_cause"]
     return Event(
@@ -278,14 +287,14 @@ def to_event(row: sqlite3.Row) -> Event:
 
 
 to_list: Final = msgspec.json.Decoder(list[Any]).decode
-"""Strings, of a list as SQLite gathers them."""
+"""Strings, of a list as a database gathers them."""
 
 
 def to_names(text: str) -> tuple[ResourceName, ...]:
     return tuple(map(ResourceName, _names.decode(text)))
 
 
-def _to_approval(row: sqlite3.Row) -> Approval | None:
+def _to_approval(row: FoundRow) -> Approval | None:
     if row["approved_at"] is None:
         return None
     return Approval(
@@ -312,7 +321,7 @@ def from_history(row: HistoryRow) -> Row:
     )
 
 
-def to_history(row: sqlite3.Row) -> HistoryRow:
+def to_history(row: FoundRow) -> HistoryRow:
     event_id, event_type = row["event_id"], row["event_type"]
     return HistoryRow(
         id=row["id"],
@@ -339,11 +348,11 @@ def from_declaration(declaration: Declaration) -> dict[str, Value]:
         "created_at": micros(declaration.created_at),
         "revision": declaration.revision,
         "next_instance": declaration.next_instance,
-        "is_going": declaration.is_going,
+        "is_going": int(declaration.is_going),
     }
 
 
-def to_declaration(row: sqlite3.Row) -> Declaration:
+def to_declaration(row: FoundRow) -> Declaration:
     return Declaration(
         path=row["path"],
         document=row["document"],
@@ -366,7 +375,7 @@ def from_operation(operation: OperationRecord) -> dict[str, Value]:
     }
 
 
-def to_operation(row: sqlite3.Row) -> OperationRecord:
+def to_operation(row: FoundRow) -> OperationRecord:
     return OperationRecord(
         id=row["id"],
         path=row["path"],

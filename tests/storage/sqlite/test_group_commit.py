@@ -23,6 +23,7 @@ from forewarned.storage.sqlite.group_commit import MOST
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, A, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
 from tests.storage.keeping import cache, everything, keep, settle_in
+from tests.storage.sqlite.connections import connection_of
 from tests.storage.sqlite.test_store import crowd, files_no_larger_than
 
 T = TypeVar("T")
@@ -201,7 +202,7 @@ async def test_works_that_wait_share_a_commit(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
         await keep(store, a_scope())
         await store._writer.run(
-            lambda tx: tx._connection.set_trace_callback(asked.append), unchanged
+            lambda tx: connection_of(tx).set_trace_callback(asked.append), unchanged
         )
         async with held_up(store):
             answers = asyncio.ensure_future(together(store, *map(schedule, range(1, 51))))
@@ -294,7 +295,7 @@ async def test_on_a_full_disk_what_is_acknowledged_is_what_is_kept(sqlite: OpenS
     async with sqlite() as store:
         await store._writer.run(
             lambda tx: [
-                tx._connection.execute("PRAGMA max_page_count = 60"),
+                connection_of(tx).execute("PRAGMA max_page_count = 60"),
             ],
             unchanged,
         )

@@ -34,6 +34,7 @@ from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
 from tests.storage.committer import CALLERS
 from tests.storage.conftest import OpenSqlite
 from tests.storage.keeping import cache, everything, keep, load, save, settle_in
+from tests.storage.sqlite.connections import connection_of
 from tests.storage.strategies import scopes
 
 ROOT = Path(__file__).parents[3]
@@ -117,7 +118,7 @@ async def test_a_commit_waits_for_the_disk(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
         pragmas = await store._writer.run(
             lambda tx: [
-                tx._connection.execute(f"PRAGMA {name}").fetchone()[0]
+                connection_of(tx).execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             ],
             unchanged,
@@ -134,8 +135,8 @@ async def test_a_full_disk_is_said_and_changes_nothing(sqlite: OpenSqlite) -> No
     async with sqlite() as store:
         await keep(store, a_scope())
         await store._writer.run(
-            lambda tx: tx._connection.execute(
-                f"PRAGMA max_page_count = {tx._connection.execute('PRAGMA page_count').fetchone()[0]}"
+            lambda tx: connection_of(tx).execute(
+                f"PRAGMA max_page_count = {connection_of(tx).execute('PRAGMA page_count').fetchone()[0]}"
             ),
             unchanged,
         )
@@ -194,7 +195,7 @@ async def test_a_database_that_somebody_else_has_locked_is_unavailable_until_it_
     async with sqlite() as store:
         await keep(store, a_scope())
         await store._writer.run(
-            lambda tx: tx._connection.execute("PRAGMA busy_timeout = 0"), unchanged
+            lambda tx: connection_of(tx).execute("PRAGMA busy_timeout = 0"), unchanged
         )
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -291,7 +292,7 @@ async def test_a_reader_can_not_write(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
         with pytest.raises(StoreUnavailableError, match="readonly"):
             await store._reader.run(
-                lambda s: s._connection.execute("DELETE FROM scopes"), unchanged
+                lambda s: connection_of(s).execute("DELETE FROM scopes"), unchanged
             )
 
 
@@ -340,7 +341,7 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
 ) -> None:
     def ask(snapshot: SqliteSnapshot) -> list[str]:
         asked: list[str] = []
-        connection = snapshot._connection
+        connection = connection_of(snapshot)
         connection.set_trace_callback(asked.append)
         snapshot.load(SCOPE1)
         snapshot.binding("vm1")

@@ -16,10 +16,12 @@ from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.storage import SqliteStore
+from forewarned.storage.relational.statements import MOVE_SCOPE
 from forewarned.storage.sqlite.write_buffer import WriteBuffer
 from tests.builders import OPERATOR, A, B, a_scope, an_event
 from tests.storage.conftest import OpenSqlite
 from tests.storage.keeping import cache, everything, keep
+from tests.storage.sqlite.connections import connection_of
 from tests.storage.sqlite.test_group_commit import MindChangedError, fail_after, held_up, together
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")
@@ -178,14 +180,14 @@ def test_rows_that_were_lost_once_are_not_taken_for_written() -> None:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         buffer = WriteBuffer(connection)
         buffer.begin()
-        buffer.add(SCOPE1, [("INSERT INTO nowhere VALUES (?)", (1,))])
+        buffer.save(SCOPE1, [(MOVE_SCOPE, (1, 1, 1, None, None, SCOPE1))])
         buffer.keep()
         buffer.begin()
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
-            buffer.to_ask()
+            buffer.ask("SELECT 1")
 
         with pytest.raises(sqlite3.OperationalError, match="could not be written"):
-            buffer.write()
+            buffer.flush()
 
 
 # --- what it is for ------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ async def test_a_group_of_works_writes_each_kind_of_row_in_one_go(sqlite: OpenSq
             answers = asyncio.ensure_future(
                 together(
                     store,
-                    lambda tx: tx._connection.set_trace_callback(asked.append),  # type: ignore[attr-defined]  # SQLite's own
+                    lambda tx: connection_of(tx).set_trace_callback(asked.append),
                     approve(SCOPE1, A),
                     approve(SCOPE2, B),
                 )

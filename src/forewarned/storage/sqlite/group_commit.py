@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from forewarned.service.ports import Clock
+from forewarned.storage.relational.transaction import NextWake
 from forewarned.storage.sqlite.connection_thread import QueuedCall, QueuedCalls, roll_back
-from forewarned.storage.sqlite.reads import FirstVm, SqliteSnapshot
+from forewarned.storage.sqlite.reads import FirstVm, SqliteReader, SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 from forewarned.storage.sqlite.write_buffer import WriteBuffer
-from forewarned.storage.sqlite.writes import NextWake, SqliteTransaction
+from forewarned.storage.sqlite.writes import SqliteTransaction
 
 MOST: Final = 256
 """Functions in a group."""
@@ -68,14 +69,14 @@ class GroupCommitter:
         for call in _limited(calls, room=MOST - len(group)):
             group.append(call)
             transactions.append(self._run(connection, call, buffer))
-        buffer.write()
-        snapshot = SqliteSnapshot(connection, self._clock.now())
+        buffer.flush()
+        snapshot = SqliteSnapshot(SqliteReader(connection), self._clock.now())
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()
         first_vm = None
         if any(transaction.moves_vms for transaction in transactions):
             joined = {scope_id for each in transactions for scope_id in each.joined}
-            first_vm = self._first_vm.find(connection, joined)
+            first_vm = self._first_vm.find(snapshot, joined)
         for transaction in transactions:
             transaction.end(next_wake=next_wake, first_vm=first_vm)
         connection.execute("COMMIT")
@@ -89,11 +90,10 @@ class GroupCommitter:
         buffer: WriteBuffer,
     ) -> SqliteTransaction:
         transaction = SqliteTransaction(
-            connection,
+            buffer,
             self._clock.now(),
             next_wake=self._next_wake,
             cache=self._cache,
-            buffer=buffer,
             first_incarnation=self.incarnation_offset,
         )
         buffer.begin()

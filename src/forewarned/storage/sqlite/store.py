@@ -17,6 +17,7 @@ from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
 from forewarned.storage.diff import fold
 from forewarned.storage.errors import ForeignDatabaseError, NoWriteAheadLogError, OldSqliteError
+from forewarned.storage.relational.transaction import NextWake
 from forewarned.storage.sqlite.connection_thread import (
     ConnectionThread,
     QueuedCall,
@@ -27,10 +28,10 @@ from forewarned.storage.sqlite.connection_thread import (
 from forewarned.storage.sqlite.group_commit import GroupCommitter
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrate, refuse_foreign
-from forewarned.storage.sqlite.reads import SqliteSnapshot
+from forewarned.storage.sqlite.reads import SqliteReader, SqliteSnapshot
 from forewarned.storage.sqlite.restore_marker import RestoreMarker, opened_marker
 from forewarned.storage.sqlite.scope_cache import ScopeCache
-from forewarned.storage.sqlite.writes import NextWake, SqliteTransaction
+from forewarned.storage.sqlite.writes import SqliteTransaction
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +130,9 @@ class SqliteStore:
     def _answer_reader(
         self, connection: sqlite3.Connection, calls: QueuedCalls[SqliteSnapshot]
     ) -> Sequence[QueuedCall[SqliteSnapshot]]:
-        return run_alone(connection, calls, lambda: SqliteSnapshot(connection, self._clock.now()))
+        return run_alone(
+            connection, calls, lambda: SqliteSnapshot(SqliteReader(connection), self._clock.now())
+        )
 
 
 def refuse_old_sqlite(found: tuple[int, ...]) -> None:

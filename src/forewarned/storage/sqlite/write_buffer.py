@@ -9,16 +9,23 @@ written in the order in which they came.
 """
 
 import sqlite3
+from collections.abc import Sequence
 
 from forewarned.core.ids import ScopeId
-from forewarned.storage.rows import Row
+from forewarned.storage.relational.database import Dialect, Parameters
+from forewarned.storage.relational.statements import Statement
+from forewarned.storage.rows import FoundRow, Row
+from forewarned.storage.sqlite.dialect import SQLITE
 
 
 class WriteBuffer:
-    """For one group. Its functions run one after another, each from `begin` to `keep` or `undo`."""
+    """The database as the functions of one group see it.
+
+    They run one after another, each from `begin` to `keep` or `undo`.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._ended = _Waiting()
         """Of functions that have ended."""
         self._own = _Waiting()
@@ -34,54 +41,64 @@ class WriteBuffer:
 
     def keep(self) -> None:
         if self._is_marked:
-            self._own.write(self._connection)
-            self._connection.execute("RELEASE running")
+            self._own.write(self.connection)
+            self.connection.execute("RELEASE running")
         elif not self._ended.take(self._own):
-            self.write()
+            self.flush()
             self._ended = self._own
 
     def undo(self) -> None:
         if self._is_marked:
-            self._connection.execute("ROLLBACK TO running")
-            self._connection.execute("RELEASE running")
+            self.connection.execute("ROLLBACK TO running")
+            self.connection.execute("RELEASE running")
 
-    def add(self, scope_id: ScopeId, rows: list[tuple[str, Row]]) -> None:
-        """Buffer all rows of one save, each with its statement. They are written in any order."""
+    @property
+    def dialect(self) -> Dialect:
+        return SQLITE
+
+    def ask(self, sql: str, values: Parameters = ()) -> Sequence[FoundRow]:
+        if self._own.scopes:
+            self._prepare()
+        else:
+            self.flush()
+        return self.connection.execute(sql, values).fetchall()
+
+    def write(self, sql: str, values: Parameters) -> None:
+        self._prepare()
+        self.connection.execute(sql, values)
+
+    def write_rows(self, statement: Statement, rows: Sequence[Row]) -> None:
+        self._prepare()
+        self.connection.executemany(statement.sql, rows)
+
+    def save(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
         if scope_id in self._own.scopes:
-            self.to_write()
+            self._prepare()
         self._own.add(scope_id, rows)
 
-    def to_ask(self) -> sqlite3.Connection:
-        """A connection whose queries find what has been buffered."""
-        if self._own.scopes:
-            return self.to_write()
-        self.write()
-        return self._connection
-
-    def to_write(self) -> sqlite3.Connection:
-        """A connection whose writes follow what is buffered, and are undone with the function."""
-        self.write()
+    def _prepare(self) -> None:
+        """What is written next follows what is buffered, and is undone with the function."""
+        self.flush()
         if not self._is_marked:
-            self._connection.execute("SAVEPOINT running")
+            self.connection.execute("SAVEPOINT running")
             self._is_marked = True
-        self._own.write(self._connection)
-        return self._connection
+        self._own.write(self.connection)
 
-    def write(self) -> None:
+    def flush(self) -> None:
         """Write all that ended functions have left in the buffer. Raises sqlite3.Error."""
         if self._is_lost:
             raise sqlite3.OperationalError("rows of this group could not be written")
         self._is_lost = True
-        self._ended.write(self._connection)
+        self._ended.write(self.connection)
         self._is_lost = False
 
 
 class _Waiting:
     def __init__(self) -> None:
-        self._rows: dict[str, list[Row]] = {}
+        self._rows: dict[Statement, list[Row]] = {}
         self.scopes: set[ScopeId] = set()
 
-    def add(self, scope_id: ScopeId, rows: list[tuple[str, Row]]) -> None:
+    def add(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
         self.scopes.add(scope_id)
         for statement, row in rows:
             self._rows.setdefault(statement, []).append(row)
@@ -99,6 +116,6 @@ class _Waiting:
         if not self.scopes:
             return
         for statement, rows in self._rows.items():
-            connection.executemany(statement, rows)
+            connection.executemany(statement.sql, rows)
         self._rows.clear()
         self.scopes.clear()

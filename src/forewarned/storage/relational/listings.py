@@ -1,13 +1,12 @@
-"""What SQLite answers for people who look: all the SQL of `service/listings.py`.
+"""What the store answers for people who look: all the SQL of `service/listings.py`.
 
-A text may be anywhere in a name, so SQLite has to look at every name. It looks at nothing else: an
-index holds all the names, and a hundred thousand of them take some milliseconds. Instants and spans
-are microseconds, as in all tables.
+A text may be anywhere in a name, so the database has to look at every name. It looks at nothing
+else: an index holds all the names, and a hundred thousand of them take some milliseconds. Instants
+and spans are microseconds, as in all tables.
 """
 
-import sqlite3
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from forewarned.core.ids import HostName, ResourceName, ScopeId
@@ -27,38 +26,16 @@ from forewarned.service.records import EventRecord, Summary
 from forewarned.storage import rows
 from forewarned.storage.diff import fold
 from forewarned.storage.matching import hosts_like
-from forewarned.storage.rows import micros, to_json
-from forewarned.storage.sqlite.declarations import BEGINS_SO
-from forewarned.storage.sqlite.queries import Queries
+from forewarned.storage.relational.database import Dialect, Parameter
+from forewarned.storage.relational.queries import Queries
+from forewarned.storage.rows import FoundRow, micros
 
 _OPEN: Final = frozenset({EventStatus.SCHEDULED, EventStatus.STARTED})
-# Only the scopes that the VM is or was in can tell of it, and they are found by an index.
-_NAMES_IT: Final = """
-    scope_id IN (SELECT scope_id FROM resources WHERE folded = :resource
-                 UNION SELECT scope_id FROM former_scopes WHERE folded = :resource)
-    AND EXISTS (SELECT 1 FROM json_each(resources) WHERE fold(value) = :resource)
-"""
 _SUMMARIES: Final = """
     SELECT id, kind, active, last_read_at,
            (SELECT count(*) FROM resources WHERE scope_id = scopes.id) AS vms,
            (SELECT count(*) FROM events WHERE scope_id = scopes.id AND ended_at IS NULL) AS events
     FROM scopes
-"""
-# Each part looks through an index, and then only at what is named like that.
-_LIKE_IT: Final = """
-    SELECT number FROM scopes INDEXED BY scopes_by_folded
-        WHERE folded > '' AND instr(folded, :text)
-    UNION SELECT number FROM resources INDEXED BY sqlite_autoindex_resources_1
-        CROSS JOIN scopes ON id = scope_id
-        WHERE resources.folded > '' AND instr(resources.folded, :text)
-    UNION SELECT number FROM resources INDEXED BY resources_by_host
-        CROSS JOIN scopes ON id = scope_id
-        WHERE host IN (SELECT value FROM json_each(:hosts))
-    ORDER BY number
-"""
-_EVENTS_BY_HOST: Final = """
-    FROM events INDEXED BY events_open, json_each(events.resources) AS named
-    CROSS JOIN resources ON resources.folded = fold(named.value) WHERE ended_at IS NULL
 """
 # In order of `Attention`. Only open events have these statuses: what is said of `ended_at` is for
 # the partial index.
@@ -74,13 +51,8 @@ _URGENT: Final = (
     "ended_at DESC NULLS FIRST, status = 'Started',"
     " CASE status WHEN 'Started' THEN started_at WHEN 'Scheduled' THEN not_before END, sequence"
 )
-_IS_ON_HOST: Final = """EXISTS (
-    SELECT 1 FROM json_each(events.resources) AS named
-    JOIN resources AS vm ON vm.folded = fold(named.value)
-    WHERE vm.host = :host
-)"""
 _IS_UNREAD: Final = (
-    "NOT active AND EXISTS (SELECT 1 FROM resources WHERE resources.scope_id = scopes.id)"
+    "active = 0 AND EXISTS (SELECT 1 FROM resources WHERE resources.scope_id = scopes.id)"
 )
 
 
@@ -88,24 +60,24 @@ class Listings(Queries):
     def events(self, wanted: EventFilter) -> list[EventRecord]:
         statuses = wanted.statuses
         conditions = {
-            # As the partial index says it, so that SQLite uses the index.
+            # As the partial index says it, so that the database uses the index.
             "ended_at IS NULL": statuses is not None and statuses <= _OPEN,
-            "status IN (SELECT value FROM json_each(:statuses))": statuses is not None,
+            self._dialect.among("status", ":statuses"): statuses is not None,
             "scope_id = :scope_id": wanted.scope_id is not None,
             "type = :type": wanted.type is not None,
             "maintenance = :maintenance": wanted.maintenance is not None,
             "source = :source": wanted.source is not None,
-            _NAMES_IT: wanted.resource is not None,
-            _IS_ON_HOST: wanted.host is not None,
+            _names_it(self._dialect): wanted.resource is not None,
+            _is_on_host(self._dialect): wanted.host is not None,
         }
         if wanted.attention is not None:
             conditions[_CONDITIONS[wanted.attention]] = True
         is_oldest_first = wanted.order is Order.OLDEST
         order = "sequence DESC" if is_oldest_first else _URGENT
-        found = self._connection.execute(
+        found = self._database.ask(
             f"SELECT * FROM events {_where(conditions)} ORDER BY {order} LIMIT :limit",
             {
-                "statuses": to_json(sorted(statuses or ())),
+                "statuses": self._dialect.several(sorted(statuses or ())),
                 "scope_id": wanted.scope_id,
                 "type": wanted.type,
                 "maintenance": wanted.maintenance,
@@ -129,9 +101,9 @@ class Listings(Queries):
             "id < :before_id": wanted.before_id is not None,
             "id >= :first_id AND at >= :since": wanted.since is not None,
             "id < :end_id AND at < :until": wanted.until is not None,
-            _NAMES_IT: wanted.resource is not None,
+            _names_it(self._dialect): wanted.resource is not None,
         }
-        found = self._connection.execute(
+        found = self._database.ask(
             f"SELECT * FROM history {_where(conditions)} ORDER BY id DESC LIMIT :limit",
             {
                 "scope_id": wanted.scope_id,
@@ -141,20 +113,24 @@ class Listings(Queries):
                 "actor": wanted.actor,
                 "before_id": wanted.before_id,
                 "since": micros(wanted.since),
-                "first_id": self._first_of_history(wanted.since),
+                "first_id": self._first_of_history(
+                    wanted.since, -self._dialect.disorder_of_history
+                ),
                 "until": micros(wanted.until),
-                "end_id": self._first_of_history(wanted.until),
+                "end_id": self._first_of_history(wanted.until, self._dialect.disorder_of_history),
                 "resource": fold(wanted.resource or ""),
                 "limit": wanted.limit,
             },
         )
         return [rows.to_history(row) for row in found]
 
-    def _first_of_history(self, instant: datetime | None) -> int | None:
+    def _first_of_history(self, instant: datetime | None, margin: timedelta) -> int | None:
         """The first row from an instant on, by binary search: rows are in order of time, and an
-        index on it would have to be written with every one of them."""
+        index on it would have to be written with every one of them. Where they are only nearly in
+        order, the margin makes up for it."""
         if instant is None:
             return None
+        at = micros(instant) + micros(margin)
         # Two queries: SQLite would answer for both ends in one by scanning the whole table.
         [[low]] = self._all("SELECT coalesce(min(id), 0) FROM history")
         [[high]] = self._all("SELECT coalesce(max(id), 0) + 1 FROM history")
@@ -162,7 +138,7 @@ class Listings(Queries):
             middle = (low + high) // 2
             # Rows may have been deleted: the next one that exists tells the time.
             row = self._one("SELECT id, at FROM history WHERE id >= ? ORDER BY id LIMIT 1", middle)
-            if row is None or row["at"] >= micros(instant):
+            if row is None or row["at"] >= at:
                 high = middle
             else:
                 low = row["id"] + 1
@@ -181,8 +157,8 @@ class Listings(Queries):
             "SELECT id FROM scopes",
             text=text,
             limit=limit,
-            only="AND kind IN (SELECT value FROM json_each(:kinds))",
-            kinds=to_json(sorted(kinds)),
+            only=f"AND {self._dialect.among('kind', ':kinds')}",
+            kinds=self._dialect.several(sorted(kinds)),
         )
         return [ScopeId(row["id"]) for row in found]
 
@@ -191,18 +167,18 @@ class Listings(Queries):
 
     def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
         if not text:
-            [[found]] = self._connection.execute("SELECT count(*) FROM scopes")
-            values = {"limit": limit, "offset": offset}
-            listed = self._connection.execute(
-                f"{_SUMMARIES} ORDER BY number LIMIT :limit OFFSET :offset", values
-            )
+            [[found]] = self._all("SELECT count(*) FROM scopes")
+            listed = self._all(f"{_SUMMARIES} ORDER BY number LIMIT ? OFFSET ?", limit, offset)
             return ScopeListing(found, tuple(map(_to_summary, listed)))
-        hosts = to_json(hosts_like(self.hosts(), text))
-        like_it = self._connection.execute(_LIKE_IT, {"text": fold(text), "hosts": hosts})
+        like_it = self._named(
+            _like_it(self._dialect),
+            text=fold(text),
+            hosts=self._dialect.several(hosts_like(self.hosts(), text)),
+        )
         numbers = [row["number"] for row in like_it]
-        listed = self._connection.execute(
-            f"{_SUMMARIES} WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number",
-            (to_json(numbers[offset : offset + limit]),),
+        listed = self._all(
+            f"{_SUMMARIES} WHERE {self._dialect.among('number', '?')} ORDER BY number",
+            self._dialect.several(numbers[offset : offset + limit]),
         )
         return ScopeListing(len(numbers), tuple(map(_to_summary, listed)))
 
@@ -210,10 +186,11 @@ class Listings(Queries):
         self, scope_ids: Collection[ScopeId], text: str, *, limit: int
     ) -> dict[ScopeId, list[ResourceName]]:
         found: dict[ScopeId, list[ResourceName]] = {}
+        has_it = f"{self._dialect.place_of('?', 'folded')} > 0"
         for scope_id in scope_ids:
             listed = self._all(
-                """SELECT name FROM resources WHERE scope_id = ? AND instr(folded, ?)
-                   ORDER BY position LIMIT ?""",
+                f"""SELECT name FROM resources WHERE scope_id = ? AND {has_it}
+                    ORDER BY position LIMIT ?""",
                 scope_id,
                 fold(text),
                 limit,
@@ -223,21 +200,23 @@ class Listings(Queries):
         return found
 
     def affected_hosts(self) -> list[HostName]:
-        found = self._all(f"SELECT DISTINCT host {_EVENTS_BY_HOST} ORDER BY host")
+        found = self._all(f"SELECT DISTINCT host {_events_by_host(self._dialect)} ORDER BY host")
         return [HostName(row["host"]) for row in found]
 
     def host_summaries(self, hosts: Collection[HostName]) -> list[HostSummary]:
+        is_on_one = self._dialect.among("resources.host", "?")
+        wanted = self._dialect.several(hosts)
         events: dict[str, list[Event]] = {}
         for row in self._all(
-            f"""SELECT DISTINCT resources.host AS on_host, events.* {_EVENTS_BY_HOST}
-                AND resources.host IN (SELECT value FROM json_each(?)) ORDER BY sequence""",
-            to_json(list(hosts)),
+            f"""SELECT DISTINCT resources.host AS on_host, events.*
+                {_events_by_host(self._dialect)} AND {is_on_one} ORDER BY sequence""",
+            wanted,
         ):
             events.setdefault(row["on_host"], []).append(rows.to_record(row).event)
         counted = self._all(
-            """SELECT host, count(*) AS vms, count(DISTINCT scope_id) AS scopes FROM resources
-               WHERE host IN (SELECT value FROM json_each(?)) GROUP BY host ORDER BY host""",
-            to_json(list(hosts)),
+            f"""SELECT host, count(*) AS vms, count(DISTINCT scope_id) AS scopes FROM resources
+                WHERE {is_on_one} GROUP BY host ORDER BY host""",
+            wanted,
         )
         return [
             HostSummary(
@@ -256,15 +235,18 @@ class Listings(Queries):
         text: str,
         limit: int,
         only: str = "",
-        **values: str,
-    ) -> list[sqlite3.Row]:
+        **values: Parameter,
+    ) -> list[FoundRow]:
         """Names that begin with the text, then, if there is room, those with it elsewhere."""
-        found: list[sqlite3.Row] = []
-        given = {"prefix": fold(text), "text": fold(text), **values}
-        for here in (BEGINS_SO, "instr(folded, :text) > 1"):
-            found += self._connection.execute(
+        found: list[FoundRow] = []
+        begins = self._dialect.begins("folded", ":text")
+        has_it_later = f"{self._dialect.place_of(':text', 'folded')} > 1"
+        for here in (begins, has_it_later):
+            found += self._named(
                 f"{question} WHERE {here} {only} ORDER BY folded LIMIT :limit",
-                given | {"limit": limit - len(found)},
+                text=fold(text),
+                limit=limit - len(found),
+                **values,
             )
         return found
 
@@ -273,12 +255,58 @@ class Listings(Queries):
 
     def summary(self) -> Summary:
         counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in _CONDITIONS.values())
-        soon, held, overdue = self._connection.execute(
-            f"SELECT {counts} FROM events WHERE ended_at IS NULL", _instants(self._now)
-        ).fetchone()
+        [[soon, held, overdue]] = self._named(
+            f"SELECT {counts} FROM events WHERE ended_at IS NULL", **_instants(self._now)
+        )
         [[unread]] = self._all(f"SELECT count(*) FROM scopes WHERE {_IS_UNREAD}")
-        [[hosts]] = self._all(f"SELECT count(DISTINCT host) {_EVENTS_BY_HOST}")
+        [[hosts]] = self._all(f"SELECT count(DISTINCT host) {_events_by_host(self._dialect)}")
         return Summary(soon=soon, held=held, overdue=overdue, unread_scopes=unread, hosts=hosts)
+
+
+# --- parts of questions ---------------------------------------------------------------------------
+
+
+def _names_it(dialect: Dialect) -> str:
+    # Only the scopes that the VM is or was in can tell of it, and they are found by an index.
+    return f"""
+        scope_id IN (SELECT scope_id FROM resources WHERE folded = :resource
+                     UNION SELECT scope_id FROM former_scopes WHERE folded = :resource)
+        AND EXISTS (SELECT 1 FROM {dialect.each_of("resources", "named")}
+                    WHERE {dialect.fold("named.value")} = :resource)
+    """
+
+
+def _is_on_host(dialect: Dialect) -> str:
+    return f"""EXISTS (
+        SELECT 1 FROM {dialect.each_of("events.resources", "named")}
+        JOIN resources AS vm ON vm.folded = {dialect.fold("named.value")}
+        WHERE vm.host = :host
+    )"""
+
+
+def _like_it(dialect: Dialect) -> str:
+    # Each part looks through an index, and then only at what is named like that.
+    return f"""
+        SELECT number FROM scopes {dialect.indexed_by("scopes_by_folded")}
+            WHERE folded > '' AND {dialect.place_of(":text", "folded")} > 0
+        UNION SELECT number FROM resources {dialect.indexed_by("sqlite_autoindex_resources_1")}
+            {dialect.join_in_order} scopes ON id = scope_id
+            WHERE resources.folded > '' AND {dialect.place_of(":text", "resources.folded")} > 0
+        UNION SELECT number FROM resources {dialect.indexed_by("resources_by_host")}
+            {dialect.join_in_order} scopes ON id = scope_id
+            WHERE {dialect.among("host", ":hosts")}
+        ORDER BY number
+    """
+
+
+def _events_by_host(dialect: Dialect) -> str:
+    return f"""
+        FROM events {dialect.indexed_by("events_open")},
+            {dialect.each_of("events.resources", "named")}
+            {dialect.join_in_order} resources
+                ON resources.folded = {dialect.fold("named.value")}
+        WHERE ended_at IS NULL
+    """
 
 
 def _where(conditions: dict[str, bool]) -> str:
@@ -295,7 +323,7 @@ def _instants(now: datetime) -> dict[str, int]:
     }
 
 
-def _to_summary(row: sqlite3.Row) -> ScopeSummary:
+def _to_summary(row: FoundRow) -> ScopeSummary:
     last_read = row["last_read_at"]
     return ScopeSummary(
         id=ScopeId(row["id"]),

@@ -4,19 +4,18 @@ Each batch is fetched whole. So a transaction function may write while it goes t
 and a caller that stops halfway leaves no cursor open.
 """
 
-import sqlite3
-from collections.abc import Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Final
 
-from forewarned.core.ids import ScopeId
 from forewarned.service.records import Binding, PageContent, Place, Saved, ScopePlaces
 from forewarned.storage import rows
-from forewarned.storage.sqlite.queries import Queries
+from forewarned.storage.relational.queries import Queries
+from forewarned.storage.rows import FoundRow
 
 _SCOPES: Final = 200
 """In a batch. None has more than a few hundred VMs."""
-_PLACES: Final = 10_000
 
 
 class Streams(Queries):
@@ -24,7 +23,7 @@ class Streams(Queries):
         for batch in self._batches():
             resources = _by_scope(
                 self._all(
-                    f"""SELECT {rows.RESOURCE_COLUMNS} {_of_batch("resources")}
+                    f"""SELECT {rows.RESOURCE_COLUMNS} {self._of_batch("resources")}
                         ORDER BY number, position""",
                     *_ends(batch),
                 )
@@ -44,7 +43,7 @@ class Streams(Queries):
     def bindings(self) -> Iterator[Binding]:
         for batch in self._batches():
             found = self._all(
-                f"""SELECT resources.* {_of_batch("resources")} AND profile IS NOT NULL
+                f"""SELECT resources.* {self._of_batch("resources")} AND profile IS NOT NULL
                     ORDER BY number, position""",
                 *_ends(batch),
             )
@@ -54,45 +53,40 @@ class Streams(Queries):
         for scope_id, names, addresses in self.scope_places():
             yield from map(Place, names, repeat(scope_id), addresses)
 
+    @abstractmethod
     def scope_places(self) -> Iterator[ScopePlaces]:
-        # In the order of the file, so that a large one is read through once. There may be a million
-        # VMs, and SQLite aggregates a hundred into one row in half the time it takes to hand each
-        # to Python.
-        question = """
-            SELECT scope_id, json_group_array(name), json_group_array(coalesce(address, ''))
-            FROM resources WHERE rowid > ? AND rowid <= ? AND profile IS NOT NULL GROUP BY scope_id
-        """
-        [[end]] = self._all("SELECT coalesce(max(rowid), 0) FROM resources")
-        for last in range(0, end, _PLACES):
-            for scope_id, names, addresses in self._all(question, last, last + _PLACES):
-                yield ScopePlaces(ScopeId(scope_id), rows.to_list(names), rows.to_list(addresses))
+        """There may be a million VMs, and each database has its own quickest way to list them."""
 
-    def _batches(self) -> Iterator[list[sqlite3.Row]]:
+    def _batches(self) -> Iterator[Sequence[FoundRow]]:
         # Up to the end as of now: a caller that adds scopes while it iterates would never finish.
         last, [[end]] = 0, self._all("SELECT max(number) FROM scopes")
-        question = "SELECT * FROM scopes WHERE number > ? AND number <= ? ORDER BY number LIMIT ?"
+        question = f"""
+            SELECT {rows.SCOPE_COLUMNS}, {self._dialect.incarnation} AS incarnation FROM scopes
+            WHERE number > ? AND number <= ? ORDER BY number LIMIT ?
+        """
         while batch := self._all(question, last, end, _SCOPES):
             yield batch
             last = batch[-1]["number"]
 
-    def _open_events(self, batch: list[sqlite3.Row]) -> list[sqlite3.Row]:
+    def _open_events(self, batch: Sequence[FoundRow]) -> Sequence[FoundRow]:
         return self._all(
-            f"SELECT events.* {_of_batch('events')} AND ended_at IS NULL ORDER BY number, sequence",
+            f"""SELECT events.* {self._of_batch("events")} AND ended_at IS NULL
+                ORDER BY number, sequence""",
             *_ends(batch),
         )
 
+    def _of_batch(self, table: str) -> str:
+        # In this order, because SQLite would start with the other table, and scan all of it.
+        join = self._dialect.join_in_order
+        return f"FROM scopes {join} {table} ON scope_id = scopes.id WHERE number BETWEEN ? AND ?"
 
-def _of_batch(table: str) -> str:
-    # CROSS keeps SQLite from starting with the other table, and so from scanning all of it.
-    return f"FROM scopes CROSS JOIN {table} ON scope_id = scopes.id WHERE number BETWEEN ? AND ?"
 
-
-def _ends(batch: list[sqlite3.Row]) -> tuple[int, int]:
+def _ends(batch: Sequence[FoundRow]) -> tuple[int, int]:
     return batch[0]["number"], batch[-1]["number"]
 
 
-def _by_scope(found: Iterable[sqlite3.Row]) -> dict[str, list[sqlite3.Row]]:
-    grouped: dict[str, list[sqlite3.Row]] = {}
+def _by_scope(found: Iterable[FoundRow]) -> dict[str, list[FoundRow]]:
+    grouped: dict[str, list[FoundRow]] = {}
     for row in found:
         grouped.setdefault(row["scope_id"], []).append(row)
     return grouped

@@ -1,0 +1,154 @@
+"""A snapshot of the database: every question that the service asks of it."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from forewarned.core.errors import UnknownScopeError
+from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
+from forewarned.core.model import EventStatus, EventType, Scope
+from forewarned.service.records import Binding, Census, EventRecord, GroupPlace, Saved
+from forewarned.storage import rows
+from forewarned.storage.diff import fold
+from forewarned.storage.matching import each_once
+from forewarned.storage.relational.declarations import Declarations
+from forewarned.storage.relational.listings import Listings
+from forewarned.storage.relational.streams import Streams
+from forewarned.storage.rows import FoundRow, micros
+
+
+class RelationalSnapshot(Listings, Streams, Declarations):
+    def load(self, scope_id: ScopeId) -> Scope:
+        return self._saved(scope_id).scope
+
+    def binding(self, name: str) -> Binding | None:
+        row = self._one(
+            """SELECT name, scope_id, address, profile FROM resources
+               WHERE folded = ? AND profile IS NOT NULL""",
+            fold(name),
+        )
+        return None if row is None else rows.to_binding(row)
+
+    def first_vm(self) -> ResourceName | None:
+        row = self.first_vm_from(0)
+        return None if row is None else ResourceName(row["name"])
+
+    def event(self, event_id: EventId) -> EventRecord | None:
+        row = self._one("SELECT * FROM events WHERE id = ?", event_id)
+        return None if row is None else rows.to_record(row)
+
+    def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        if not event_ids:
+            return frozenset()
+        found = self._all(
+            f"""SELECT id FROM events WHERE {self._dialect.among("id", "?")}
+                AND scope_id = ? AND ended_at IS NOT NULL""",
+            self._dialect.several(event_ids),
+            scope_id,
+        )
+        return frozenset(EventId(row["id"]) for row in found)
+
+    def started(self) -> list[EventRecord]:
+        found = self._all("SELECT * FROM events WHERE status = 'Started' ORDER BY sequence")
+        return [rows.to_record(row) for row in found]
+
+    def scopes_of_work(self, work: MaintenanceId) -> list[ScopeId]:
+        return self._ids(
+            """SELECT DISTINCT scope_id AS id FROM events
+               WHERE ended_at IS NULL AND maintenance = ? ORDER BY scope_id""",
+            work,
+        )
+
+    def scopes_on(self, host: HostName) -> list[ScopeId]:
+        return self._ids(
+            "SELECT DISTINCT scope_id AS id FROM resources WHERE host = ? ORDER BY scope_id", host
+        )
+
+    def due(self, limit: int) -> list[ScopeId]:
+        return self._ids(
+            "SELECT id FROM scopes WHERE next_wake <= ? ORDER BY next_wake, id LIMIT ?",
+            micros(self._now),
+            limit,
+        )
+
+    def next_wake(self) -> datetime | None:
+        row = self._one(
+            "SELECT next_wake FROM scopes WHERE next_wake IS NOT NULL ORDER BY next_wake LIMIT 1"
+        )
+        return None if row is None else rows.to_instant(row["next_wake"])
+
+    def census(self) -> Census:
+        counted = self._all(
+            "SELECT type, status, count(*) AS number FROM events"
+            " WHERE ended_at IS NULL GROUP BY type, status"
+        )
+        [scopes] = self._all("SELECT count(*) AS number FROM scopes")
+        return Census(
+            scopes=scopes["number"],
+            events={
+                (EventType(row["type"]), EventStatus(row["status"])): row["number"]
+                for row in counted
+            },
+        )
+
+    def recorded(self, action: str, event_ids: Collection[EventId]) -> frozenset[EventId]:
+        found = self._all(
+            f"""SELECT DISTINCT event_id FROM history
+                WHERE {self._dialect.among("event_id", "?")} AND action = ?""",
+            self._dialect.several(event_ids),
+            action,
+        )
+        return frozenset(EventId(row["event_id"]) for row in found)
+
+    def note(self, key: str) -> str | None:
+        row = self._one("SELECT value FROM notes WHERE key = ?", key)
+        return None if row is None else str(row["value"])
+
+    def holder(self, address: str) -> ResourceName | None:
+        row = self._one("SELECT name FROM resources WHERE address = ?", address)
+        return None if row is None else ResourceName(row["name"])
+
+    def scope_ids(self, prefix: str) -> list[ScopeId]:
+        begins = self._dialect.begins("folded", ":prefix")
+        found = self._named(
+            f"SELECT id FROM scopes WHERE {begins} ORDER BY number", prefix=fold(prefix)
+        )
+        return [ScopeId(row["id"]) for row in found]
+
+    def resource_groups(self) -> list[GroupPlace]:
+        columns = ", ".join(
+            self._dialect.field_of("profile", field)
+            for field in ("subscription_id", "resource_group", "location")
+        )
+        found = self._all(f"SELECT DISTINCT {columns} FROM resources WHERE profile IS NOT NULL")
+        return each_once(map(GroupPlace._make, found))
+
+    def _saved(self, scope_id: ScopeId) -> Saved:
+        row = self._one(
+            f"""SELECT {rows.SCOPE_COLUMNS}, {self._dialect.incarnation} AS incarnation
+                FROM scopes WHERE id = ?""",
+            scope_id,
+        )
+        if row is None:
+            raise UnknownScopeError(scope_id)
+        return rows.to_saved(
+            row,
+            resources=self._all(
+                f"""SELECT {rows.RESOURCE_COLUMNS} FROM resources WHERE scope_id = ?
+                    ORDER BY position""",
+                scope_id,
+            ),
+            events=self._all(
+                "SELECT * FROM events WHERE scope_id = ? AND ended_at IS NULL ORDER BY sequence",
+                scope_id,
+            ),
+        )
+
+    def first_vm_from(self, number: int) -> FoundRow | None:
+        """The first VM of the scopes from this number on."""
+        # In this order, because SQLite would start with the VMs, and scan all of them.
+        return self._one(
+            f"""SELECT name, number
+                FROM scopes {self._dialect.join_in_order} resources ON scope_id = scopes.id
+                WHERE number >= ? AND profile IS NOT NULL ORDER BY number, position LIMIT 1""",
+            number,
+        )

@@ -1,0 +1,106 @@
+"""The statements that write scopes, VMs, events and history, many rows at a time.
+
+An UPDATE names only the columns that may have changed: SQLite would rewrite every index on the
+others, and look for rows that refer to them. So columns that change often are apart from those that
+hardly ever do. The values of each statement come from the function of `rows` named beside it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """Compared by identity, because statements are looked up for every row that is written."""
+
+    sql: str
+    """For one row: with a `?` for each column, and one for the key."""
+    table: str
+    columns: tuple[str, ...]
+    key: str | None
+    """The column that says which row is updated; None if rows are added."""
+
+
+def _insert(table: str, *columns: str) -> Statement:
+    places = ", ".join("?" for _ in columns)
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+    return Statement(sql, table, columns, None)
+
+
+def _update(table: str, *columns: str, key: str) -> Statement:
+    news = ", ".join(f"{column} = ?" for column in columns)
+    return Statement(f"UPDATE {table} SET {news} WHERE {key} = ?", table, columns, key)
+
+
+_SCOPE_PLAN: Final = ("kind", "policy", "rounds")
+_SCOPE_STATE: Final = ("revision", "incarnation", "active", "last_read_at", "next_wake")
+# rows.new_scope
+ADD_SCOPE: Final = _insert("scopes", "folded", *_SCOPE_PLAN, *_SCOPE_STATE, "id")
+# rows.scope_state
+MOVE_SCOPE: Final = _update("scopes", *_SCOPE_STATE, key="id")
+# rows.scope_plan
+PLAN_SCOPE: Final = _update("scopes", *_SCOPE_PLAN, key="id")
+
+_RESOURCE_MODEL: Final = (
+    "update_domain",
+    "fault_domain",
+    "host",
+    "priority",
+    "eviction_policy",
+    "terminate_notice",
+)
+# rows.new_resource
+ADD_RESOURCE: Final = _insert(
+    "resources", "position", "scope_id", "name", "state", *_RESOURCE_MODEL, "folded"
+)
+# rows.resource_state
+MOVE_RESOURCE: Final = _update("resources", "state", key="folded")
+# rows.resource_model
+MODEL_RESOURCE: Final = _update("resources", *_RESOURCE_MODEL, key="folded")
+PLACE_RESOURCE: Final = _update("resources", "position", key="folded")
+# rows.from_binding
+BIND_RESOURCE: Final = _update("resources", "address", "profile", key="folded")
+
+_EVENT_WORDS: Final = ("resources", "description", "duration", "announced")
+_EVENT_STATE: Final = (
+    "status",
+    "not_before",
+    "approved_by",
+    "approved_at",
+    "approved_by_policy",
+    "started_at",
+    "start_cause",
+)
+_EVENT_END: Final = ("ended_at", "end_reason", *_EVENT_STATE)
+# rows.new_event
+ADD_EVENT: Final = _insert(
+    "events",
+    "scope_id",
+    "type",
+    "source",
+    "created_at",
+    "maintenance",
+    *_EVENT_WORDS,
+    *_EVENT_END,
+    "id",
+)
+# rows.event_state
+MOVE_EVENT: Final = _update("events", *_EVENT_STATE, key="id")
+# rows.event_words
+WORD_EVENT: Final = _update("events", *_EVENT_WORDS, key="id")
+# rows.event_end
+END_EVENT: Final = _update("events", *_EVENT_END, key="id")
+
+# rows.from_history
+ADD_HISTORY: Final = _insert(
+    "history",
+    "at",
+    "actor",
+    "address",
+    "action",
+    "scope_id",
+    "event_id",
+    "event_type",
+    "resources",
+    "cause",
+)

@@ -1,0 +1,217 @@
+"""Everything the service writes to a database."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from typing_extensions import override
+
+from forewarned.core.change import Change
+from forewarned.core.copying import replace
+from forewarned.core.errors import DuplicateEventError, UnknownResourceError
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.model import Actor, Resource, Scope, ScopeKind
+from forewarned.service.errors import AddressTakenError, NameTakenError
+from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
+from forewarned.storage import diff, rows
+from forewarned.storage.commit_builder import CommitBuilder
+from forewarned.storage.diff import Delta, fold
+from forewarned.storage.relational import changes, declarations
+from forewarned.storage.relational.database import WritableDatabase
+from forewarned.storage.relational.snapshot import RelationalSnapshot
+from forewarned.storage.relational.statements import (
+    ADD_HISTORY,
+    ADD_RESOURCE,
+    ADD_SCOPE,
+    BIND_RESOURCE,
+    PLACE_RESOURCE,
+)
+from forewarned.storage.rows import micros
+
+NextWake = Callable[[Scope], datetime | None]
+
+_RECKONED: Final = "wakes reckoned with"
+_READ_LONG_AGO: Final = Scope(
+    id=ScopeId("any"),
+    kind=ScopeKind.VIRTUAL_MACHINE,
+    active=True,
+    last_read_at=datetime(1970, 1, 1, tzinfo=UTC),
+)
+
+
+class RelationalTransaction(RelationalSnapshot):
+    @override
+    def __init__(self, database: WritableDatabase, now: datetime, *, next_wake: NextWake) -> None:
+        super().__init__(database, now)
+        self._writable = database
+        self._wake_of = next_wake
+        self._builder = CommitBuilder()
+        self.written: dict[ScopeId, Saved] = {}
+        """Scopes as this function leaves them, for others to see once it has succeeded."""
+        self._records: dict[EventId, EventRecord] = {}
+        """Events as this function leaves them."""
+
+    @override
+    def event(self, event_id: EventId) -> EventRecord | None:
+        # Mostly what was just saved, which would have to be written to the database first.
+        return self._records.get(event_id) or super().event(event_id)
+
+    def exists(self, scope_id: ScopeId) -> bool:
+        if scope_id in self.written:
+            return True
+        return self._one("SELECT 1 FROM scopes WHERE id = ?", scope_id) is not None
+
+    def create(self, scope: Scope) -> None:
+        diff.refuse_inhabited(scope)
+        if self.exists(scope.id):
+            raise ValueError(f"scope {scope.id!r} exists")
+        saved = self._builder.created(scope)
+        row = rows.new_scope(saved, next_wake=self._wake_of(scope))
+        self._writable.write_rows(ADD_SCOPE, [row])
+        self.written[scope.id] = saved
+
+    def save(self, change: Change, *, by: Actor) -> None:
+        before = self._saved(change.scope.id)
+        difference = diff.between(before.scope, change)
+        if difference is None:
+            return
+        self._refuse_taken(difference)
+        if change.scope.resources is not before.scope.resources:
+            self._move_resources(before.scope, difference)
+        saved = self._builder.changed(before, difference)
+        self._writable.save(
+            change.scope.id,
+            [
+                *changes.of_resources(before.scope, difference),
+                *changes.of_events(before.scope, difference),
+                *changes.of_history(change, by),
+                *changes.of_scope(before.scope, saved, next_wake=self._wake_of(change.scope)),
+            ],
+        )
+        self.written[change.scope.id] = saved
+        self._records.update((record.event.id, record) for record in difference.records)
+
+    def bind(self, binding: Binding) -> None:
+        folded = fold(binding.name)
+        found = {
+            row["folded"]: row
+            for row in self._all(
+                """SELECT folded, name, scope_id, address, profile FROM resources
+                   WHERE folded = ? OR address = ?""",
+                folded,
+                binding.address,
+            )
+        }
+        vm = found.pop(folded, None)
+        if vm is None or vm["scope_id"] != binding.scope_id:
+            raise UnknownResourceError(binding.name)
+        for holder in found.values():
+            raise AddressTakenError(binding.address, holder["name"])
+        binding = replace(binding, name=ResourceName(vm["name"]))
+        if vm["profile"] is not None and rows.to_binding(vm) == binding:
+            return
+        self._writable.write_rows(BIND_RESOURCE, [rows.from_binding(binding)])
+        self._builder.bound(binding)
+
+    def put_note(self, key: str, value: str) -> None:
+        self._writable.write(
+            """INSERT INTO notes (key, value) VALUES (?, ?)
+               ON CONFLICT (key) DO UPDATE SET value = excluded.value""",
+            (key, value),
+        )
+
+    def declare(self, declaration: Declaration) -> None:
+        declarations.declare(self._writable, declaration)
+
+    def withdraw(self, path: str) -> None:
+        declarations.withdraw(self._writable, path)
+
+    def open_operation(self, operation: OperationRecord) -> None:
+        declarations.open_operation(self._writable, operation, now=self.now)
+
+    def record(self, action: str, *, by: Actor, cause: str) -> None:
+        self._remark(action, at=self.now, by=by, cause=cause)
+
+    def correct_wakes(self) -> None:
+        """Compute every scope's wake again, if the rules differ from those of the last run.
+
+        A wake that is too early would fall due again and again, with nothing to do.
+        """
+        # A wake depends on the rules only by the silence they allow: this scope shows that.
+        rule = str(micros(self._wake_of(_READ_LONG_AGO)))
+        if self.note(_RECKONED) == rule:
+            return
+        for saved in self.scopes():
+            self._writable.write(
+                f"""UPDATE scopes SET next_wake = :wake
+                    WHERE id = :id AND next_wake {self._dialect.differs_from} :wake""",
+                {"wake": micros(self._wake_of(saved.scope)), "id": saved.scope.id},
+            )
+        self.put_note(_RECKONED, rule)
+
+    @override
+    def _saved(self, scope_id: ScopeId) -> Saved:
+        return self.written.get(scope_id) or super()._saved(scope_id)
+
+    def _remark(self, action: str, *, at: datetime, by: Actor, cause: str) -> None:
+        row = diff.remark(action, at=at, by=by, cause=cause, after=0)
+        self._writable.write_rows(ADD_HISTORY, [rows.from_history(row)])
+
+    def _refuse_taken(self, difference: Delta) -> None:
+        if difference.added:
+            self._refuse_taken_names(difference.scope.id, difference.added)
+        for event_id in difference.opened:
+            if self.event(event_id) is not None:
+                raise DuplicateEventError(event_id)
+
+    def _refuse_taken_names(self, here: ScopeId, added: Iterable[Resource]) -> None:
+        names = {fold(vm.name): vm.name for vm in added}
+        taken = self._all(
+            f"""SELECT folded, scope_id FROM resources
+                WHERE {self._dialect.among("folded", "?")} AND scope_id <> ?""",
+            self._dialect.several(names),
+            here,
+        )
+        owners = {row["folded"]: row["scope_id"] for row in taken}
+        for folded, name in names.items():
+            if folded in owners:
+                raise NameTakenError(name, owners[folded])
+
+    def _move_resources(self, before: Scope, difference: Delta) -> None:
+        """Written at once: the next VM's position depends on those before it.
+
+        The conditions come first because an empty statement takes nearly as long as one row.
+        """
+        here = difference.scope.id
+        if difference.removed:
+            self._remove(difference.removed)
+        if difference.added:
+            first = self._next_position(here) if before.resources else 0
+            self._writable.write_rows(
+                ADD_RESOURCE,
+                [
+                    rows.new_resource(vm, here, position=position)
+                    for position, vm in enumerate(difference.added, start=first)
+                ],
+            )
+        if difference.order:
+            self._writable.write_rows(
+                PLACE_RESOURCE,
+                [(place, fold(name)) for place, name in enumerate(difference.order)],
+            )
+
+    def _next_position(self, scope_id: ScopeId) -> int:
+        [[position]] = self._all(
+            "SELECT coalesce(max(position) + 1, 0) FROM resources WHERE scope_id = ?", scope_id
+        )
+        return int(position)
+
+    def _remove(self, names: Iterable[ResourceName]) -> None:
+        removed = self._dialect.several([fold(name) for name in names])
+        among = self._dialect.among("folded", "?")
+        self._writable.write(
+            f"""INSERT INTO former_scopes (folded, scope_id)
+                SELECT folded, scope_id FROM resources WHERE {among} ON CONFLICT DO NOTHING""",
+            (removed,),
+        )
+        self._writable.write(f"DELETE FROM resources WHERE {among}", (removed,))
