@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarned.config.values import DatabaseUrl
 from forewarned.runtime import child_process
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import load
@@ -46,6 +47,15 @@ def test_a_fleet_file_with_the_name_of_nothing_is_still_a_file(tmp_path: Path) -
 
     assert told.resolved().settings.fleet == tmp_path / "none"
     assert told.resolved().settings.freeze_impact == timedelta(seconds=7)
+
+
+def test_a_child_can_sign_in_to_the_database() -> None:
+    url = "postgresql://me:secret@db/forewarned"
+
+    resolved = load(flags={"mode": "service", "store": url}, environ={})
+    told = child_process.brief(resolved, supervisor=1, listener=3, addresses=ADDRESSES)
+
+    assert told.resolved().settings.store == DatabaseUrl(url)
 
 
 # A child that is so busy that it never looks whether its supervisor is still there.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarned.config.values import Address, ClockSpeed, show
+from forewarned.config.values import Address, ClockSpeed, DatabaseUrl, show
 from forewarned.core.model import EventType
 from forewarned.runtime.settings import (
     SETTINGS,
@@ -160,6 +160,7 @@ def test_the_mark_that_editors_put_before_a_text_is_passed_over() -> None:
     [
         ("mode", ["", "prod", 1]),
         ("data", [1]),
+        ("store", ["", 1, "forewarned.db", "mysql://host/db", "postgresql://u:a@b@host/db"]),
         ("metadata", ["", "127.0.0.1", ":80", "a:b", "[::1]", "::1:80", "1.2.3.4:65536", "a b:1", "[x]:1", 80]),
         ("fleet", [3, False]),
         ("clock", ["0x", "100001x", "-1x", "1e3x", 1, "x"]),
@@ -186,6 +187,49 @@ def test_service_mode_runs_in_real_time_and_knows_vms_by_address() -> None:
 
     assert "flag --clock: clock = paused: " in told
     assert "flag --default-vm: default_vm = web: " in told
+
+
+def test_only_a_service_shares_a_database() -> None:
+    url = "postgresql://db1,db2/forewarned?target_session_attrs=read-write"
+
+    service = resolve(f'mode = "service"\nstore = "{url}"').settings
+
+    assert service.store == DatabaseUrl(url)
+    assert resolve('mode = "service"').settings.store is None
+    assert problems(flags={"mode": "emulator", "store": url}).startswith(
+        f"flag --store: store = {url}: an emulator's time and VMs are its own"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:SECRET@db/forewarned",
+        "postgresql://me:SE%CRET@db/forewarned",
+        "postgresql://me:SECRET@a@db/forewarned",
+        "postgresql://me:SEC/RET@db/forewarned",
+        "postgresql://db/forewarned?passwrd=SECRET",
+        "postgresql://db/forewarned?password=SECRET&sslpassword=SECRET",
+        "postgres//me:SECRET@db/forewarned",
+    ],
+)
+def test_the_password_of_a_database_is_never_shown(url: str) -> None:
+    for mode in ("emulator", "service"):
+        try:
+            settings = resolve(FOREWARNED_STORE=url, FOREWARNED_MODE=mode).settings
+        except SettingsError as error:
+            told = str(error)
+            assert told.startswith("environment FOREWARNED_STORE: store")
+        else:
+            told = f"{show(settings.store)} {settings}"
+            assert url == settings.store.text if settings.store else False
+        assert "SEC" not in told
+
+
+def test_a_parameter_that_the_database_does_not_know_is_a_mistake() -> None:
+    told = problems(flags={"mode": "service", "store": "postgresql://db/x?sslmod=require"})
+
+    assert told.endswith("; did you mean sslmode?")
 
 
 def test_an_emulator_listens_to_vms_on_loopback_only() -> None:

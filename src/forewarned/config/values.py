@@ -8,8 +8,8 @@ import contextlib
 import ipaddress
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +28,13 @@ Choice = TypeVar("Choice", bound=StrEnum)
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 _SCHEME: Final = re.compile(r"^https?://")
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+_DATABASE: Final = re.compile(
+    r"(?P<scheme>postgres(?:ql)?://)(?:(?P<user>[^:@/?]*)(?P<password>:[^@/]*)?@)?"
+    r"(?P<place>[^@?]*)(?:\?(?P<parameters>[^@?]*))?"
+)
+_HARMLESS: Final = {"host", "port", "dbname", "user", "service", "sslmode", "target_session_attrs"}
+"""Parameters of a database's URL whose values are shown. Others may be secrets."""
+_HIDDEN: Final = "***"
 _SPEED: Final = re.compile(r"(?P<speed>[0-9]{1,6}(?:\.[0-9]{1,6})?)x")
 _SLOWEST, _FASTEST = 0.001, 100_000
 _NONE: Final = "none"
@@ -86,6 +93,41 @@ class Address:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrl:
+    """Where a PostgreSQL database is. Its password is shown nowhere."""
+
+    text: str = field(repr=False)
+    """With the password."""
+
+    @classmethod
+    def parse(cls, value: object) -> "DatabaseUrl":
+        if not isinstance(value, str) or not value.startswith(("postgresql://", "postgres://")):
+            raise ExpectedError("postgresql://USER@HOST:PORT/DATABASE")
+        if not _DATABASE.fullmatch(value):
+            raise ExpectedError(
+                "postgresql://USER@HOST:PORT/DATABASE, with @ : / ? and % in a name or password"
+                " written as %40 %3A %2F %3F and %25"
+            )
+        return cls(value)
+
+    @override
+    def __str__(self) -> str:
+        found = _DATABASE.fullmatch(self.text)
+        if found is None:
+            return f"postgresql://{_HIDDEN}"
+        scheme, user, password, place, parameters = found.groups()
+        signed_in = "" if user is None else f"{user}{f':{_HIDDEN}' if password else ''}@"
+        shown = "" if parameters is None else f"?{'&'.join(_shown_parameters(parameters))}"
+        return f"{scheme}{signed_in}{place}{shown}"
+
+
+def _shown_parameters(parameters: str) -> Iterator[str]:
+    for parameter in parameters.split("&"):
+        name, _, value = parameter.partition("=")
+        yield f"{name}={value if name in _HARMLESS else _HIDDEN}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from forewarned.config.values import show
+from forewarned.config.values import DatabaseUrl, show
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import SETTINGS, Resolved, Settings
 
@@ -122,4 +122,5 @@ def _shown(value: object) -> str:
     # A relative path might read like `none`, which stands for no path.
     if isinstance(value, Path) and not value.is_absolute():
         return f"./{value}"
-    return show(value)
+    # Only the child reads this, and it signs in to the database.
+    return value.text if isinstance(value, DatabaseUrl) else show(value)

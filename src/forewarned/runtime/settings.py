@@ -15,11 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from forewarned.config.mistakes import MistakesError, did_you_mean, shown
-from forewarned.config.toml import TomlFile
+from forewarned.config.mistakes import MistakesError, shown
+from forewarned.config.sources import Given, from_environ, from_file, from_flags
 from forewarned.config.values import (
     Address,
     ClockSpeed,
+    DatabaseUrl,
     LogFormat,
     LogLevel,
     Network,
@@ -85,6 +86,8 @@ class Setting:
     """Raises ValueError, whose message says what is allowed."""
     default: object
     service_default: object
+    is_secret: bool
+    """Whether a wrong value may hold a secret: then it is not shown."""
 
     @property
     def flag(self) -> str:
@@ -98,8 +101,15 @@ class Setting:
         return self.default if mode is Mode.EMULATOR else self.service_default
 
 
-def _setting(default: T, parse: Parser[T], help: str, *, in_service: T | None = None) -> T:
-    notes: dict[str, object] = {"parse": parse, "help": help}
+def _setting(
+    default: T,
+    parse: Parser[T],
+    help: str,
+    *,
+    in_service: T | None = None,
+    is_secret: bool = False,
+) -> T:
+    notes: dict[str, object] = {"parse": parse, "help": help, "is_secret": is_secret}
     if in_service is not None:
         notes["service_default"] = in_service
     # As `dataclasses.field` itself does: claims the field's type and returns what makes the field.
@@ -131,6 +141,13 @@ class Settings:
     )
     data: Path = _setting(
         Path(".forewarned"), file_path, "directory of the store; created at the first start"
+    )
+    store: DatabaseUrl | None = _setting(
+        None,
+        optional(DatabaseUrl.parse),
+        "URL of the PostgreSQL database that several servers share, in service mode; none: a"
+        " database of this server's own, in the directory",
+        is_secret=True,
     )
     metadata: Address = _setting(
         Address("127.0.0.1", 8169),
@@ -330,6 +347,7 @@ SETTINGS: Final = tuple(
         parse=each.metadata["parse"],
         default=each.default,
         service_default=each.metadata.get("service_default", each.default),
+        is_secret=each.metadata["is_secret"],
     )
     for each in fields(Settings)
 )
@@ -349,37 +367,37 @@ class SettingsError(MistakesError):
     """All the mistakes in the settings, one line each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
-    name: str
-    value: object
-    origin: str
-    folder: Path = Path()
-    """What relative paths are relative to: in a file, the file's own place."""
-
-
 def load(
     *, flags: Mapping[str, object], environ: Mapping[str, str], path: Path | None = None
 ) -> Resolved:
     """Flags are by setting name; None is a flag that was not given. Raises SettingsError."""
     file = _file(environ, path)
     mistakes: list[str] = []
-    given: dict[str, _Given] = {}
-    for source in (_from_file(file, mistakes), _from_environ(environ), _from_flags(flags)):
+    given: dict[str, Given] = {}
+    for source in (
+        from_file(file, _BY_NAME, mistakes, error=SettingsError),
+        from_environ(environ, {name: each.variable for name, each in _BY_NAME.items()}),
+        from_flags(flags, {name: each.flag for name, each in _BY_NAME.items()}),
+    ):
         given |= {one.name: one for one in source}
     values: dict[str, object] = {}
     for one in given.values():
+        setting = _BY_NAME[one.name]
         try:
-            value = _BY_NAME[one.name].parse(one.value)
+            value = setting.parse(one.value)
         except ValueError as wrong:
-            mistakes.append(f"{one.origin}: {one.name} = {shown(one.value)}: {wrong}")
+            found = "" if setting.is_secret else f" = {shown(one.value)}"
+            mistakes.append(f"{one.origin}: {one.name}{found}: {wrong}")
         else:
             values[one.name] = one.folder / value if isinstance(value, Path) else value
     if mistakes:
         raise SettingsError(mistakes)
     settings = _complete(values)
     origin = {name: given[name].origin if name in given else "default" for name in _BY_NAME}
-    if conflicts := list(_conflicts(settings, origin)):
+    conflicts = list(_conflicts(settings, origin))
+    if why := _why_unusable(settings.store, settings.mode):
+        conflicts.append(f"{origin['store']}: store = {settings.store}: {why}")
+    if conflicts:
         raise SettingsError(conflicts)
     return Resolved(settings=settings, origin=MappingProxyType(origin), file=file)
 
@@ -398,32 +416,6 @@ def _file(environ: Mapping[str, str], path: Path | None) -> Path | None:
     if not found.is_file():
         raise SettingsError([f"{source}: there is no file {str(found)!r}"])
     return found
-
-
-def _from_file(file: Path | None, mistakes: list[str]) -> Iterator[_Given]:
-    if file is None:
-        return
-    content = TomlFile.load(file, source=f"file {file}", error=SettingsError)
-    for name, value in content.tables.items():
-        origin = f"{content.source}:{content.line_of((name,))}"
-        if name in _BY_NAME:
-            yield _Given(name=name, value=value, origin=origin, folder=file.parent)
-        else:
-            hint = did_you_mean(name, _BY_NAME) or "; `forewarned settings` lists them"
-            mistakes.append(f"{origin}: {name} = {shown(value)}: there is no such setting{hint}")
-
-
-def _from_environ(environ: Mapping[str, str]) -> Iterator[_Given]:
-    for name, setting in _BY_NAME.items():
-        # An empty variable is how many tools pass on one that is not set.
-        if value := environ.get(setting.variable):
-            yield _Given(name=name, value=value, origin=f"environment {setting.variable}")
-
-
-def _from_flags(flags: Mapping[str, object]) -> Iterator[_Given]:
-    for name, value in flags.items():
-        if value is not None:
-            yield _Given(name=name, value=value, origin=f"flag {_BY_NAME[name].flag}")
 
 
 def _complete(values: Mapping[str, object]) -> Settings:
@@ -468,12 +460,33 @@ def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             "emulator mode requires no sign-in, so it listens on loopback only: use 127.0.0.1, "
             "or --mode service",
         )
-    if (settings.tls_certificate is None) != (settings.tls_key is None):
-        given, missing = ("tls_certificate", "tls_key")
-        if settings.tls_certificate is None:
-            given, missing = missing, given
-        yield refuse(given, f"a certificate and its key go together: give {missing} too")
+    certificate, key = "tls_certificate", "tls_key"
+    for given, missing in ((certificate, key), (key, certificate)):
+        if getattr(settings, given) is not None and getattr(settings, missing) is None:
+            yield refuse(given, f"a certificate and its key go together: give {missing} too")
     listeners = [settings.metadata, settings.control, settings.arm]
     fixed = [one for one in listeners if one is not None and one.port]
     if len(set(fixed)) < len(fixed):
         yield refuse("control", "metadata, control and arm need different addresses")
+
+
+def _why_unusable(store: DatabaseUrl | None, mode: Mode) -> str | None:
+    if store is None:
+        return None
+    if mode is not Mode.SERVICE:
+        return (
+            "an emulator's time and VMs are its own, so it shares no database: use --mode service,"
+            " or omit --store"
+        )
+    try:
+        # Here, because a server without PostgreSQL needs no client for it.
+        from forewarned.storage.postgres.url import target  # noqa: PLC0415
+    except ImportError:
+        return (
+            "PostgreSQL's client is not installed: `pip install 'forewarned[postgres]'` brings it"
+        )
+    try:
+        target(store)
+    except ValueError as wrong:
+        return str(wrong)
+    return None

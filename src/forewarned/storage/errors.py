@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from forewarned.service.errors import StoreUnavailableError
 
@@ -74,6 +75,35 @@ class OldSqliteError(CannotOpenError):
 # --- PostgreSQL ----------------------------------------------------------------------------------
 
 # `where` is how messages call the database. It holds no password.
+
+
+class CannotConnectError(CannotOpenError):
+    """The database can't be connected to, for another reason than those below."""
+
+    advice: ClassVar[str] = "correct the setting store, or see the server's log"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"can't connect to {where} ({reason}): {self.advice}")
+        self.reason = reason
+
+
+class UnreachableDatabaseError(CannotConnectError):
+    advice = "start the server, or correct the host and port in the setting store"
+
+
+class SignInRefusedError(CannotConnectError):
+    advice = (
+        "correct the user name and password in the setting store, the password file, or the"
+        " server's pg_hba.conf"
+    )
+
+
+class NoSuchDatabaseError(CannotConnectError):
+    advice = "create it with `createdb`, or correct its name in the setting store"
+
+
+class ReadOnlyDatabaseError(CannotConnectError):
+    advice = "name the primary in the setting store, beside its standbys: all hosts, with commas"
 
 
 class OldPostgresError(CannotOpenError):

@@ -65,7 +65,7 @@ def tables(steps: list[Migration]) -> list[str]:
 def prepare(connection: Connection[TupleRow], where: str) -> None:
     """Check the database and migrate it. `where` is how messages call it. Raises CannotOpenError.
 
-    What is refused is left as it was.
+    What is refused is left as it was. The connection must not be in a transaction.
     """
     refuse_server(connection, where)
     steps = migrations()

@@ -1,0 +1,74 @@
+"""Opens connections to PostgreSQL, and says what its errors mean.
+
+Nothing is prepared or set for a whole session, because PgBouncer may give each transaction another
+one: what a transaction needs is set in it.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import psycopg
+from psycopg import IsolationLevel, errors
+from psycopg.rows import TupleRow
+
+from forewarned.storage.errors import (
+    CannotConnectError,
+    CannotOpenError,
+    NoSuchDatabaseError,
+    ReadOnlyDatabaseError,
+    SignInRefusedError,
+    UnreachableDatabaseError,
+)
+from forewarned.storage.postgres.url import Target
+
+Connection = psycopg.Connection[TupleRow]
+
+RERUN: Final = (
+    errors.UniqueViolation,
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.LockNotAvailable,
+)
+"""Another transaction was in the way. The function is run again, and sees what that one did."""
+
+# libpq says what happened only in words. Where a server speaks another language than English, the
+# error is a plain CannotConnectError with the server's own words.
+_MEANINGS: Final[Mapping[type[CannotConnectError], str]] = {
+    ReadOnlyDatabaseError: r"session is read-only|server is in hot standby",
+    NoSuchDatabaseError: r'database ".*" does not exist|no such database',
+    SignInRefusedError: (
+        r"authentication failed|no password supplied|role .* does not exist|no such user"
+        r"|no pg_hba.conf entry|not permitted to log in|permission denied for database"
+    ),
+    UnreachableDatabaseError: (
+        r"Connection refused|No such file or directory|failed to resolve|could not translate"
+        r"|timeout expired|timed out|No route to host|Network is unreachable|starting up"
+        r"|shutting down"
+    ),
+}
+
+
+def connect(target: Target) -> Connection:
+    """Raises CannotOpenError."""
+    try:
+        connection: Connection = psycopg.connect(target.conninfo, prepare_threshold=None)
+    except psycopg.Error as error:
+        raise _connection_error(target.where, str(error)) from error
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
+    return connection
+
+
+def _connection_error(where: str, message: str) -> CannotOpenError:
+    reason = _reason(message)
+    for meaning, pattern in _MEANINGS.items():
+        if re.search(pattern, message):
+            return meaning(where, reason)
+    return CannotConnectError(where, reason)
+
+
+def _reason(message: str) -> str:
+    """libpq's message in one line: one reason for each host, without hints."""
+    lines = [line for line in message.splitlines() if line and not line.startswith("\t")]
+    each = [line for line in lines if line.startswith("- ")] or lines[:1]
+    return "; ".join(line.rpartition("connection failed: ")[2].strip() for line in each)

@@ -1,0 +1,85 @@
+"""The URL of a database, as libpq itself reads it: several hosts, TLS, service and password files.
+
+What a URL leaves out comes from libpq's own variables and files, as for every other client.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from psycopg import Error, pq
+from psycopg.conninfo import make_conninfo
+
+from forewarned.config.mistakes import did_you_mean
+from forewarned.config.values import DatabaseUrl
+
+_PARAMETER: Final = re.compile(r'invalid URI query parameter: "(?P<name>.*)"')
+_DEFAULTS: Final = {
+    # Only a primary can be written to, and only there are documents never older than the last one.
+    "target_session_attrs": "read-write",
+    "connect_timeout": "3",
+    # A server that is gone without a word is noticed in seconds, also while it owes an answer.
+    "tcp_user_timeout": "3000",
+    "keepalives_idle": "2",
+    "keepalives_interval": "1",
+    "keepalives_count": "3",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The database to connect to."""
+
+    conninfo: str = field(repr=False)
+    """For libpq, with the password."""
+    where: str
+    """For messages."""
+
+
+def target(url: DatabaseUrl, *, application: str = "forewarned") -> Target:
+    """Raises ValueError, whose message has nothing of the password."""
+    given = _given(url)
+    preset = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    preset.setdefault("application_name", given.get("application_name", application))
+    return Target(conninfo=make_conninfo(url.text, **preset), where=_where(given))
+
+
+def _given(url: DatabaseUrl) -> dict[str, str]:
+    try:
+        options = pq.Conninfo.parse(url.text.encode())
+    except Error as error:
+        # libpq's messages repeat parts of the URL, and a part may be the password.
+        raise ValueError(_why(str(error).strip())) from None
+    given = {o.keyword.decode(): o.val.decode() for o in options if o.val is not None}
+    ports = given.get("port", "").split(",")
+    if not all(port.isdecimal() or not port for port in ports) or "@" in given.get("host", ""):
+        raise ValueError(_why(""))
+    return given
+
+
+def _why(message: str) -> str:
+    found = _PARAMETER.fullmatch(message)
+    if found is not None:
+        known = [option.keyword.decode() for option in pq.Conninfo.get_defaults()]
+        return (
+            "PostgreSQL's client knows no such parameter as one of those after the question mark"
+            f"{did_you_mean(found['name'], known)}"
+        )
+    return (
+        "expected postgresql://USER@HOST:PORT/DATABASE, with @ : / ? and % in a name or password"
+        " written as %40 %3A %2F %3F and %25"
+    )
+
+
+def _where(given: dict[str, str]) -> str:
+    name = given.get("dbname") or given.get("user")
+    hosts = [host for host in given.get("host", "").split(",") if host]
+    ports = given.get("port", "").split(",")
+    if len(ports) < len(hosts):
+        ports = [ports[0]] * len(hosts)
+    places = [f"{host}:{port}" if port else host for host, port in zip(hosts, ports, strict=False)]
+    database = "the PostgreSQL database" if name is None else f"PostgreSQL database {name}"
+    if not places:
+        service = given.get("service")
+        return database if service is None else f"{database} of service {service}"
+    return f"{database} at {' or '.join(places)}"
