@@ -11,7 +11,6 @@ from forewarned.control.arm.answers import ArmAnswer
 from forewarned.control.arm.errors import ArmError
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import read
-from forewarned.control.arm.services import ArmServices
 from forewarned.control.http import access
 from forewarned.control.http import errors as control
 from forewarned.core.errors import NotSpotError, RefusalError, UnknownResourceError
@@ -30,12 +29,11 @@ def test_every_category_has_a_code_of_azures() -> None:
 RAISED: list[Exception] = []
 
 
-async def fail(_: ArmServices, __: Asked) -> ArmAnswer:
+def fail(_: object, __: Asked) -> ArmAnswer:
     raise RAISED[0]
 
 
-async def look(services: ArmServices, _: Asked) -> ArmAnswer:
-    await services.engine.ask(lambda snapshot: snapshot.now)
+def look(_: object, __: Asked) -> ArmAnswer:
     return ArmAnswer()
 
 

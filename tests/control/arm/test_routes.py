@@ -23,8 +23,8 @@ from forewarned.control.arm.routes import (
     post,
     put,
     read,
+    telling,
 )
-from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import MissingTokenError, Role
 from tests.builders import OPERATOR
 from tests.control.arm.asking import PEER, ROOT, SUBSCRIPTION, Asking, asking, refusal
@@ -34,7 +34,7 @@ SETS: Final = f"{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets"
 ONE: Final = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/g"
 
 
-async def echo(_: ArmServices, asked: Asked) -> ArmAnswer:
+def told(asked: Asked) -> ArmAnswer:
     return ok(
         {
             "path": asked.path,
@@ -49,11 +49,15 @@ async def echo(_: ArmServices, asked: Asked) -> ArmAnswer:
     )
 
 
-async def nothing(_: ArmServices, __: Asked) -> ArmAnswer:
+def echo(_: object, asked: Asked) -> ArmAnswer:
+    return told(asked)
+
+
+def nothing(_: object, __: Asked) -> ArmAnswer:
     return no_content()
 
 
-async def fixed(_: ArmServices, __: Asked) -> ArmAnswer:
+def fixed(_: object, __: Asked) -> ArmAnswer:
     return ok("the fixed part")
 
 
@@ -66,11 +70,11 @@ TABLE: Final = (
     read(f"{SETS}/{{name}}", echo),
     read(f"{SETS}/special", fixed),
     post(f"{SETS}/{{name}}/restart", echo, needs=Role.MAINTAINER),
-    open_read("/metadata/endpoints", echo),
+    open_read("/metadata/endpoints", told),
     Operation(
         method="POST",
         path="/{tenant}/oauth2/token",
-        answer=echo,
+        answer=telling(told),
         needs=None,
         content=Content.FORM,
         is_versioned=False,

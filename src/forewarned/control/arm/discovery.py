@@ -1,16 +1,24 @@
 """How clients find their way: the cloud's endpoints, subscriptions, locations, providers."""
 
-from http import HTTPStatus
 from typing import Final
 
 from forewarned.control.arm import subscriptions
 from forewarned.control.arm.answers import ArmAnswer, ok
-from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.errors import not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
-from forewarned.control.arm.routes import Operation, open_read, post, read
+from forewarned.control.arm.routes import (
+    SUBSCRIPTION,
+    Content,
+    Operation,
+    open_read,
+    read,
+    read_fixed,
+    telling,
+)
 from forewarned.control.arm.services import ArmServices
-from forewarned.security.identities import TENANT_ID
+from forewarned.security.identities import TENANT_ID, Role
+from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot
 
 API_VERSIONS: Final = ("2026-04-01", "2024-11-01", "2024-07-01", "2022-11-01", "2019-03-01")
@@ -41,7 +49,7 @@ PROVIDERS: Final = {
 }
 
 
-async def describe_cloud(_: ArmServices, asked: Asked) -> ArmAnswer:
+def describe_cloud(asked: Asked) -> ArmAnswer:
     return ok(
         {
             "name": "forewarned",
@@ -58,7 +66,7 @@ async def describe_cloud(_: ArmServices, asked: Asked) -> ArmAnswer:
     )
 
 
-async def list_tenants(_: ArmServices, __: Asked) -> ArmAnswer:
+def list_tenants(_: Asked) -> ArmAnswer:
     tenant = {
         "id": f"/tenants/{TENANT_ID}",
         "tenantId": TENANT_ID,
@@ -72,13 +80,11 @@ async def list_tenants(_: ArmServices, __: Asked) -> ArmAnswer:
 
 
 async def list_subscriptions(services: ArmServices, _: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> list[str]:
-        return subscriptions.known(snapshot, services)
-
-    return ok({"value": [_subscription(each) for each in await services.engine.ask(question)]})
+    found = await services.engine.ask(lambda snapshot: subscriptions.known(snapshot, services))
+    return ok({"value": [_subscription(each) for each in found]})
 
 
-async def show_subscription(_: ArmServices, asked: Asked) -> ArmAnswer:
+def show_subscription(asked: Asked) -> ArmAnswer:
     return ok(_subscription(asked.path["subscription"]))
 
 
@@ -94,11 +100,8 @@ def _subscription(id_: str) -> dict[str, object]:
     }
 
 
-async def list_locations(services: ArmServices, asked: Asked) -> ArmAnswer:
-    subscription = asked.path["subscription"]
-    names = await services.engine.ask(
-        lambda snapshot: groups.locations(snapshot, services, subscription)
-    )
+def list_locations(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    subscription, names = asked.path["subscription"], groups.locations(snapshot, asked)
     return ok({"value": [_location(subscription, name) for name in names]})
 
 
@@ -116,25 +119,24 @@ def _location(subscription: str, name: str) -> dict[str, object]:
 # --- providers -----------------------------------------------------------------------------------
 
 
-async def list_providers(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return ok({"value": [_provider(services, asked, name) for name in PROVIDERS]})
+def list_providers(asked: Asked) -> ArmAnswer:
+    return ok({"value": [_provider(asked, name) for name in PROVIDERS]})
 
 
-async def show_provider(services: ArmServices, asked: Asked) -> ArmAnswer:
+def show_provider(asked: Asked) -> ArmAnswer:
     """Also the answer to registering one: all are registered."""
     wanted = asked.path["namespace"]
     for name in PROVIDERS:
-        if name.casefold() == wanted.casefold():
-            return ok(_provider(services, asked, name))
-    raise ArmError(
-        HTTPStatus.NOT_FOUND,
+        if same(name, wanted):
+            return ok(_provider(asked, name))
+    raise not_found(
         "InvalidResourceNamespace",
         f"The resource namespace '{wanted[:80]}' is invalid: this server supports "
         f"{', '.join(PROVIDERS)}.",
     )
 
 
-def _provider(services: ArmServices, asked: Asked, name: str) -> dict[str, object]:
+def _provider(asked: Asked, name: str) -> dict[str, object]:
     return {
         "id": f"/subscriptions/{asked.path['subscription']}/providers/{name}",
         "namespace": name,
@@ -143,7 +145,7 @@ def _provider(services: ArmServices, asked: Asked, name: str) -> dict[str, objec
         "resourceTypes": [
             {
                 "resourceType": each,
-                "locations": [services.location],
+                "locations": [asked.location],
                 "apiVersions": API_VERSIONS,
                 "capabilities": "None",
             }
@@ -152,15 +154,21 @@ def _provider(services: ArmServices, asked: Asked, name: str) -> dict[str, objec
     }
 
 
-_SUBSCRIPTION: Final = "/subscriptions/{subscription}"
+_PROVIDER: Final = f"{SUBSCRIPTION}/providers/{{namespace}}"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     open_read("/metadata/endpoints", describe_cloud),
-    read("/tenants", list_tenants),
-    read("/subscriptions", list_subscriptions),
-    read(_SUBSCRIPTION, show_subscription),
-    read(f"{_SUBSCRIPTION}/locations", list_locations),
-    read(f"{_SUBSCRIPTION}/providers", list_providers),
-    read(f"{_SUBSCRIPTION}/providers/{{namespace}}", show_provider),
-    post(f"{_SUBSCRIPTION}/providers/{{namespace}}/register", show_provider),
+    read_fixed("/tenants", list_tenants),
+    Operation(method="GET", path="/subscriptions", answer=list_subscriptions, needs=Role.READER),
+    read_fixed(SUBSCRIPTION, show_subscription),
+    read(f"{SUBSCRIPTION}/locations", list_locations),
+    read_fixed(f"{SUBSCRIPTION}/providers", list_providers),
+    read_fixed(_PROVIDER, show_provider),
+    Operation(
+        method="POST",
+        path=f"{_PROVIDER}/register",
+        answer=telling(show_provider),
+        needs=Role.ADMIN,
+        content=Content.OPTIONAL,
+    ),
 )

@@ -8,11 +8,10 @@ from typing import Final
 from forewarned.control.arm.answers import ArmAnswer, multi_status, ok
 from forewarned.control.arm.errors import bad_request, code_of, error_body, not_found
 from forewarned.control.arm.requests import Asked
-from forewarned.control.arm.routes import Operation, post
-from forewarned.control.arm.services import ArmServices
-from forewarned.control.http.access import Role
+from forewarned.control.arm.routes import GROUP, Operation, post
 from forewarned.core.errors import InvalidIdError, RefusalError, UnknownEventError
 from forewarned.core.ids import EventId, parse_event_id
+from forewarned.security.identities import Role
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import COMPUTE
 from forewarned.service.events import acknowledgement
@@ -24,13 +23,10 @@ MOST_IDS: Final = 100
 _APPROVED: Final = "Successfully Approved"
 _UNKNOWN: Final = "Scheduled event not found"
 
-# None: what was given can't be the id of any event.
-_Given = dict[str, EventId | None]
 
-
-async def acknowledge(services: ArmServices, asked: Asked) -> ArmAnswer:
+def acknowledge(tx: Transaction, asked: Asked) -> ArmAnswer:
     text = asked.path["event"]
-    refusal = (await _acknowledged(services, asked, _event_ids([text])))[text]
+    refusal = _acknowledged(tx, asked, [text])[text]
     if isinstance(refusal, UnknownEventError):
         raise not_found("NotFound", _UNKNOWN)
     if refusal is not None:
@@ -38,8 +34,8 @@ async def acknowledge(services: ArmServices, asked: Asked) -> ArmAnswer:
     return ok({"value": _APPROVED})
 
 
-async def acknowledge_list(services: ArmServices, asked: Asked) -> ArmAnswer:
-    results = await _acknowledged(services, asked, _event_ids(_listed(asked.body)))
+def acknowledge_list(tx: Transaction, asked: Asked) -> ArmAnswer:
+    results = _acknowledged(tx, asked, _listed(asked.body))
     if not any(results.values()):
         return ok({"value": _APPROVED})
     refused = sum(refusal is not None for refusal in results.values())
@@ -52,29 +48,18 @@ async def acknowledge_list(services: ArmServices, asked: Asked) -> ArmAnswer:
     return multi_status({"error": error})
 
 
-async def _acknowledged(
-    services: ArmServices, asked: Asked, given: _Given
+def _acknowledged(
+    tx: Transaction, asked: Asked, texts: list[str]
 ) -> dict[str, RefusalError | None]:
     """The refusal of each approval, by the id as it was given; None for an approved one."""
     id_ = asked.id_of(f"{COMPUTE}/{asked.path['type']}", asked.path["name"])
+    given = {text: _event_id(text) for text in texts}
     wanted = [event_id for event_id in given.values() if event_id is not None]
-
-    def work(tx: Transaction) -> dict[EventId, RefusalError | None]:
-        return dict(
-            acknowledgement.acknowledge(
-                tx, id_, wanted, rules=services.use_cases.rules, by=asked.by
-            )
-        )
-
-    results = await services.engine.decide(work)
+    results = acknowledgement.acknowledge(tx, id_, wanted, rules=asked.context.rules, by=asked.by)
     return {
         text: UnknownEventError(EventId(text)) if event_id is None else results[event_id]
         for text, event_id in given.items()
     }
-
-
-def _event_ids(texts: list[str]) -> _Given:
-    return {text: _event_id(text) for text in texts}
 
 
 def _event_id(text: str) -> EventId | None:
@@ -109,8 +94,7 @@ def _detail(text: str, refusal: RefusalError | None) -> dict[str, object]:
 
 
 _EVENTS: Final = (
-    "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute"
-    "/{type}/{name}/providers/Microsoft.Maintenance/scheduledevents"
+    f"{GROUP}/providers/{COMPUTE}/{{type}}/{{name}}/providers/Microsoft.Maintenance/scheduledevents"
 )
 
 OPERATIONS: Final[tuple[Operation, ...]] = (

@@ -7,40 +7,28 @@ Location of the first answer, which is 202 until there is nothing left to wait f
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, finished, in_progress, ok, still_running
+from forewarned.control.arm.compute.locations import AT_LOCATION
 from forewarned.control.arm.errors import conflict, error_body, not_found
 from forewarned.control.arm.requests import Asked
-from forewarned.control.arm.routes import Operation, read
-from forewarned.control.arm.services import ArmServices
+from forewarned.control.arm.routes import GROUP, Operation, read
 from forewarned.service.azure import operations
 from forewarned.service.azure.operations import OperationStatus, Progress
 from forewarned.service.azure.resource_ids import group_path, subscription_path
 from forewarned.service.ports import Snapshot
 
 
-async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _shown(services, asked, subscription_path(asked.path["subscription"]))
-
-
-async def show_of_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _shown(
-        services, asked, group_path(asked.path["subscription"], asked.path["group"])
-    )
-
-
-async def _shown(services: ArmServices, asked: Asked, place: str) -> ArmAnswer:
-    """Operations on resources outside of `place` are not found."""
-    operation_id = asked.path["operation"]
-
-    def question(snapshot: Snapshot) -> Progress | None:
-        return operations.progress(snapshot, operation_id)
-
-    progress = await services.engine.ask(question)
+def show(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    """Of the subscription, or of the resource group that the path names; no other is found."""
+    subscription, operation_id = asked.path["subscription"], asked.path["operation"]
+    group = asked.path.get("group")
+    place = subscription_path(subscription) if group is None else group_path(subscription, group)
+    progress = operations.progress(snapshot, operation_id)
     if progress is None or not _is_at(progress.record.path, place):
         raise not_found(
             "NotFound",
             f"The operation '{operation_id[:100]}' could not be found.",
         )
-    if (asked.option("monitor") or "").casefold() == "true":
+    if asked.is_set("monitor"):
         return _monitored(progress, asked)
     document = status_document(progress)
     is_over = progress.status is not OperationStatus.IN_PROGRESS
@@ -81,13 +69,11 @@ def _code(progress: Progress) -> str:
     return progress.record.failure_code
 
 
-_COMPUTE: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}"
-_DEPLOYMENT: Final = (
-    "/subscriptions/{subscription}/resourceGroups/{group}"
-    "/providers/Microsoft.Resources/deployments/{deployment}"
-)
-
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    read(f"{_COMPUTE}/operations/{{operation}}", show),
-    read(f"{_DEPLOYMENT}/operationStatuses/{{operation}}", show_of_deployment),
+    read(f"{AT_LOCATION}/operations/{{operation}}", show),
+    read(
+        f"{GROUP}/providers/Microsoft.Resources/deployments/{{deployment}}"
+        "/operationStatuses/{operation}",
+        show,
+    ),
 )

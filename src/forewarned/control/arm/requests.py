@@ -65,6 +65,10 @@ class Asked:
         """An option of the query, by name in any letter case; None if it was not given."""
         return self.query.get(name.lower())
 
+    def is_set(self, name: str) -> bool:
+        """Whether an option of the query is `true`."""
+        return (self.option(name) or "").casefold() == "true"
+
     def id_of(self, type_: str, name: str) -> ResourceId:
         """Of a resource in the resource group that the path names."""
         return ResourceId(

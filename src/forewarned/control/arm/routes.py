@@ -11,12 +11,19 @@ from http import HTTPStatus
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer
-from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.errors import ArmError, not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.services import ArmServices
-from forewarned.control.http.access import Role
+from forewarned.security.identities import Role
+from forewarned.service.ports import Snapshot, Transaction
+
+SUBSCRIPTION: Final = "/subscriptions/{subscription}"
+GROUP: Final = f"{SUBSCRIPTION}/resourceGroups/{{group}}"
 
 Answer = Callable[[ArmServices, Asked], Awaitable[ArmAnswer]]
+Question = Callable[[Snapshot, Asked], ArmAnswer]
+Decision = Callable[[Transaction, Asked], ArmAnswer]
+"""A transaction function with its answer. It is run again after a lost race."""
 
 
 class Content(Enum):
@@ -63,41 +70,70 @@ class Operation:
         }
 
 
-def read(path: str, answer: Answer) -> Operation:
-    return Operation(method="GET", path=path, answer=answer, needs=Role.READER)
+def read(path: str, question: Question) -> Operation:
+    return Operation(method="GET", path=path, answer=asking(question), needs=Role.READER)
 
 
-def open_read(path: str, answer: Answer) -> Operation:
+def read_fixed(path: str, tell: Callable[[Asked], ArmAnswer]) -> Operation:
+    """For what does not depend on the store."""
+    return Operation(method="GET", path=path, answer=telling(tell), needs=Role.READER)
+
+
+def open_read(path: str, tell: Callable[[Asked], ArmAnswer]) -> Operation:
     """For callers that have not signed in yet; no api-version needed."""
-    return Operation(method="GET", path=path, answer=answer, needs=None, is_versioned=False)
+    return Operation(method="GET", path=path, answer=telling(tell), needs=None, is_versioned=False)
 
 
-def head(path: str, answer: Answer) -> Operation:
-    return Operation(method="HEAD", path=path, answer=answer, needs=Role.READER)
+def head(path: str, question: Question) -> Operation:
+    return Operation(method="HEAD", path=path, answer=asking(question), needs=Role.READER)
 
 
-def put(path: str, answer: Answer) -> Operation:
-    return Operation(
-        method="PUT", path=path, answer=answer, needs=Role.ADMIN, content=Content.REQUIRED
-    )
+def put(path: str, decision: Decision) -> Operation:
+    return _write("PUT", path, decision, content=Content.REQUIRED)
 
 
-def patch(path: str, answer: Answer) -> Operation:
-    return Operation(
-        method="PATCH", path=path, answer=answer, needs=Role.ADMIN, content=Content.REQUIRED
-    )
+def patch(path: str, decision: Decision) -> Operation:
+    return _write("PATCH", path, decision, content=Content.REQUIRED)
 
 
-def delete(path: str, answer: Answer) -> Operation:
-    return Operation(method="DELETE", path=path, answer=answer, needs=Role.ADMIN)
+def delete(path: str, decision: Decision) -> Operation:
+    return _write("DELETE", path, decision)
 
 
-def post(path: str, answer: Answer, *, needs: Role = Role.ADMIN) -> Operation:
+def post(path: str, decision: Decision, *, needs: Role = Role.ADMIN) -> Operation:
     """Restarts, redeployments, evictions and maintenance need a maintainer, approvals an approver.
 
     A body may always be left out: an operation that can't go without one says so itself.
     """
-    return Operation(method="POST", path=path, answer=answer, needs=needs, content=Content.OPTIONAL)
+    return _write("POST", path, decision, content=Content.OPTIONAL, needs=needs)
+
+
+def _write(
+    method: str,
+    path: str,
+    decision: Decision,
+    *,
+    content: Content = Content.NONE,
+    needs: Role = Role.ADMIN,
+) -> Operation:
+    async def answer(services: ArmServices, asked: Asked) -> ArmAnswer:
+        return await services.engine.decide(lambda tx: decision(tx, asked))
+
+    return Operation(method=method, path=path, answer=answer, needs=needs, content=content)
+
+
+def asking(question: Question) -> Answer:
+    async def answer(services: ArmServices, asked: Asked) -> ArmAnswer:
+        return await services.engine.ask(lambda snapshot: question(snapshot, asked))
+
+    return answer
+
+
+def telling(tell: Callable[[Asked], ArmAnswer]) -> Answer:
+    async def answer(_: ArmServices, asked: Asked) -> ArmAnswer:
+        return tell(asked)
+
+    return answer
 
 
 class Router:
@@ -142,8 +178,7 @@ _SERVED: Final = (
 
 def _nothing_there(segments: tuple[str, ...]) -> ArmError:
     path = "/" + "/".join(segments)
-    return ArmError(
-        HTTPStatus.NOT_FOUND,
+    return not_found(
         "InvalidResourceType",
         f"Nothing is served at '{path[:300]}': this server supports {_SERVED}.",
     )

@@ -1,10 +1,9 @@
 """Which subscriptions there are: the server's own, and those that a fleet has VMs in."""
 
 import re
-from http import HTTPStatus
 from typing import Final
 
-from forewarned.control.arm.errors import ArmError, bad_request
+from forewarned.control.arm.errors import bad_request, not_found
 from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure.resource_ids import same, subscription_path
 from forewarned.service.ports import Snapshot
@@ -29,8 +28,7 @@ async def require(services: ArmServices, subscription: str) -> None:
     if same(subscription, services.subscription_id):
         return
     if not await services.engine.ask(lambda snapshot: _is_known(snapshot, subscription)):
-        raise ArmError(
-            HTTPStatus.NOT_FOUND,
+        raise not_found(
             "SubscriptionNotFound",
             f"The subscription '{subscription}' could not be found."
             f" This server's own is '{services.subscription_id}'.",

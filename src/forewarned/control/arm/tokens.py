@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from forewarned.control.arm.answers import ArmAnswer, ok
-from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.errors import not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Content, Operation, open_read
 from forewarned.control.arm.services import ArmServices, SigningIn
@@ -21,11 +21,11 @@ _ALL_OF_IT: Final = "/.default"
 _LONGEST_AUDIENCE: Final = 1024
 
 
-async def describe_sign_in(_: ArmServices, asked: Asked) -> ArmAnswer:
+def describe_sign_in(asked: Asked) -> ArmAnswer:
     return ok(_described(asked, "oauth2/token"))
 
 
-async def describe_sign_in_v2(_: ArmServices, asked: Asked) -> ArmAnswer:
+def describe_sign_in_v2(asked: Asked) -> ArmAnswer:
     return ok(_described(asked, "oauth2/v2.0/token"))
 
 
@@ -111,7 +111,7 @@ def _refused(word: str, description: str, status: HTTPStatus = HTTPStatus.BAD_RE
 
 def _signing_in(services: ArmServices) -> SigningIn:
     if services.signing_in is None:
-        raise ArmError(HTTPStatus.NOT_FOUND, "NotFound", "This server has no sign-in.")
+        raise not_found("NotFound", "This server has no sign-in.")
     return services.signing_in
 
 
@@ -126,10 +126,12 @@ def _post(path: str) -> Operation:
     )
 
 
+_KEYS: Final = "/{tenant}/discovery/v2.0/keys"
+
 OPERATIONS: Final = (
     open_read("/{tenant}/.well-known/openid-configuration", describe_sign_in),
     open_read("/{tenant}/v2.0/.well-known/openid-configuration", describe_sign_in_v2),
-    open_read("/{tenant}/discovery/v2.0/keys", list_keys),
+    Operation(method="GET", path=_KEYS, answer=list_keys, needs=None, is_versioned=False),
     _post("/{tenant}/oauth2/token"),
     _post("/{tenant}/oauth2/v2.0/token"),
 )

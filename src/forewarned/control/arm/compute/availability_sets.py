@@ -6,8 +6,7 @@ from forewarned.control.arm.answers import ArmAnswer, finished, no_content, ok
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
-from forewarned.control.arm.routes import Operation, delete, patch, put, read
-from forewarned.control.arm.services import ArmServices
+from forewarned.control.arm.routes import GROUP, SUBSCRIPTION, Operation, delete, patch, put, read
 from forewarned.service.azure import availability_sets as sets
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import AvailabilitySetView
@@ -19,7 +18,7 @@ from forewarned.service.ports import Snapshot, Transaction
 
 def shown(view: AvailabilitySetView) -> Json:
     document = declared_availability_set(view).document
-    members = [{"id": inventory.resource_id(machine).path} for machine in view.vms]
+    members = [{"id": inventory.resource_id(vm).path} for vm in view.vms]
     put_at(document, "properties.virtualMachines", members)
     return {"id": view.id.path, "name": view.id.name, "type": AVAILABILITY_SETS, **document}
 
@@ -27,52 +26,28 @@ def shown(view: AvailabilitySetView) -> Json:
 # --- operations ----------------------------------------------------------------------------------
 
 
-async def put_set(services: ArmServices, asked: Asked) -> ArmAnswer:
+def put_set(tx: Transaction, asked: Asked) -> ArmAnswer:
     """200 also for a new set: clients accept nothing else."""
-
-    def work(tx: Transaction) -> Json:
-        sent = asked.body or {}
-        return shown(sets.put(tx, _id(asked), sent, context=asked.context))
-
-    return ok(await services.engine.decide(work))
+    sent = asked.body or {}
+    return ok(shown(sets.put(tx, _id(asked), sent, context=asked.context)))
 
 
-async def patch_set(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def work(tx: Transaction) -> Json:
-        view, sent = _find(tx, asked), asked.body or {}
-        return shown(sets.change(tx, view, sent, context=asked.context))
-
-    return ok(await services.engine.decide(work))
+def patch_set(tx: Transaction, asked: Asked) -> ArmAnswer:
+    view, sent = _find(tx, asked), asked.body or {}
+    return ok(shown(sets.change(tx, view, sent, context=asked.context)))
 
 
-async def show_set(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return ok(shown(await services.engine.ask(lambda snapshot: _find(snapshot, asked))))
+def show_set(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    return ok(shown(_find(snapshot, asked)))
 
 
-async def delete_set(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def work(tx: Transaction) -> bool:
-        return sets.drop(tx, _id(asked), by=asked.by)
-
-    return finished() if await services.engine.decide(work) else no_content()
+def delete_set(tx: Transaction, asked: Asked) -> ArmAnswer:
+    return finished() if sets.drop(tx, _id(asked), by=asked.by) else no_content()
 
 
-async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> list[AvailabilitySetView]:
-        subscription = asked.path["subscription"]
-        view = groups.find(snapshot, subscription, asked.path["group"])
-        return list(inventory.availability_sets(snapshot, subscription, view.name))
-
-    return _listed(await services.engine.ask(question), asked)
-
-
-async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> list[AvailabilitySetView]:
-        return list(inventory.availability_sets(snapshot, asked.path["subscription"]))
-
-    return _listed(await services.engine.ask(question), asked)
-
-
-def _listed(views: list[AvailabilitySetView], asked: Asked) -> ArmAnswer:
+def list_sets(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    """Of a resource group, or of the subscription."""
+    views = inventory.availability_sets(snapshot, *groups.listed_in(snapshot, asked))
     return ok(page(views, asked, lambda view: view.id.path.casefold(), show=shown))
 
 
@@ -86,15 +61,13 @@ def _id(asked: Asked) -> ResourceId:
     return asked.id_of(AVAILABILITY_SETS, asked.path["name"])
 
 
-_SUBSCRIPTION: Final = "/subscriptions/{subscription}"
-_GROUP: Final = f"{_SUBSCRIPTION}/resourceGroups/{{group}}"
-_ONE: Final = f"{_GROUP}/providers/{AVAILABILITY_SETS}/{{name}}"
+_ONE: Final = f"{GROUP}/providers/{AVAILABILITY_SETS}/{{name}}"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     put(_ONE, put_set),
     patch(_ONE, patch_set),
     read(_ONE, show_set),
     delete(_ONE, delete_set),
-    read(f"{_GROUP}/providers/{AVAILABILITY_SETS}", list_in_group),
-    read(f"{_SUBSCRIPTION}/providers/{AVAILABILITY_SETS}", list_in_subscription),
+    read(f"{GROUP}/providers/{AVAILABILITY_SETS}", list_sets),
+    read(f"{SUBSCRIPTION}/providers/{AVAILABILITY_SETS}", list_sets),
 )

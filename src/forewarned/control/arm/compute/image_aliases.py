@@ -9,7 +9,6 @@ from typing import Final
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, open_read
-from forewarned.control.arm.services import ArmServices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ ALIASES: Final = (
 )
 
 
-async def show_aliases(_: ArmServices, __: Asked) -> ArmAnswer:
+def show_aliases(_: Asked) -> ArmAnswer:
     """In the shape of a template's outputs, because that is what clients read."""
     by_system: dict[str, dict[str, object]] = {"Linux": {}, "Windows": {}}
     for each in ALIASES:

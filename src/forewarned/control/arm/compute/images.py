@@ -1,17 +1,16 @@
 """Images: those of the marketplace, where any name is found, and those that clients declare."""
 
 import re
-from http import HTTPStatus
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute.image_aliases import ALIASES, Alias
-from forewarned.control.arm.errors import ArmError
+from forewarned.control.arm.compute.locations import AT_LOCATION
+from forewarned.control.arm.errors import not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources.declared import Kind
 from forewarned.control.arm.resources.declared_operations import operations_on
-from forewarned.control.arm.routes import Answer, Operation, read
-from forewarned.control.arm.services import ArmServices
+from forewarned.control.arm.routes import Operation, read_fixed
 from forewarned.service.azure.models.defaults import LATEST_VERSION
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import COMPUTE, same
@@ -21,34 +20,33 @@ KINDS: Final = (Kind(type=f"{COMPUTE}/images"),)
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 
 
-async def list_publishers(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, [each.publisher for each in ALIASES])
+def list_publishers(asked: Asked) -> ArmAnswer:
+    return _listed(asked, [each.publisher for each in ALIASES])
 
 
-async def list_offers(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, [each.offer for each in _known(asked)])
+def list_offers(asked: Asked) -> ArmAnswer:
+    return _listed(asked, [each.offer for each in _known(asked)])
 
 
-async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, [each.sku for each in _known(asked)])
+def list_skus(asked: Asked) -> ArmAnswer:
+    return _listed(asked, [each.sku for each in _known(asked)])
 
 
-async def list_versions(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, [LATEST_VERSION])
+def list_versions(asked: Asked) -> ArmAnswer:
+    return _listed(asked, [LATEST_VERSION])
 
 
-async def show_version(_: ArmServices, asked: Asked) -> ArmAnswer:
+def show_version(asked: Asked) -> ArmAnswer:
     version = asked.path["version"]
     if not _VERSION.fullmatch(version):
-        raise ArmError(
-            HTTPStatus.NOT_FOUND,
+        raise not_found(
             "NotFound",
             f"Artifact: VMImage was not found: version '{version[:80]}' is not of the form 1.0.0.",
         )
     is_windows = any("windows" in asked.path[name].casefold() for name in ("publisher", "offer"))
     return ok(
         {
-            "id": _folder(asked, version=version),
+            "id": f"{asked.url.rstrip('/').rpartition('/')[0]}/{version}",
             "name": version,
             "location": asked.path["location"],
             "properties": {
@@ -63,7 +61,7 @@ async def show_version(_: ArmServices, asked: Asked) -> ArmAnswer:
     )
 
 
-async def _listed(_: ArmServices, asked: Asked, names: list[str]) -> ArmAnswer:
+def _listed(asked: Asked, names: list[str]) -> ArmAnswer:
     """A plain list: the only one that Azure does not page."""
     folder = asked.url.rstrip("/")
     listed: list[Json] = [
@@ -84,26 +82,16 @@ def _known(asked: Asked) -> list[Alias]:
     ]
 
 
-def _folder(asked: Asked, *, version: str) -> str:
-    return asked.url.rstrip("/").rpartition("/")[0] + f"/{version}"
-
-
-def _marketplace() -> tuple[Operation, ...]:
-    place = f"/subscriptions/{{subscription}}/providers/{COMPUTE}/locations/{{location}}"
-    publisher = f"{place}/publishers/{{publisher}}"
-    offer = f"{publisher}/artifacttypes/vmimage/offers/{{offer}}"
-    sku = f"{offer}/skus/{{sku}}"
-    served: tuple[tuple[str, Answer], ...] = (
-        (f"{place}/publishers", list_publishers),
-        (f"{publisher}/artifacttypes/vmimage/offers", list_offers),
-        (f"{offer}/skus", list_skus),
-        (f"{sku}/versions", list_versions),
-        (f"{sku}/versions/{{version}}", show_version),
-    )
-    return tuple(read(path, answer) for path, answer in served)
-
+_PUBLISHER: Final = f"{AT_LOCATION}/publishers/{{publisher}}"
+_OFFERS: Final = f"{_PUBLISHER}/artifacttypes/vmimage/offers"
+_SKUS: Final = f"{_OFFERS}/{{offer}}/skus"
+_VERSIONS: Final = f"{_SKUS}/{{sku}}/versions"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *_marketplace(),
+    read_fixed(f"{AT_LOCATION}/publishers", list_publishers),
+    read_fixed(_OFFERS, list_offers),
+    read_fixed(_SKUS, list_skus),
+    read_fixed(_VERSIONS, list_versions),
+    read_fixed(f"{_VERSIONS}/{{version}}", show_version),
     *(operation for kind in KINDS for operation in operations_on(kind)),
 )

@@ -11,20 +11,13 @@ from forewarned.control.arm.compute.scale_set_views import (
     show_instance,
     show_instance_statuses,
 )
-from forewarned.control.arm.compute.scale_sets import (
-    CAUSING_EVENTS,
-    SET,
-    SWITCHING,
-    is_forced,
-    set_id,
-)
+from forewarned.control.arm.compute.scale_sets import SET, actions_on, is_forced
 from forewarned.control.arm.compute.statuses import statuses
-from forewarned.control.arm.errors import bad_request, resource_not_found
+from forewarned.control.arm.errors import invalid_parameter, resource_not_found
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
-from forewarned.control.arm.routes import Answer, Operation, delete, post, put, read
-from forewarned.control.arm.services import ArmServices
-from forewarned.control.http.access import Role
+from forewarned.control.arm.routes import Decision, Operation, delete, post, put, read
+from forewarned.security.identities import Role
 from forewarned.service.azure import operations, protection, scale_sets
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.inventory import ScaleSetView, VmView
@@ -51,72 +44,54 @@ _AND: Final = re.compile(r"(?<!\s)\s+and\s+", re.IGNORECASE)
 
 
 def find(snapshot: Snapshot, asked: Asked) -> tuple[ScaleSetView, VmView]:
-    id_, instance_id = set_id(asked), asked.path["instance"]
-    view = sets.find(snapshot, id_)
-    for machine in view.vms:
-        if same(machine.instance_id, instance_id):
-            return view, machine
+    view, instance_id = sets.find(snapshot, asked), asked.path["instance"]
+    for vm in view.vms:
+        if same(vm.instance_id, instance_id):
+            return view, vm
     raise resource_not_found(f"{view.id.path}/virtualMachines/{instance_id}")
 
 
 # --- looking -------------------------------------------------------------------------------------
 
 
-async def list_instances(services: ArmServices, asked: Asked) -> ArmAnswer:
+def list_instances(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     conditions = _conditions(asked)
+    view = sets.find(snapshot, asked)
+    chosen = (vm for vm in view.vms if all(meets(view, vm) for meets in conditions))
+    return ok(page(chosen, asked, _key, show=_shower(snapshot, asked, view)))
+
+
+def show(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    view, vm = find(snapshot, asked)
+    return ok(_shower(snapshot, asked, view)(vm))
+
+
+def _shower(snapshot: Snapshot, asked: Asked, view: ScaleSetView) -> Callable[[VmView], Json]:
+    """Models and protections are looked up once for all instances of an answer."""
+    models = ModelsInUse(snapshot, view)
+    protections = protection.of_set(snapshot, view)
     with_statuses = _wants_statuses(asked)
 
-    def question(snapshot: Snapshot) -> dict[str, object]:
-        view = sets.find(snapshot, set_id(asked))
-        models = ModelsInUse(snapshot, view)
-        protections = protection.of_set(snapshot, view)
+    def shown(vm: VmView) -> Json:
+        instance = show_instance(view, vm, models.of(vm), with_statuses=with_statuses)
+        held = protections.get(vm.name)
+        if held is not None:
+            instance["properties"][_PROTECTION] = {
+                "protectFromScaleIn": held.from_scale_in,
+                "protectFromScaleSetActions": held.from_set_actions,
+            }
+        return instance
 
-        def shown(machine: VmView) -> Json:
-            model = models.of(machine)
-            instance = show_instance(view, machine, model, with_statuses=with_statuses)
-            return _with_protection(instance, protections.get(machine.name))
-
-        chosen = (m for m in view.vms if all(meets(view, m) for meets in conditions))
-        return page(chosen, asked, _key, show=shown)
-
-    return ok(await services.engine.ask(question))
+    return shown
 
 
-async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> Json:
-        view, machine = find(snapshot, asked)
-        return _shown(snapshot, view, machine, with_statuses=_wants_statuses(asked))
-
-    return ok(await services.engine.ask(question))
+def show_statuses(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    return ok(show_instance_statuses(find(snapshot, asked)[1]))
 
 
-def _shown(
-    snapshot: Snapshot, view: ScaleSetView, machine: VmView, *, with_statuses: bool = False
-) -> Json:
-    model = ModelsInUse(snapshot, view).of(machine)
-    instance = show_instance(view, machine, model, with_statuses=with_statuses)
-    return _with_protection(instance, protection.of_set(snapshot, view).get(machine.name))
-
-
-def _with_protection(instance: Json, held: Protection | None) -> Json:
-    if held is not None:
-        instance["properties"][_PROTECTION] = {
-            "protectFromScaleIn": held.from_scale_in,
-            "protectFromScaleSetActions": held.from_set_actions,
-        }
-    return instance
-
-
-async def show_statuses(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> Json:
-        return show_instance_statuses(find(snapshot, asked)[1])
-
-    return ok(await services.engine.ask(question))
-
-
-def _key(machine: VmView) -> str:
+def _key(vm: VmView) -> str:
     """Orders instances by number, and VMs of Flexible sets by name."""
-    return machine.instance_id.zfill(12) if machine.is_instance else machine.name.casefold()
+    return vm.instance_id.zfill(12) if vm.is_instance else vm.name.casefold()
 
 
 def _wants_statuses(asked: Asked) -> bool:
@@ -129,13 +104,12 @@ def _conditions(asked: Asked) -> list[Condition]:
     found = [(each, _FILTERS.fullmatch(each)) for each in _AND.split(text) if text]
     for each, match in found:
         if match is None:
-            raise bad_request(
-                "InvalidParameter",
+            raise invalid_parameter(
+                "$filter",
                 f"The $filter '{each[:200]}' is not supported: expected"
                 " startswith(instanceView/statuses/code, 'PowerState/…') eq true,"
                 " instanceView/statuses/code eq '…' or latestModelApplied eq true or false,"
                 " joined by 'and'.",
-                target="$filter",
             )
     return [_condition(match) for _, match in found if match is not None]
 
@@ -143,89 +117,69 @@ def _conditions(asked: Asked) -> list[Condition]:
 def _condition(found: re.Match[str]) -> Condition:
     latest, code = found["latest"], found["code"]
     if latest is not None:
-        return lambda view, machine: view.is_latest(machine) is (latest.lower() == "true")
+        return lambda view, vm: view.is_latest(vm) is (latest.lower() == "true")
     if code is not None:
-        return lambda _, machine: code.lower() in _codes(machine)
+        return lambda _, vm: code.lower() in _codes(vm)
     prefix = found["prefix"].lower()
     begins = (found["begins"] or "true").lower() == "true"
-    return lambda _, machine: any(each.startswith(prefix) for each in _codes(machine)) is begins
+    return lambda _, vm: any(each.startswith(prefix) for each in _codes(vm)) is begins
 
 
-def _codes(machine: VmView) -> list[Any]:
-    return [each["code"].lower() for each in statuses(machine)]
+def _codes(vm: VmView) -> list[Any]:
+    return [each["code"].lower() for each in statuses(vm)]
 
 
 # --- protecting ----------------------------------------------------------------------------------
 
 
-async def put_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
+def put_instance(tx: Transaction, asked: Asked) -> ArmAnswer:
     """Only an instance's protection can be changed: the rest follows from the set's model."""
     given = Fields(asked.body or {}).object("properties").object(_PROTECTION)
     from_scale_in = given.flag("protectFromScaleIn")
     from_set_actions = given.flag("protectFromScaleSetActions")
-
-    def work(tx: Transaction) -> tuple[Json, OperationRecord]:
-        view, machine = find(tx, asked)
-        former = protection.of_set(tx, view).get(machine.name, protection.NONE)
-        wanted = Protection(
-            from_scale_in=former.from_scale_in if from_scale_in is None else from_scale_in,
-            from_set_actions=(
-                former.from_set_actions if from_set_actions is None else from_set_actions
-            ),
-        )
-        if wanted != former:
-            protection.put(tx, machine, wanted)
-        path = instance_path(view, machine)
-        record = operations.open_(tx, path, "write", (), context=asked.context)
-        return _shown(tx, view, machine), record
-
-    return updated(*await services.engine.decide(work), asked)
+    view, vm = find(tx, asked)
+    former = protection.of_set(tx, view).get(vm.name, protection.NONE)
+    wanted = Protection(
+        from_scale_in=former.from_scale_in if from_scale_in is None else from_scale_in,
+        from_set_actions=former.from_set_actions if from_set_actions is None else from_set_actions,
+    )
+    if wanted != former:
+        protection.put(tx, vm, wanted)
+    record = operations.open_(tx, instance_path(view, vm), "write", (), context=asked.context)
+    return updated(_shower(tx, asked, view)(vm), record, asked)
 
 
 # --- operating -----------------------------------------------------------------------------------
 
 
-async def delete_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
-    id_, instance_id = set_id(asked), asked.path["instance"]
-
-    def work(tx: Transaction) -> OperationRecord | None:
-        view = sets.find(tx, id_)
-        if not any(same(machine.instance_id, instance_id) for machine in view.vms):
-            return None
-        outcome = scale_sets.delete_instances(
-            tx, view, [instance_id], force=is_forced(asked), context=asked.context
-        )
-        path = f"{view.id.path}/virtualMachines/{instance_id}"
-        return _open(tx, asked, path, "delete", outcome)
-
-    record = await services.engine.decide(work)
-    return no_content() if record is None else accepted(record, asked)
+def delete_instance(tx: Transaction, asked: Asked) -> ArmAnswer:
+    view, instance_id = sets.find(tx, asked), asked.path["instance"]
+    if not any(same(vm.instance_id, instance_id) for vm in view.vms):
+        return no_content()
+    outcome = scale_sets.delete_instances(
+        tx, view, [instance_id], force=is_forced(asked), context=asked.context
+    )
+    path = f"{view.id.path}/virtualMachines/{instance_id}"
+    return accepted(_open(tx, asked, path, "delete", outcome), asked)
 
 
-def _operate(action: Action) -> Answer:
-    async def answer(services: ArmServices, asked: Asked) -> ArmAnswer:
-        def work(tx: Transaction) -> OperationRecord:
-            return _operated(tx, asked, action)
+def _operate(action: Action) -> Decision:
+    def operate(tx: Transaction, asked: Asked) -> ArmAnswer:
+        return accepted(_operated(tx, asked, action), asked)
 
-        return accepted(await services.engine.decide(work), asked)
-
-    return answer
+    return operate
 
 
-async def evict(services: ArmServices, asked: Asked) -> ArmAnswer:
+def evict(tx: Transaction, asked: Asked) -> ArmAnswer:
     """Not a long-running operation: clients do not wait for the eviction."""
-
-    def work(tx: Transaction) -> None:
-        _operated(tx, asked, Action.EVICT)
-
-    await services.engine.decide(work)
+    _operated(tx, asked, Action.EVICT)
     return no_content()
 
 
 def _operated(tx: Transaction, asked: Asked, action: Action) -> OperationRecord:
-    view, machine = find(tx, asked)
-    outcome = scale_sets.operate(tx, view, [machine.instance_id], action, context=asked.context)
-    return _open(tx, asked, instance_path(view, machine), action, outcome)
+    view, vm = find(tx, asked)
+    outcome = scale_sets.operate(tx, view, [vm.instance_id], action, context=asked.context)
+    return _open(tx, asked, instance_path(view, vm), action, outcome)
 
 
 def _open(
@@ -244,9 +198,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     delete(INSTANCE, delete_instance),
     read(f"{INSTANCE}/instanceView", show_statuses),
     post(f"{INSTANCE}/simulateEviction", evict, needs=Role.MAINTAINER),
-    *(
-        post(f"{INSTANCE}/{word}", _operate(action), needs=Role.MAINTAINER)
-        for word, action in CAUSING_EVENTS.items()
-    ),
-    *(post(f"{INSTANCE}/{word}", _operate(action)) for word, action in SWITCHING.items()),
+    *actions_on(INSTANCE, _operate),
 )

@@ -3,10 +3,10 @@
 from typing import Final
 
 from forewarned.control.arm.requests import Asked
+from forewarned.control.arm.routes import SUBSCRIPTION
+from forewarned.service.azure.resource_ids import COMPUTE
 
-AT_LOCATION: Final = (
-    "/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}"
-)
+AT_LOCATION: Final = f"{SUBSCRIPTION}/providers/{COMPUTE}/locations/{{location}}"
 
 
 def is_at(location: str, asked: Asked) -> bool:

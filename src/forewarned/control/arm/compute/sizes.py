@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
-from forewarned.control.arm.compute.scale_sets import SET, find, set_id
+from forewarned.control.arm.compute.locations import AT_LOCATION
+from forewarned.control.arm.compute.scale_sets import SET, find
 from forewarned.control.arm.errors import bad_request
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
-from forewarned.control.arm.routes import Operation, read
-from forewarned.control.arm.services import ArmServices
+from forewarned.control.arm.routes import GROUP, SUBSCRIPTION, Operation, read, read_fixed
 from forewarned.service.azure import vms
 from forewarned.service.azure.models.set_changes import LARGEST_SET
-from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
+from forewarned.service.azure.resource_ids import COMPUTE, MACHINES, SCALE_SETS
 from forewarned.service.ports import Snapshot
 
 _ZONES: Final = ("1", "2", "3")
-_AT_LOCATION: Final = re.compile(r"\s*location\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
+_OF_LOCATION: Final = re.compile(r"\s*location\s+eq\s+'([^']*)'\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,31 +52,25 @@ SIZES: Final = (
 )
 
 
-async def list_skus(services: ArmServices, asked: Asked) -> ArmAnswer:
+def list_skus(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     """Of one location, or of all: `az` reads from it which zones a location has."""
     wanted = _location(asked)
-    subscription = asked.path["subscription"]
-
-    def question(snapshot: Snapshot) -> list[str]:
-        return [wanted] if wanted else groups.locations(snapshot, services, subscription)
-
-    where = await services.engine.ask(question)
+    where = [wanted] if wanted else groups.locations(snapshot, asked)
     return ok(page(SIZES, asked, lambda size: size.name, show=lambda size: _sku(size, where)))
 
 
-async def list_sizes(_: ArmServices, __: Asked) -> ArmAnswer:
+def list_sizes(_: Asked) -> ArmAnswer:
     return ok({"value": [_size(each) for each in SIZES]})
 
 
-async def list_sizes_of_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+def list_sizes_of_vm(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     """The sizes that the VM can be resized to: all of them."""
-    id_ = asked.id_of(MACHINES, asked.path["name"])
-    await services.engine.ask(lambda snapshot: vms.find(snapshot, id_))
-    return await list_sizes(services, asked)
+    vms.find(snapshot, asked.id_of(MACHINES, asked.path["name"]))
+    return list_sizes(asked)
 
 
-async def list_skus_of_set(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
+def list_skus_of_set(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    find(snapshot, asked)
     return ok(page(SIZES, asked, lambda size: size.name, show=_sku_of_set))
 
 
@@ -84,7 +78,7 @@ def _location(asked: Asked) -> str | None:
     text = asked.option("$filter")
     if text is None:
         return None
-    found = _AT_LOCATION.fullmatch(text)
+    found = _OF_LOCATION.fullmatch(text)
     if found is None:
         raise bad_request(
             "InvalidFilter", "Invalid $filter: expected \"location eq '…'\".", target="$filter"
@@ -142,12 +136,9 @@ def _size(size: Size) -> dict[str, object]:
     }
 
 
-_GROUP: Final = "/subscriptions/{subscription}/resourceGroups/{group}"
-_COMPUTE: Final = "/subscriptions/{subscription}/providers/Microsoft.Compute"
-
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    read(f"{_COMPUTE}/skus", list_skus),
-    read(f"{_COMPUTE}/locations/{{location}}/vmSizes", list_sizes),
-    read(f"{_GROUP}/providers/{MACHINES}/{{name}}/vmSizes", list_sizes_of_machine),
+    read(f"{SUBSCRIPTION}/providers/{COMPUTE}/skus", list_skus),
+    read_fixed(f"{AT_LOCATION}/vmSizes", list_sizes),
+    read(f"{GROUP}/providers/{MACHINES}/{{name}}/vmSizes", list_sizes_of_vm),
     read(f"{SET}/skus", list_skus_of_set),
 )

@@ -6,25 +6,24 @@ VMs are brought to a model here by `manualupgrade`, or at once where the set's p
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
-from forewarned.control.arm.compute.scale_sets import SET, find, set_id
+from forewarned.control.arm.compute.scale_sets import SET, find
 from forewarned.control.arm.errors import not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, read
-from forewarned.control.arm.services import ArmServices
+from forewarned.service.ports import Snapshot
 
 
-async def list_os_upgrades(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
+def list_os_upgrades(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    find(snapshot, asked)
     return ok({"value": []})
 
 
-async def show_rolling_upgrade(services: ArmServices, asked: Asked) -> ArmAnswer:
-    view = await services.engine.ask(lambda snapshot: find(snapshot, set_id(asked)))
+def show_rolling_upgrade(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     raise not_found(
         "NotFound",
-        f"The scale set '{view.id.name}' has had no rolling upgrade: this server upgrades "
-        "instances to a new model when they are updated, or at once if the upgrade policy is "
-        "Automatic.",
+        f"The scale set '{find(snapshot, asked).id.name}' has had no rolling upgrade: this server"
+        " upgrades instances to a new model when they are updated, or at once if the upgrade policy"
+        " is Automatic.",
     )
 
 

@@ -12,7 +12,6 @@ from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
 from forewarned.control.arm.compute.sizes import SIZES
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, read
-from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure import inventory
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import same
@@ -28,8 +27,8 @@ _NAMES: Final = {
 } | {size.family: f"{size.family} vCPUs" for size in SIZES}
 
 
-async def list_usages(services: ArmServices, asked: Asked) -> ArmAnswer:
-    used = await services.engine.ask(lambda snapshot: _used(snapshot, asked))
+def list_usages(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    used = _used(snapshot, asked)
     return ok({"value": [_shown(name, used[name]) for name in _NAMES]})
 
 

@@ -1,7 +1,7 @@
 """Virtual machines that are resources of their own: declared, shown, operated, deleted."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
@@ -12,9 +12,18 @@ from forewarned.control.arm.errors import bad_request, invalid_parameter
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
-from forewarned.control.arm.routes import Operation, delete, patch, post, put, read
-from forewarned.control.arm.services import ArmServices
-from forewarned.control.http.access import Role
+from forewarned.control.arm.routes import (
+    GROUP,
+    SUBSCRIPTION,
+    Decision,
+    Operation,
+    delete,
+    patch,
+    post,
+    put,
+    read,
+)
+from forewarned.security.identities import Role
 from forewarned.service.azure import inventory, operations, vms
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.context import Outcome
@@ -45,24 +54,25 @@ def _refuse_old_version(body: Mapping[str, Any], asked: Asked) -> None:
     refuse_events_profile(body, asked, "properties", "VirtualMachineProperties")
 
 
-async def put_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def work(tx: Transaction) -> tuple[Json, bool, OperationRecord]:
-        outcome = put_in(tx, asked, _id(asked), asked.body or {})
-        return shown(tx, outcome.view), outcome.created, _open(tx, asked, outcome, "put")
-
-    body, is_new, record = await services.engine.decide(work)
-    return (created if is_new else updated)(body, record, asked)
+def put_vm(tx: Transaction, asked: Asked) -> ArmAnswer:
+    outcome = put_in(tx, asked, _id(asked), asked.body or {})
+    answer = created if outcome.created else updated
+    return answer(shown(tx, outcome.view), _open(tx, asked, outcome, "put"), asked)
 
 
-async def patch_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def work(tx: Transaction) -> tuple[Json, OperationRecord]:
-        machine = _find(tx, asked)
-        sent = asked.body or {}
-        _refuse_old_version(sent, asked)
-        outcome = vms.change(tx, machine, sent, context=asked.context)
-        return shown(tx, outcome.view), _open(tx, asked, outcome, "put")
+def patch_vm(tx: Transaction, asked: Asked) -> ArmAnswer:
+    vm, sent = _find(tx, asked), asked.body or {}
+    _refuse_old_version(sent, asked)
+    outcome = vms.change(tx, vm, sent, context=asked.context)
+    return updated(shown(tx, outcome.view), _open(tx, asked, outcome, "put"), asked)
 
-    return updated(*await services.engine.decide(work), asked)
+
+def delete_vm(tx: Transaction, asked: Asked) -> ArmAnswer:
+    force = asked.is_set("forceDeletion")
+    outcome = vms.drop(tx, _id(asked), force=force, context=asked.context)
+    if outcome is None:
+        return no_content()
+    return accepted(_open(tx, asked, outcome, "delete"), asked)
 
 
 def _open(tx: Transaction, asked: Asked, outcome: VmOutcome, action: str) -> OperationRecord:
@@ -70,71 +80,37 @@ def _open(tx: Transaction, asked: Asked, outcome: VmOutcome, action: str) -> Ope
     return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
 
-async def delete_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
-    force = (asked.option("forceDeletion") or "").casefold() == "true"
-
-    def work(tx: Transaction) -> OperationRecord | None:
-        outcome = vms.drop(tx, _id(asked), force=force, context=asked.context)
-        return None if outcome is None else _open(tx, asked, outcome, "delete")
-
-    record = await services.engine.decide(work)
-    return no_content() if record is None else accepted(record, asked)
-
-
 # --- showing -------------------------------------------------------------------------------------
 
 
-async def show_machine(services: ArmServices, asked: Asked) -> ArmAnswer:
+def show_vm(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     expanded = _expanded(asked)
-
-    def question(snapshot: Snapshot) -> Json:
-        machine = _find(snapshot, asked)
-        return shown(snapshot, machine, with_instance_view=expanded)
-
-    return ok(await services.engine.ask(question))
+    return ok(shown(snapshot, _find(snapshot, asked), with_instance_view=expanded))
 
 
-async def show_instance_view(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return ok(instance_view(await services.engine.ask(lambda snapshot: _find(snapshot, asked))))
+def show_instance_view(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    return ok(instance_view(_find(snapshot, asked)))
 
 
-async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, group=asked.path["group"])
-
-
-async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, group=None)
-
-
-async def list_at_location(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return await _listed(services, asked, group=None)
-
-
-async def list_extensions(services: ArmServices, asked: Asked) -> ArmAnswer:
+def list_extensions(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     """An empty list: nothing is installed in a VM here."""
-    await services.engine.ask(lambda snapshot: _find(snapshot, asked))
+    _find(snapshot, asked)
     return ok({"value": []})
 
 
-async def _listed(services: ArmServices, asked: Asked, *, group: str | None) -> ArmAnswer:
-    expanded = _expanded(asked) or (asked.option("statusOnly") or "").casefold() == "true"
+def list_vms(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    """Of a resource group, of a location, or of the subscription."""
+    expanded = _expanded(asked) or asked.is_set("statusOnly")
     is_wanted = _filter(asked)
-    subscription = asked.path["subscription"]
 
-    def question(snapshot: Snapshot) -> Json:
-        if group is not None:
-            groups.find(snapshot, subscription, group)
+    def show(binding: Binding) -> Json:
+        vm = inventory.by_name(snapshot, binding.name)
+        assert vm is not None  # noqa: S101  # a snapshot agrees with itself
+        return shown(snapshot, vm, with_instance_view=expanded)
 
-        def show(binding: Binding) -> Json:
-            machine = inventory.by_name(snapshot, binding.name)
-            assert machine is not None  # noqa: S101  # a snapshot agrees with itself
-            return shown(snapshot, machine, with_instance_view=expanded)
-
-        bindings = inventory.own_bindings(snapshot, subscription, group)
-        here = (each for each in bindings if is_at(each.profile.location, asked))
-        return page(filter(is_wanted, here), asked, _key, show=show)
-
-    return ok(await services.engine.ask(question))
+    bindings = inventory.own_bindings(snapshot, *groups.listed_in(snapshot, asked))
+    here = (each for each in bindings if is_at(each.profile.location, asked))
+    return ok(page(filter(is_wanted, here), asked, _key, show=show))
 
 
 def _key(binding: Binding) -> str:
@@ -182,79 +158,59 @@ def _expanded(asked: Asked) -> bool:
 def _find(snapshot: Snapshot, asked: Asked) -> VmView:
     """Raises UnknownVmError, and UnknownGroupError if its group does not exist either."""
     id_ = _id(asked)
-    machine = inventory.virtual_machine(snapshot, id_)
-    if machine is None:
+    vm = inventory.virtual_machine(snapshot, id_)
+    if vm is None:
         groups.find(snapshot, id_.subscription, id_.group)
         raise UnknownVmError(id_.path)
-    return machine
+    return vm
 
 
 # --- operating -----------------------------------------------------------------------------------
 
-Answer = Callable[[ArmServices, Asked], Awaitable[ArmAnswer]]
 
-
-def _operating(action: Action) -> Answer:
-    async def operate(services: ArmServices, asked: Asked) -> ArmAnswer:
-        def work(tx: Transaction) -> OperationRecord:
-            machine = _find(tx, asked)
-            outcome = vms.operate(tx, machine, action, context=asked.context)
-            return _open(tx, asked, outcome, action)
-
-        return accepted(await services.engine.decide(work), asked)
+def _operate(action: Action) -> Decision:
+    def operate(tx: Transaction, asked: Asked) -> ArmAnswer:
+        outcome = vms.operate(tx, _find(tx, asked), action, context=asked.context)
+        return accepted(_open(tx, asked, outcome, action), asked)
 
     return operate
 
 
-async def simulate_eviction(services: ArmServices, asked: Asked) -> ArmAnswer:
+def simulate_eviction(tx: Transaction, asked: Asked) -> ArmAnswer:
     """Not a long-running operation: clients accept nothing but 204."""
-
-    def work(tx: Transaction) -> None:
-        vms.operate(tx, _find(tx, asked), Action.EVICT, context=asked.context)
-
-    await services.engine.decide(work)
+    vms.operate(tx, _find(tx, asked), Action.EVICT, context=asked.context)
     return no_content()
 
 
-async def reapply(services: ArmServices, asked: Asked) -> ArmAnswer:
+def reapply(tx: Transaction, asked: Asked) -> ArmAnswer:
     """A VM is always as it is declared, so there is nothing to correct."""
-
-    def work(tx: Transaction) -> OperationRecord:
-        return _open(tx, asked, Outcome(view=_find(tx, asked)), "reapply")
-
-    return accepted(await services.engine.decide(work), asked)
+    return accepted(_open(tx, asked, Outcome(view=_find(tx, asked)), "reapply"), asked)
 
 
 def _id(asked: Asked) -> ResourceId:
     return asked.id_of(MACHINES, asked.path["name"])
 
 
-_SUBSCRIPTION: Final = "/subscriptions/{subscription}"
-_GROUP: Final = f"{_SUBSCRIPTION}/resourceGroups/{{group}}"
-_ONE: Final = f"{_GROUP}/providers/{MACHINES}/{{name}}"
-
-
-def _action(word: str, answer: Answer, *, needs: Role = Role.ADMIN) -> Operation:
-    return post(f"{_ONE}/{word}", answer, needs=needs)
+_ONE: Final = f"{GROUP}/providers/{MACHINES}/{{name}}"
 
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    put(_ONE, put_machine),
-    patch(_ONE, patch_machine),
-    read(_ONE, show_machine),
-    delete(_ONE, delete_machine),
+    put(_ONE, put_vm),
+    patch(_ONE, patch_vm),
+    read(_ONE, show_vm),
+    delete(_ONE, delete_vm),
     read(f"{_ONE}/instanceView", show_instance_view),
-    read(f"{_GROUP}/providers/{MACHINES}", list_in_group),
-    read(f"{_SUBSCRIPTION}/providers/{MACHINES}", list_in_subscription),
-    read(f"{AT_LOCATION}/virtualMachines", list_at_location),
+    read(f"{GROUP}/providers/{MACHINES}", list_vms),
+    read(f"{SUBSCRIPTION}/providers/{MACHINES}", list_vms),
+    read(f"{AT_LOCATION}/virtualMachines", list_vms),
     read(f"{_ONE}/extensions", list_extensions),
-    _action("restart", _operating(Action.RESTART), needs=Role.MAINTAINER),
-    _action("redeploy", _operating(Action.REDEPLOY), needs=Role.MAINTAINER),
-    _action("performMaintenance", _operating(Action.MAINTAIN), needs=Role.MAINTAINER),
-    _action("start", _operating(Action.START)),
-    _action("powerOff", _operating(Action.POWER_OFF)),
-    _action("deallocate", _operating(Action.DEALLOCATE)),
-    _action("reimage", _operating(Action.REIMAGE)),
-    _action("simulateEviction", simulate_eviction, needs=Role.MAINTAINER),
-    _action("reapply", reapply),
+    post(f"{_ONE}/restart", _operate(Action.RESTART), needs=Role.MAINTAINER),
+    post(f"{_ONE}/redeploy", _operate(Action.REDEPLOY), needs=Role.MAINTAINER),
+    post(f"{_ONE}/performMaintenance", _operate(Action.MAINTAIN), needs=Role.MAINTAINER),
+    post(f"{_ONE}/start", _operate(Action.START)),
+    post(f"{_ONE}/powerOff", _operate(Action.POWER_OFF)),
+    post(f"{_ONE}/deallocate", _operate(Action.DEALLOCATE)),
+    post(f"{_ONE}/reimage", _operate(Action.REIMAGE)),
+    post(f"{_ONE}/simulateEviction", simulate_eviction, needs=Role.MAINTAINER),
+    post(f"{_ONE}/reapply", reapply),
 )

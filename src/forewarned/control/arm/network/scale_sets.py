@@ -16,7 +16,6 @@ from forewarned.control.arm.errors import resource_not_found
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Operation, read
-from forewarned.control.arm.services import ArmServices
 from forewarned.service.azure.equipment import dashed, mac_address
 from forewarned.service.azure.interfaces import instance_public_path, public_address
 from forewarned.service.azure.inventory import ScaleSetView, VmView
@@ -26,44 +25,37 @@ from forewarned.service.azure.resource_ids import same
 from forewarned.service.ports import Snapshot
 
 
-async def list_interfaces(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> list[Json]:
-        view = find_set(snapshot, set_id(asked))
-        return list(_interfaces(snapshot, view, view.vms))
-
-    return ok(page(await services.engine.ask(question), asked, _key))
+def list_interfaces(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    return ok(page(_of_set(snapshot, asked), asked, _key))
 
 
-async def list_interfaces_of_instance(services: ArmServices, asked: Asked) -> ArmAnswer:
-    return ok(page(await _of_instance(services, asked), asked, _key))
+def list_interfaces_of_instance(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    return ok(page(_of_instance(snapshot, asked), asked, _key))
 
 
-async def show_interface(services: ArmServices, asked: Asked) -> ArmAnswer:
+def show_interface(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     wanted = asked.path["interface"]
-    for each in await _of_instance(services, asked):
+    for each in _of_instance(snapshot, asked):
         if same(each["name"], wanted):
             return ok(each)
     path = f"{set_id(asked).path}/virtualMachines/{asked.path['instance']}"
     raise resource_not_found(f"{path}/networkInterfaces/{wanted}")
 
 
-async def list_addresses(services: ArmServices, asked: Asked) -> ArmAnswer:
+def list_addresses(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     """The public ones."""
-
-    def question(snapshot: Snapshot) -> list[Json]:
-        view = find_set(snapshot, set_id(asked))
-        interfaces = _interfaces(snapshot, view, view.vms)
-        return [each for interface in interfaces for each in _addresses(interface)]
-
-    return ok(page(await services.engine.ask(question), asked, _key))
+    found = (each for interface in _of_set(snapshot, asked) for each in _addresses(interface))
+    return ok(page(found, asked, _key))
 
 
-async def _of_instance(services: ArmServices, asked: Asked) -> list[Json]:
-    def question(snapshot: Snapshot) -> list[Json]:
-        view, machine = find_instance(snapshot, asked)
-        return list(_interfaces(snapshot, view, (machine,)))
+def _of_set(snapshot: Snapshot, asked: Asked) -> Iterator[Json]:
+    view = find_set(snapshot, asked)
+    return _interfaces(snapshot, view, view.vms)
 
-    return await services.engine.ask(question)
+
+def _of_instance(snapshot: Snapshot, asked: Asked) -> Iterator[Json]:
+    view, vm = find_instance(snapshot, asked)
+    return _interfaces(snapshot, view, (vm,))
 
 
 def _key(shown: Json) -> str:
@@ -73,32 +65,30 @@ def _key(shown: Json) -> str:
 # --- one by one ----------------------------------------------------------------------------------
 
 
-def _interfaces(
-    snapshot: Snapshot, view: ScaleSetView, machines: tuple[VmView, ...]
-) -> Iterator[Json]:
+def _interfaces(snapshot: Snapshot, view: ScaleSetView, vms: tuple[VmView, ...]) -> Iterator[Json]:
     """VMs of a Flexible set have interfaces that are resources of their own, if any."""
     models = ModelsInUse(snapshot, view)
-    for machine in machines:
-        if machine.is_instance:
-            instance = show_instance(view, machine, models.of(machine))["properties"]
+    for vm in vms:
+        if vm.is_instance:
+            instance = show_instance(view, vm, models.of(vm))["properties"]
             declared = objects_in(instance["networkProfileConfiguration"], _CONFIGURATIONS)
             listed = instance["networkProfile"]["networkInterfaces"]
-            binding = machine.binding
+            binding = vm.binding
             for number, interface in enumerate(listed):
                 mac = mac_address(binding.address, binding.profile.vm_id, number)
-                shown = _interface(view, machine, interface, declared)
+                shown = _interface(view, vm, interface, declared)
                 shown["properties"]["macAddress"] = dashed(mac)
                 yield shown
 
 
-def _interface(view: ScaleSetView, machine: VmView, listed: Json, declared: list[Json]) -> Json:
+def _interface(view: ScaleSetView, vm: VmView, listed: Json, declared: list[Json]) -> Json:
     """`listed` is how the instance names it, `declared` are those of its model."""
     path: str = listed["id"]
     name = path.rpartition("/")[2]
     found: Json = next((each for each in declared if same(str(each.get("name")), name)), {})
     properties = object_in(found, "properties")
     is_primary = bool(listed["properties"]["primary"])
-    addresses = [machine.binding.address] if is_primary else []
+    addresses = [vm.binding.address] if is_primary else []
     configurations = objects_in(properties, "ipConfigurations") or [{"name": "ipconfig1"}]
     return {
         "id": path,
@@ -106,7 +96,7 @@ def _interface(view: ScaleSetView, machine: VmView, listed: Json, declared: list
         "properties": {
             "provisioningState": "Succeeded",
             "primary": is_primary,
-            "virtualMachine": {"id": instance_path(view, machine)},
+            "virtualMachine": {"id": instance_path(view, vm)},
             "ipConfigurations": [
                 _configuration(path, each, addresses[at : at + 1])
                 for at, each in enumerate(configurations)
@@ -154,8 +144,6 @@ def _addresses(interface: Json) -> Iterator[Json]:
 
 
 _CONFIGURATIONS: Final = "networkInterfaceConfigurations"
-
-
 _INTERFACES: Final = f"{INSTANCE}/networkInterfaces"
 
 OPERATIONS: Final[tuple[Operation, ...]] = (

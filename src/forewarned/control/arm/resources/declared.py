@@ -7,10 +7,9 @@ a VM, and after.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from forewarned.control.arm.errors import ArmError, invalid_parameter
+from forewarned.control.arm.errors import invalid_parameter, not_found
 from forewarned.service.azure import group_index
 from forewarned.service.azure.groups import declare, declared
 from forewarned.service.azure.groups import find as find_group
@@ -138,8 +137,7 @@ def parts_of(snapshot: Snapshot, kind: Kind, id_: ResourceId, part: str) -> tupl
     """The document and one list of it. Raises ArmError where there is no such resource."""
     declaration = look_up(snapshot, kind, id_)
     if declaration is None:
-        raise ArmError(
-            HTTPStatus.NOT_FOUND,
+        raise not_found(
             "ParentResourceNotFound",
             f"The resource '{id_.path}' that this resource belongs to was not found.",
         )
@@ -160,11 +158,7 @@ def _refuse_name(name: str) -> None:
 def every(
     snapshot: Snapshot, kind: Kind, subscription: str, group: str | None
 ) -> list[Declaration]:
-    here = (
-        [group]
-        if group is not None
-        else [view.name for view in group_index.every(snapshot, subscription)]
-    )
+    here = [group] if group else [view.name for view in group_index.every(snapshot, subscription)]
     stored = [
         declaration
         for name in here

@@ -2,25 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
-from forewarned.control.arm.errors import ArmError, conflict
+from forewarned.control.arm.errors import bad_request, conflict
 from forewarned.control.arm.filters import equalities
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
-from forewarned.control.arm.routes import Operation, delete, head, patch, put, read
-from forewarned.control.arm.services import ArmServices
+from forewarned.control.arm.routes import (
+    GROUP,
+    SUBSCRIPTION,
+    Operation,
+    delete,
+    head,
+    patch,
+    put,
+    read,
+)
 from forewarned.service.azure import group_index, groups, operations
 from forewarned.service.azure.group_index import GroupView
 from forewarned.service.azure.models.documents import Fields, Json, decoded, encoded
 from forewarned.service.azure.models.profiles import new_tags, read_location
 from forewarned.service.azure.resource_ids import group_path, same
 from forewarned.service.ports import Snapshot, Transaction
-from forewarned.service.records import OperationRecord
 
 _TYPE: Final = "Microsoft.Resources/resourceGroups"
+
+
 # --- documents -----------------------------------------------------------------------------------
 
 
@@ -61,8 +69,7 @@ class _Wanted:
         declared: Json = {} if view is None else decoded(view.declaration)
         location = self.location if view is None else view.location
         if location is None:
-            raise ArmError(
-                HTTPStatus.BAD_REQUEST,
+            raise bad_request(
                 "LocationRequired",
                 "The location property is required for this definition.",
                 target="location",
@@ -86,81 +93,71 @@ class _Wanted:
 # --- operations ----------------------------------------------------------------------------------
 
 
-async def put_group(services: ArmServices, asked: Asked) -> ArmAnswer:
+def put_group(tx: Transaction, asked: Asked) -> ArmAnswer:
     subscription, name = asked.path["subscription"], asked.path["group"]
     groups.refuse_name(name)
     wanted = _Wanted.read(asked.body or {})
-
-    def work(tx: Transaction) -> groups.GroupOutcome:
-        view = group_index.find(tx, subscription, name)
-        document = wanted.document(view, keeps_tags=False)
-        return groups.put(tx, subscription, name, document, by=asked.by)
-
-    outcome = await services.engine.decide(work)
-    answer = created if outcome.created else updated
-    return answer(_shown(outcome.view), None, asked)
+    document = wanted.document(group_index.find(tx, subscription, name), keeps_tags=False)
+    outcome = groups.put(tx, subscription, name, document, by=asked.by)
+    return (created if outcome.created else updated)(_shown(outcome.view), None, asked)
 
 
-async def patch_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    subscription, name = asked.path["subscription"], asked.path["group"]
+def patch_group(tx: Transaction, asked: Asked) -> ArmAnswer:
     wanted = _Wanted.read(asked.body or {})
-
-    def work(tx: Transaction) -> groups.GroupOutcome:
-        view = find(tx, subscription, name)
-        document = wanted.document(view, keeps_tags=True)
-        return groups.put(tx, subscription, name, document, by=asked.by)
-
-    outcome = await services.engine.decide(work)
-    return ok(_shown(outcome.view))
+    view = find_asked(tx, asked)
+    document = wanted.document(view, keeps_tags=True)
+    return ok(_shown(groups.put(tx, view.subscription, view.name, document, by=asked.by).view))
 
 
-async def show_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> GroupView:
-        return find(snapshot, asked.path["subscription"], asked.path["group"])
-
-    return ok(_shown(await services.engine.ask(question)))
+def show_group(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    return ok(_shown(find_asked(snapshot, asked)))
 
 
-async def check_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await show_group(services, asked)
+def check_group(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    find_asked(snapshot, asked)
     return no_content()
 
 
-async def list_groups(services: ArmServices, asked: Asked) -> ArmAnswer:
+def list_groups(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     wanted = equalities(asked, ("tagname", "tagvalue"))
-
-    def question(snapshot: Snapshot) -> list[GroupView]:
-        return group_index.every(snapshot, asked.path["subscription"])
-
-    views = [
+    views = (
         view
-        for view in await services.engine.ask(question)
+        for view in group_index.every(snapshot, asked.path["subscription"])
         if has_tag(decoded(view.declaration).get("tags", {}), wanted)
-    ]
+    )
     return ok(page(views, asked, lambda view: view.name.casefold(), show=_shown))
 
 
-async def delete_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    subscription, name = asked.path["subscription"], asked.path["group"]
-
-    def work(tx: Transaction) -> OperationRecord:
-        view = find(tx, subscription, name)
-        outcome = groups.drop(tx, subscription, name, context=asked.context)
-        path = group_path(subscription, view.name)
-        return operations.open_(tx, path, "delete", outcome.event_ids, context=asked.context)
-
-    return accepted(await services.engine.decide(work), asked)
+def delete_group(tx: Transaction, asked: Asked) -> ArmAnswer:
+    view = find_asked(tx, asked)
+    outcome = groups.drop(tx, view.subscription, view.name, context=asked.context)
+    path = group_path(view.subscription, view.name)
+    record = operations.open_(tx, path, "delete", outcome.event_ids, context=asked.context)
+    return accepted(record, asked)
 
 
 find: Final = groups.find
-"""What all that is in groups looks for its own with."""
 
 
-def locations(snapshot: Snapshot, services: ArmServices, subscription: str) -> list[str]:
+def find_asked(snapshot: Snapshot, asked: Asked) -> GroupView:
+    """The group that the path names. Raises UnknownGroupError."""
+    return groups.find(snapshot, asked.path["subscription"], asked.path["group"])
+
+
+def listed_in(snapshot: Snapshot, asked: Asked) -> tuple[str, str | None]:
+    """Subscription and group of a list; None where it is of the whole subscription.
+
+    Raises UnknownGroupError.
+    """
+    group = find_asked(snapshot, asked).name if "group" in asked.path else None
+    return asked.path["subscription"], group
+
+
+def locations(snapshot: Snapshot, asked: Asked) -> list[str]:
     """The server's own, and wherever there are groups and VMs. Any other name is taken as well."""
-    used = {view.location for view in group_index.every(snapshot, subscription)}
+    used = {view.location for view in group_index.every(snapshot, asked.path["subscription"])}
     used |= {place.location for place in snapshot.resource_groups()}
-    return list(dict.fromkeys([services.location, *sorted(used - {""})]))
+    return list(dict.fromkeys([asked.location, *sorted(used - {""})]))
 
 
 def has_tag(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
@@ -172,14 +169,11 @@ def has_tag(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return bool(found) and wanted.get("tagvalue", found[0]) == found[0]
 
 
-_GROUPS: Final = "/subscriptions/{subscription}/resourceGroups"
-_GROUP: Final = f"{_GROUPS}/{{group}}"
-
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    put(_GROUP, put_group),
-    patch(_GROUP, patch_group),
-    read(_GROUP, show_group),
-    head(_GROUP, check_group),
-    delete(_GROUP, delete_group),
-    read(_GROUPS, list_groups),
+    put(GROUP, put_group),
+    patch(GROUP, patch_group),
+    read(GROUP, show_group),
+    head(GROUP, check_group),
+    delete(GROUP, delete_group),
+    read(f"{SUBSCRIPTION}/resourceGroups", list_groups),
 )

@@ -8,8 +8,7 @@ from forewarned.control.arm.filters import equalities
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
-from forewarned.control.arm.routes import Operation, read
-from forewarned.control.arm.services import ArmServices
+from forewarned.control.arm.routes import GROUP, SUBSCRIPTION, Operation, read
 from forewarned.service.azure import group_index, inventory
 from forewarned.service.azure.models.documents import Json, decoded
 from forewarned.service.azure.resource_ids import COMPUTE, ResourceId, group_path, same
@@ -27,30 +26,17 @@ _TRUTH: Final = tuple(
 _UNLISTED: Final = "microsoft.resources/deployments"
 
 
-async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> list[Json]:
-        subscription, name = asked.path["subscription"], asked.path["group"]
-        view = groups.find(snapshot, subscription, name)
-        return list(in_group(snapshot, subscription, view.name))
-
-    return _listed(await services.engine.ask(question), asked)
-
-
-async def list_in_subscription(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> list[Json]:
-        subscription = asked.path["subscription"]
-        return [
-            each
-            for view in group_index.every(snapshot, subscription)
-            for each in in_group(snapshot, subscription, view.name)
-        ]
-
-    return _listed(await services.engine.ask(question), asked)
-
-
-def _listed(found: list[Json], asked: Asked) -> ArmAnswer:
+def list_resources(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    """Of a resource group, or of the subscription."""
     wanted = equalities(asked, _ASKED_OF)
-    shown = [each for each in found if _is_wanted(each, wanted)]
+    subscription, group = groups.listed_in(snapshot, asked)
+    names = [group] if group else [view.name for view in group_index.every(snapshot, subscription)]
+    shown = (
+        each
+        for name in names
+        for each in in_group(snapshot, subscription, name)
+        if _is_wanted(each, wanted)
+    )
     return ok(page(shown, asked, lambda each: str(each["id"]).casefold()))
 
 
@@ -67,9 +53,9 @@ def _is_wanted(resource: Json, wanted: dict[str, str]) -> bool:
 
 def in_group(snapshot: Snapshot, subscription: str, group: str) -> Iterator[Json]:
     """Each as lists show it: without its properties."""
-    for machine in inventory.virtual_machines(snapshot, subscription, group):
-        profile = machine.profile
-        yield _shown(inventory.resource_id(machine), profile.location, dict(profile.tags))
+    for vm in inventory.virtual_machines(snapshot, subscription, group):
+        profile = vm.profile
+        yield _shown(inventory.resource_id(vm), profile.location, dict(profile.tags))
     for view in inventory.scale_sets(snapshot, subscription, group):
         yield _of_set(snapshot, view.id, view.location, view.declaration)
     for each in inventory.availability_sets(snapshot, subscription, group):
@@ -101,9 +87,7 @@ def _shown(id_: ResourceId, location: str, tags: dict[str, str]) -> Json:
     }
 
 
-_SUBSCRIPTION: Final = "/subscriptions/{subscription}"
-
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    read(f"{_SUBSCRIPTION}/resourceGroups/{{group}}/resources", list_in_group),
-    read(f"{_SUBSCRIPTION}/resources", list_in_subscription),
+    read(f"{GROUP}/resources", list_resources),
+    read(f"{SUBSCRIPTION}/resources", list_resources),
 )

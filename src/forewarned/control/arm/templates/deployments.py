@@ -17,13 +17,23 @@ from forewarned.control.arm.errors import ArmError, invalid_parameter
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
-from forewarned.control.arm.routes import Content, Operation, delete, head, post, put, read
+from forewarned.control.arm.routes import (
+    GROUP,
+    Answer,
+    Content,
+    Operation,
+    asking,
+    delete,
+    head,
+    read,
+)
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.arm.templates.deployment_steps import steps
 from forewarned.control.arm.templates.execution import make
 from forewarned.control.arm.templates.template import Place, Planned, Template, read_deployment
 from forewarned.control.arm.templates.what_if import forecast, ignored
 from forewarned.core.errors import RefusalError
+from forewarned.security.identities import Role
 from forewarned.service.azure import operations
 from forewarned.service.azure.groups import declare
 from forewarned.service.azure.models.documents import Fields, Json, decoded, encoded, without
@@ -139,7 +149,7 @@ async def _tried(services: ArmServices, work: Callable[[Transaction], T]) -> T:
 
 
 def _deploy(tx: Transaction, asked: Asked, reading: _Reading) -> tuple[Json, OperationRecord, bool]:
-    groups.find(tx, asked.path["subscription"], asked.path["group"])
+    groups.find_asked(tx, asked)
     made = make(tx, asked, reading.planned)
     document = {
         "provisioningState": "Succeeded",
@@ -203,25 +213,23 @@ def _why(error: Exception) -> tuple[str, str]:
 
 
 async def _place(services: ArmServices, asked: Asked) -> Place:
-    subscription, name = asked.path["subscription"], asked.path["group"]
-    view = await services.engine.ask(lambda snapshot: groups.find(snapshot, subscription, name))
-    location = view.location or services.location
-    return Place(subscription=subscription, group=view.name, location=location)
+    view = await services.engine.ask(lambda snapshot: groups.find_asked(snapshot, asked))
+    location = view.location or asked.location
+    return Place(subscription=view.subscription, group=view.name, location=location)
 
 
 # --- the steps of one ----------------------------------------------------------------------------
 
 
-async def list_steps(services: ArmServices, asked: Asked) -> ArmAnswer:
+def list_steps(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     """The operations of a deployment, one for each resource."""
-    found = await services.engine.ask(lambda snapshot: _found(snapshot, asked))
-    return ok(page(steps(found), asked, lambda each: str(each["operationId"])))
+    found = steps(_found(snapshot, asked))
+    return ok(page(found, asked, lambda each: str(each["operationId"])))
 
 
-async def show_step(services: ArmServices, asked: Asked) -> ArmAnswer:
-    found = await services.engine.ask(lambda snapshot: _found(snapshot, asked))
+def show_step(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     wanted = asked.path["operation"]
-    for each in steps(found):
+    for each in steps(_found(snapshot, asked)):
         if same(each["operationId"], wanted):
             return ok(each)
     raise errors.not_found(
@@ -233,29 +241,24 @@ async def show_step(services: ArmServices, asked: Asked) -> ArmAnswer:
 # --- looking -------------------------------------------------------------------------------------
 
 
-async def show(services: ArmServices, asked: Asked) -> ArmAnswer:
-    found = await services.engine.ask(lambda snapshot: _found(snapshot, asked))
-    return ok(_shown_declaration(found))
+def show(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    return ok(_shown_declaration(_found(snapshot, asked)))
 
 
-async def check(services: ArmServices, asked: Asked) -> ArmAnswer:
-    await show(services, asked)
+def check(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    _found(snapshot, asked)
     return no_content()
 
 
-async def list_in_group(services: ArmServices, asked: Asked) -> ArmAnswer:
-    def question(snapshot: Snapshot) -> list[Declaration]:
-        subscription, group = asked.path["subscription"], asked.path["group"]
-        groups.find(snapshot, subscription, group)
-        return _all(snapshot, subscription, group)
-
-    found = await services.engine.ask(question)
+def list_in_group(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    view = groups.find_asked(snapshot, asked)
+    found = _all(snapshot, view.subscription, view.name)
     return ok(page(found, asked, lambda each: each.path.casefold(), show=_shown_declaration))
 
 
-async def export(services: ArmServices, asked: Asked) -> ArmAnswer:
+def export(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     """The template, as it was sent but for its comments."""
-    document = decoded(await services.engine.ask(lambda snapshot: _found(snapshot, asked)))
+    document = decoded(_found(snapshot, asked))
     if _TEMPLATE not in document:
         raise errors.not_found(
             "DeploymentTemplateNotFound",
@@ -265,18 +268,15 @@ async def export(services: ArmServices, asked: Asked) -> ArmAnswer:
     return ok({"template": document[_TEMPLATE]})
 
 
-async def delete_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
+def delete_deployment(tx: Transaction, asked: Asked) -> ArmAnswer:
     """Of what it made nothing goes with it."""
-
-    def work(tx: Transaction) -> OperationRecord:
-        tx.withdraw(_found(tx, asked).path)
-        return operations.open_(tx, _id(asked).path, "delete", (), context=asked.context)
-
-    return accepted(await services.engine.decide(work), asked)
+    tx.withdraw(_found(tx, asked).path)
+    record = operations.open_(tx, _id(asked).path, "delete", (), context=asked.context)
+    return accepted(record, asked)
 
 
 def _found(snapshot: Snapshot, asked: Asked) -> Declaration:
-    groups.find(snapshot, asked.path["subscription"], asked.path["group"])
+    groups.find_asked(snapshot, asked)
     found = snapshot.declaration(_id(asked).path)
     if found is None:
         raise errors.not_found(
@@ -327,25 +327,29 @@ def _status_url(asked: Asked, record: OperationRecord) -> str:
     )
 
 
-_DEPLOYMENTS: Final = (
-    "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Resources/deployments"
-)
+_DEPLOYMENTS: Final = f"{GROUP}/providers/{_TYPE}"
 _ONE: Final = f"{_DEPLOYMENTS}/{{deployment}}"
-_STEPS: Final = (
-    "/subscriptions/{subscription}/resourceGroups/{group}/deployments/{deployment}/operations"
-)
+_STEPS: Final = f"{GROUP}/deployments/{{deployment}}/operations"
 """Azure's own spelling: without the provider."""
 
 
-def _taking_template(operation: Operation) -> Operation:
-    return replace(operation, content=Content.DEPLOYMENT)
+def _taking_template(method: str, path: str, answer: Answer) -> Operation:
+    return Operation(
+        method=method, path=path, answer=answer, needs=Role.ADMIN, content=Content.DEPLOYMENT
+    )
 
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    _taking_template(put(_ONE, put_deployment)),
-    _taking_template(post(f"{_ONE}/validate", validate)),
-    _taking_template(post(f"{_ONE}/whatIf", what_if)),
-    post(f"{_ONE}/exportTemplate", export),
+    _taking_template("PUT", _ONE, put_deployment),
+    _taking_template("POST", f"{_ONE}/validate", validate),
+    _taking_template("POST", f"{_ONE}/whatIf", what_if),
+    Operation(
+        method="POST",
+        path=f"{_ONE}/exportTemplate",
+        answer=asking(export),
+        needs=Role.ADMIN,
+        content=Content.OPTIONAL,
+    ),
     read(_STEPS, list_steps),
     read(f"{_STEPS}/{{operation}}", show_step),
     read(_ONE, show),

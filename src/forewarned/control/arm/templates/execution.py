@@ -87,8 +87,7 @@ def _make(tx: Transaction, asked: Asked, planned: Planned) -> tuple[EventId, ...
     type_ = planned.type.casefold()
     if type_ == SCALE_SETS.casefold():
         id_ = asked.id_of(SCALE_SETS, planned.name)
-        _, outcome = scale_sets.put_in(tx, asked, id_, planned.body)
-        return tuple(outcome.event_ids)
+        return scale_sets.put_in(tx, asked, id_, planned.body).event_ids
     if type_ == MACHINES.casefold():
         id_ = asked.id_of(MACHINES, planned.name)
         return virtual_machines.put_in(tx, asked, id_, planned.body).event_ids
