@@ -18,7 +18,7 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit, Declaration, OperationRecord, Saved
 from forewarned.storage import SqliteStore
-from forewarned.storage.sqlite.connection_thread import unchanged
+from forewarned.storage.connection_threads import unchanged
 from forewarned.storage.sqlite.group_commit import MOST
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, A, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite

@@ -28,7 +28,7 @@ from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Saved
 from forewarned.storage import SqliteStore
-from forewarned.storage.sqlite.connection_thread import unchanged
+from forewarned.storage.connection_threads import unchanged
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
 from tests.storage.committer import CALLERS

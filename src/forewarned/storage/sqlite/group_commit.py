@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from forewarned.service.ports import Clock
+from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.relational.transaction import NextWake
-from forewarned.storage.sqlite.connection_thread import QueuedCall, QueuedCalls, roll_back
+from forewarned.storage.sqlite.connection import as_told, roll_back
 from forewarned.storage.sqlite.reads import FirstVm, SqliteReader, SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 from forewarned.storage.sqlite.write_buffer import WriteBuffer
@@ -49,7 +50,7 @@ class GroupCommitter:
             self._first_vm.forget()
             # Refused calls too: the reason may have been a change that is now undone.
             for call in group:
-                call.fail(error)
+                call.fail(as_told(error))
         else:
             self._cache.committed()
             self._first_vm.committed()
@@ -105,7 +106,7 @@ class GroupCommitter:
             if not connection.in_transaction:
                 raise
             buffer.undo()
-            call.fail(error)
+            call.fail(as_told(error))
         else:
             self._cache.written(transaction.written)
         return transaction

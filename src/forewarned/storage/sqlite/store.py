@@ -15,16 +15,16 @@ from typing import Final, Self, TypeVar
 from forewarned.clock import wall_clock
 from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
+from forewarned.storage.connection_threads import (
+    ConnectionThreads,
+    QueuedCall,
+    QueuedCalls,
+    unchanged,
+)
 from forewarned.storage.diff import fold
 from forewarned.storage.errors import ForeignDatabaseError, NoWriteAheadLogError, OldSqliteError
 from forewarned.storage.relational.transaction import NextWake
-from forewarned.storage.sqlite.connection_thread import (
-    ConnectionThread,
-    QueuedCall,
-    QueuedCalls,
-    run_alone,
-    unchanged,
-)
+from forewarned.storage.sqlite.connection import run_alone, told_errors
 from forewarned.storage.sqlite.group_commit import GroupCommitter
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrate, refuse_foreign
@@ -61,10 +61,10 @@ class SqliteStore:
         self._wall_clock = wall_clock
         self._clock = clock
         self._group = GroupCommitter(clock, next_wake, ScopeCache())
-        self._writer = ConnectionThread(
+        self._writer = ConnectionThreads(
             "writer", partial(_connect_writer, path), self._group.run_calls
         )
-        self._reader = ConnectionThread(
+        self._reader = ConnectionThreads(
             "reader", partial(_connect_reader, path), self._answer_reader
         )
         self._opened = AsyncExitStack()
@@ -144,12 +144,13 @@ def _connect_writer(path: Path) -> sqlite3.Connection:
     # Private, and SQLite gives its write-ahead log the mode of the database.
     with suppress(OSError):
         path.touch(mode=0o600)
-    connection = _connect(path)
-    try:
-        _prepare(connection, path)
-    except BaseException:
-        connection.close()
-        raise
+    with told_errors():
+        connection = _connect(path)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 
@@ -171,8 +172,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
-    connection = _connect(path)
-    connection.execute("PRAGMA query_only = ON")
+    with told_errors():
+        connection = _connect(path)
+        connection.execute("PRAGMA query_only = ON")
     return connection
 
 
