@@ -59,7 +59,10 @@ def _is_explained(operations: list[Operation], event: StoredEvent | None) -> boo
     asked = frozenset(operations)
     if event is not None and event.start_cause not in {None, "approved"}:
         asked |= {_started_by_time(event.id)}
-    return _has_order(asked, State.ABSENT, _final(event), set())
+    # One whose client was never told its id is there, and no one is known to have asked for it.
+    is_known = any(operation.kind is Kind.SCHEDULE for operation in operations)
+    first = State.ABSENT if is_known or event is None else State.SCHEDULED
+    return _has_order(asked, first, _final(event), set())
 
 
 def _started_by_time(event_id: str) -> Operation:

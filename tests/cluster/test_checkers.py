@@ -100,6 +100,8 @@ def test_the_history_checker_finds_a_doubled_cancel() -> None:
 
 def test_the_history_checker_finds_a_start_that_no_one_asked_for() -> None:
     assert contradictions([SCHEDULED], STARTED)
+    assert contradictions([], STARTED)
+    assert not contradictions([], OPEN)
     assert not contradictions([SCHEDULED], a_stored("Started", "started", cause="not_before"))
 
 

@@ -161,6 +161,10 @@ class PostgresServer:
         return self._running.pid
 
     @property
+    def is_running(self) -> bool:
+        return self._running is not None
+
+    @property
     def log(self) -> Path:
         return self.folder / "log"
 

@@ -1,0 +1,162 @@
+"""Nodes on one store: each a real server with all of its processes, to be killed and started."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from tests.end_to_end.serving import Server, environment, ready
+from tests.postgresql.servers import LOOPBACK, free_port
+
+NAMES: Final = ("a", "b", "c")
+_FLAGS: Final = (
+    "--mode=service",
+    "--arm=off",
+    # On loopback a listener may be open to all, and tests of tokens are elsewhere.
+    "--control-access=open",
+    # VMs of a test poll as often as it likes.
+    "--rate-limit=off",
+    "--log-format=json",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    name: str
+    store: str
+    """The URL of the database."""
+    folder: Path
+    """Its data directory, its log and its fleet file."""
+    flags: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()
+    """Goes before the command, as `ip netns exec …` does."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    metadata: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port()}")
+    control: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port()}")
+    _running: "subprocess.Popen[str] | None" = None
+    _server: Server | None = None
+
+    def __enter__(self) -> Self:
+        self.begin()
+        self.wait_until_ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def server(self) -> Server:
+        assert self._server is not None, f"node {self.name} does not run"
+        return self._server
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None and self._running.poll() is None
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def start(self) -> None:
+        self.begin()
+        self.wait_until_ready()
+
+    def begin(self) -> None:
+        """Return at once, so that several can start at the same time."""
+        assert self._running is None, f"node {self.name} runs already"
+        self.folder.mkdir(exist_ok=True)
+        given = [f"{name}={value}" for name, value in self.environment.items()]
+        where = (f"--metadata={self.metadata}", f"--control={self.control}")
+        command = [*self.prefix, "env", *given, sys.executable, "-m", "forewarned", "serve"]
+        command += [f"--data={self.folder / 'state'}", f"--store={self.store}", *where]
+        with (self.folder / "log").open("a") as log:
+            self._running = subprocess.Popen(
+                [*command, *_FLAGS, *self.flags],
+                cwd=self.folder,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                # A group of its own, that can be killed as one.
+                start_new_session=True,
+            )
+
+    def wait_until_ready(self) -> None:
+        assert self._running is not None
+        try:
+            self._server = ready(self._running, self.folder)
+        except AssertionError:
+            self._reap()
+            raise
+
+    def pids(self) -> list[int]:
+        """Of the supervisor, and of the writer and the poller that it has now."""
+        assert self._running is not None
+        return [self._running.pid, self.pid("writer"), self.pid("poller")]
+
+    def pid(self, worker: str) -> int:
+        lines = [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
+        return next(
+            int(line["pid"])
+            for line in reversed(lines)
+            if line["message"] == "a process is ready" and line["worker"] == worker
+        )
+
+    def kill(self) -> None:
+        """All of its processes at once, as a host's death does."""
+        self._send(signal.SIGKILL)
+        self._reap()
+
+    def stop(self) -> None:
+        """As an operator does. Does nothing if it does not run."""
+        if self._running is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            # One that a test has paused would never hear of it.
+            self._send(signal.SIGCONT)
+        self._running.send_signal(signal.SIGTERM)
+        self._reap()
+
+    def _send(self, number: signal.Signals) -> None:
+        assert self._running is not None, f"node {self.name} does not run"
+        os.killpg(self._running.pid, number)
+
+    def _reap(self) -> None:
+        assert self._running is not None
+        # It is waited for, and its output closed.
+        with self._running:
+            pass
+        self._running = self._server = None
+
+
+@contextlib.contextmanager
+def running_nodes(
+    folder: Path, store: str, *flags: str, vms: Mapping[str, str], names: tuple[str, ...] = NAMES
+) -> Iterator[dict[str, Node]]:
+    """Nodes by name, whose fleet has these VMs with their addresses. Each VM is a scope."""
+    fleet = folder / "fleet.toml"
+    fleet.write_text(fleet_of(vms))
+    nodes = {
+        name: Node(name=name, store=store, folder=folder / name, flags=flags) for name in names
+    }
+    first = nodes[names[0]]
+    first.flags += (f"--fleet={fleet}",)
+    try:
+        for node in nodes.values():
+            node.begin()
+        for node in nodes.values():
+            node.wait_until_ready()
+        yield nodes
+    finally:
+        for node in nodes.values():
+            node.stop()
+
+
+def fleet_of(vms: Mapping[str, str]) -> str:
+    return "".join(f'[[vms]]\nname = "{name}"\naddress = "{at}"\n' for name, at in vms.items())

@@ -1,0 +1,79 @@
+"""Requests of VMs and of operators, to any node."""
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from typing import Any, Final
+
+from tests.cluster.nodes import Node
+
+DOCUMENT: Final = "/metadata/scheduledevents?api-version=2020-07-01"
+PATIENCE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    status: int
+    headers: dict[str, str]
+    json: Any
+    """Whatever it is; each test says what it expects. None if it is no JSON."""
+
+
+def schedule(node: Node, vm: str) -> Response:
+    return _ask(node.control, "POST", "/v1/events", {"type": "Freeze", "resources": [vm]})
+
+
+def cancel(node: Node, event_id: str) -> Response:
+    return _ask(node.control, "POST", f"/v1/events/{event_id}/cancel", {"reason": "a test"})
+
+
+def complete(node: Node, event_id: str) -> Response:
+    return _ask(node.control, "POST", f"/v1/events/{event_id}/complete", {})
+
+
+def approve(node: Node, event_id: str, *, address: str) -> Response:
+    """As the VM with that address."""
+    body = {"StartRequests": [{"EventId": event_id}]}
+    return _ask(node.metadata, "POST", DOCUMENT, body, source=address)
+
+
+def poll(node: Node, *, address: str) -> Response:
+    return _ask(node.metadata, "GET", DOCUMENT, source=address)
+
+
+def health(node: Node) -> Response:
+    return _ask(node.control, "GET", "/v1/health")
+
+
+def events_of(shown: Response) -> Sequence[str]:
+    """Ids of the events in a document."""
+    assert shown.status == 200, shown
+    return [event["EventId"] for event in shown.json["Events"]]
+
+
+def _ask(
+    where: str, method: str, path: str, body: object = None, *, source: str | None = None
+) -> Response:
+    host, _, port = where.rpartition(":")
+    connection = HTTPConnection(
+        host,
+        int(port),
+        timeout=PATIENCE,
+        source_address=None if source is None else (source, 0),
+    )
+    with contextlib.closing(connection):
+        headers = {"Metadata": "true"} if source else {"Content-Type": "application/json"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        told = response.read()
+    with contextlib.suppress(ValueError):
+        return Response(
+            status=response.status, headers=_lower(response.getheaders()), json=json.loads(told)
+        )
+    return Response(status=response.status, headers=_lower(response.getheaders()), json=None)
+
+
+def _lower(headers: list[tuple[str, str]]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers}
