@@ -1,7 +1,7 @@
 """The control API over the real use cases, a store in memory and a clock that stands still."""
 
 import ipaddress
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from forewarned.control.v1.app import create_app
 from forewarned.control.v1.changes import Changes
 from forewarned.control.v1.services import Services
 from forewarned.core import lifecycle
-from forewarned.core.ids import ResourceName
+from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import StoreUnavailableError
@@ -56,10 +56,14 @@ class Breakable(MemoryStore):
 
     @override
     async def transact(
-        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),
+        tell: Listener | None = None,
     ) -> tuple[T, Commit]:
         self._refuse_if_down()
-        return await super().transact(work, tell=tell)
+        return await super().transact(function, touching=touching, tell=tell)
 
     @override
     async def read(self, work: Callable[[Snapshot], T]) -> T:

@@ -21,7 +21,7 @@ from forewarned.service.board import Board
 from forewarned.service.faults import Faults
 from forewarned.service.ports import Timer
 from forewarned.service.readiness import ReadinessReport, Standing
-from forewarned.service.records import About, Binding, Caller, Profile, Saved
+from forewarned.service.records import About, Binding, Caller, PageContent, Profile, Saved
 from tests.builders import HOUR, NOON, a_resource, a_scope
 
 NEWEST: Final = "2020-07-01"
@@ -220,7 +220,7 @@ class FakeService:
     def show(self, scope: Scope) -> None:
         self.revision += 1
         self.scopes[scope.id] = scope
-        self.board.put(Saved(scope=scope, revision=self.revision))
+        self.board.show(PageContent.of(Saved(scope=scope, revision=self.revision)))
 
     def publish(self, *events: Event, incarnation: int = 2, scope: str = "scope1") -> None:
         self.approver.known |= {event.id for event in events}

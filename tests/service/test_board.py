@@ -1,10 +1,14 @@
 from forewarned.core.ids import ScopeId
-from forewarned.core.model import Document, document
+from forewarned.core.model import Document, Scope, document
 from forewarned.service.board import Board
-from forewarned.service.records import Commit, Saved
+from forewarned.service.records import Commit, PageContent, Saved
 from tests.builders import A, B, a_scope, an_event
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")
+
+
+def a_page(scope: Scope, *, revision: int) -> PageContent:
+    return PageContent.of(Saved(scope=scope, revision=revision))
 
 
 class Renderer:
@@ -21,7 +25,7 @@ class Renderer:
 def test_a_scope_that_was_never_put_has_no_page_rather_than_an_empty_one() -> None:
     """I24."""
     board = Board(Renderer())
-    board.put(Saved(scope=a_scope(id="scope1"), revision=1))
+    board.show(a_page(a_scope(id="scope1"), revision=1))
 
     assert board.page(SCOPE2) is None
 
@@ -30,7 +34,7 @@ def test_a_page_shows_the_document_of_its_scope() -> None:
     board = Board(Renderer())
     scope = a_scope(an_event(A), an_event(B, announced=False), incarnation=7)
 
-    board.put(Saved(scope=scope, revision=3))
+    board.show(a_page(scope, revision=3))
 
     page = board.page(SCOPE1)
     assert page is not None
@@ -43,7 +47,7 @@ def test_a_page_shows_the_document_of_its_scope() -> None:
 def test_a_page_says_whether_its_scope_is_switched_on() -> None:
     board = Board(Renderer())
 
-    board.put(Saved(scope=a_scope(active=False), revision=1))
+    board.show(a_page(a_scope(active=False), revision=1))
 
     page = board.page(SCOPE1)
     assert page is not None
@@ -54,7 +58,7 @@ def test_a_document_is_rendered_once_for_each_version_that_is_asked_for() -> Non
     """I26."""
     renderer = Renderer()
     board = Board(renderer)
-    board.put(Saved(scope=a_scope(incarnation=7), revision=1))
+    board.show(a_page(a_scope(incarnation=7), revision=1))
 
     page = board.page(SCOPE1)
 
@@ -71,9 +75,9 @@ def test_a_document_is_rendered_once_for_each_version_that_is_asked_for() -> Non
 def test_a_newer_revision_takes_the_place_of_an_older_one() -> None:
     """I25."""
     board = Board(Renderer())
-    board.put(Saved(scope=a_scope(incarnation=1), revision=1))
+    board.show(a_page(a_scope(incarnation=1), revision=1))
 
-    board.put(Saved(scope=a_scope(incarnation=2), revision=2))
+    board.show(a_page(a_scope(incarnation=2), revision=2))
 
     page = board.page(SCOPE1)
     assert page is not None
@@ -83,9 +87,9 @@ def test_a_newer_revision_takes_the_place_of_an_older_one() -> None:
 def test_an_older_revision_that_comes_late_is_not_shown() -> None:
     """I7, I25."""
     board = Board(Renderer())
-    board.put(Saved(scope=a_scope(incarnation=2), revision=2))
+    board.show(a_page(a_scope(incarnation=2), revision=2))
 
-    board.put(Saved(scope=a_scope(incarnation=1), revision=1))
+    board.show(a_page(a_scope(incarnation=1), revision=1))
 
     page = board.page(SCOPE1)
     assert page is not None
@@ -94,11 +98,11 @@ def test_an_older_revision_that_comes_late_is_not_shown() -> None:
 
 def test_the_same_revision_again_keeps_what_was_rendered() -> None:
     board = Board(Renderer())
-    saved = Saved(scope=a_scope(), revision=2)
-    board.put(saved)
+    content = a_page(a_scope(), revision=2)
+    board.show(content)
     page = board.page(SCOPE1)
 
-    board.put(saved)
+    board.show(content)
 
     assert board.page(SCOPE1) is page
 
@@ -110,8 +114,8 @@ def test_a_commit_puts_every_scope_it_shows_anew() -> None:
     board.hear(
         Commit(
             shown=(
-                Saved(scope=a_scope(id="scope1", incarnation=4), revision=9),
-                Saved(scope=a_scope(id="scope2", incarnation=5), revision=3),
+                a_page(a_scope(id="scope1", incarnation=4), revision=9),
+                a_page(a_scope(id="scope2", incarnation=5), revision=3),
             )
         )
     )
@@ -123,10 +127,10 @@ def test_a_commit_puts_every_scope_it_shows_anew() -> None:
 def test_a_page_that_somebody_holds_does_not_change_under_them() -> None:
     """I10."""
     board = Board(Renderer())
-    board.put(Saved(scope=a_scope(incarnation=1), revision=1))
+    board.show(a_page(a_scope(incarnation=1), revision=1))
     held = board.page(SCOPE1)
 
-    board.put(Saved(scope=a_scope(incarnation=2), revision=2))
+    board.show(a_page(a_scope(incarnation=2), revision=2))
 
     assert held is not None
     assert held.rendered("new") == "1 as of new"
@@ -137,9 +141,9 @@ def test_those_who_wait_hear_of_a_scope_that_is_switched_off() -> None:
     board = Board(Renderer())
     heard: list[ScopeId] = []
     board.watch(heard.append)
-    board.put(Saved(scope=a_scope(active=True), revision=1))
+    board.show(a_page(a_scope(active=True), revision=1))
 
-    board.put(Saved(scope=a_scope(active=False), revision=2))
-    board.put(Saved(scope=a_scope(active=True), revision=3))
+    board.show(a_page(a_scope(active=False), revision=2))
+    board.show(a_page(a_scope(active=True), revision=3))
 
     assert heard == [SCOPE1]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
-from forewarned.service.records import Caller, Commit, Place, Saved, ScopePlaces
+from forewarned.service.records import Caller, Commit, PageContent, Place, Saved, ScopePlaces
 from tests.builders import a_binding, a_scope
 
 VMS = 50_000
@@ -235,7 +235,7 @@ def test_a_vm_and_its_share_of_the_board_take_at_most_400_bytes() -> None:
         board: Board[bytes] = Board(lambda _, __: b"")
         for scope in range(VMS // VMS_PER_SCOPE):
             saved = Saved(scope=a_scope(id=f"vmss/Set-{scope}/0"), revision=1)
-            board.put(saved)
+            board.show(PageContent.of(saved))
             first = scope * VMS_PER_SCOPE
             directory.move(_place(number, scope) for number in range(first, first + VMS_PER_SCOPE))
         gc.collect()

@@ -4,7 +4,7 @@ import ast
 import asyncio
 import inspect
 import ipaddress
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from forewarned.storage import MemoryStore, SqliteStore
 from tests.bases import a_basis
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR
 from tests.control.control_api import FLEET
+from tests.touching import TouchingStore
 
 T = TypeVar("T")
 NETWORK = ipaddress.ip_network("10.1.0.0/24")
@@ -52,7 +53,11 @@ class RacingStore:
         """The use cases that have asked for a transaction: module and function."""
 
     async def transact(
-        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),
+        tell: Listener | None = None,
     ) -> tuple[T, Commit]:
         def lose(tx: Transaction) -> None:
             function(tx)
@@ -64,8 +69,8 @@ class RacingStore:
             code = decide.f_back.f_code
             self.callers.add((decide.f_back.f_globals["__name__"], code.co_qualname))
         with pytest.raises(LostRaceError):
-            await self._store.transact(lose)
-        return await self._store.transact(function, tell=tell)
+            await self._store.transact(lose, touching=touching)
+        return await self._store.transact(function, touching=touching, tell=tell)
 
     async def read(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)
@@ -194,7 +199,7 @@ async def test_functions_that_are_run_twice_decide_as_if_run_once(
     racing: list[RacingStore] = []
 
     def losing(store: Store) -> Store:
-        racing.append(RacingStore(store))
+        racing.append(RacingStore(TouchingStore(store)))
         return racing[0]
 
     once = await outcome(opened, tmp_path / "once", lambda store: store)

@@ -200,9 +200,9 @@ class Observer:
         board, reader = Board(render), Reader()
         for commit in commits:
             board.hear(commit)
-            for saved in commit.shown:
-                shown = _document(board, saved.scope.id).incarnation
-                reader.i7_incarnation_never_falls(saved.scope.id, NEWEST, shown)
+            for page in commit.shown:
+                shown = _document(board, page.scope_id).incarnation
+                reader.i7_incarnation_never_falls(page.scope_id, NEWEST, shown)
         for scope_id in self.oracle.scopes:
             latest = _document(self.stack.documents.board, scope_id)
             assert _document(board, scope_id) == latest, f"I25: {scope_id}"

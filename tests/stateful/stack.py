@@ -25,6 +25,7 @@ from forewarned.service.ports import Listener, Store, Timer
 from forewarned.storage import MemoryStore, SqliteStore
 from tests.bases import a_basis
 from tests.builders import MINUTE, SECOND
+from tests.touching import TouchingStore
 
 TIMINGS: Final = {
     EventType.FREEZE: Timing(impact=9 * SECOND, span=5 * MINUTE),
@@ -154,8 +155,8 @@ class Stack(ABC):
         # A new clock: timers die with the server that set them.
         self.dial.clock = SplitSecondClock(self.now + downtime)
 
-    async def _begin(self, store: Store) -> None:
-        self.store = store
+    async def _begin(self, opened: Store) -> None:
+        store = self.store = TouchingStore(opened)
         basis = a_basis(self.rules, new_event_id=self._new_id, address_range=ADDRESSES)
         self.documents = BoardDelivery()
         self.application = Application(

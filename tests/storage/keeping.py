@@ -16,6 +16,12 @@ def settle_in(tx: Transaction, scope: Scope) -> None:
     tx.save(Change(scope=scope), by=OPERATOR)
 
 
+def save_in(tx: Transaction, scope: Scope, *facts: Transition, by: Actor = OPERATOR) -> None:
+    """Load the scope, and save this instead."""
+    tx.load(scope.id)
+    tx.save(Change(scope=scope, transitions=facts), by=by)
+
+
 async def keep(store: Store, *scopes: Scope) -> Commit:
     def decision(tx: Transaction) -> None:
         for scope in scopes:
@@ -26,8 +32,7 @@ async def keep(store: Store, *scopes: Scope) -> Commit:
 
 
 async def save(store: Store, scope: Scope, *facts: Transition, by: Actor = OPERATOR) -> Commit:
-    change = Change(scope=scope, transitions=facts)
-    _, commit = await store.transact(lambda tx: tx.save(change, by=by))
+    _, commit = await store.transact(lambda tx: save_in(tx, scope, *facts, by=by))
     return commit
 
 

@@ -23,7 +23,7 @@ from forewarned.service.errors import NameTakenError
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.records import Commit
-from forewarned.storage.errors import VanishedEventError
+from forewarned.storage.errors import UnloadedScopeError, VanishedEventError
 from tests.builders import (
     HOUR,
     MINUTE,
@@ -37,7 +37,7 @@ from tests.builders import (
     an_event,
     emptied,
 )
-from tests.storage.keeping import cache, keep, load, save, settle_in
+from tests.storage.keeping import cache, keep, load, save, save_in, settle_in
 
 SCOPE1 = ScopeId("scope1")
 
@@ -70,7 +70,7 @@ async def test_a_work_that_fails_changes_nothing_and_its_error_comes_out(store: 
 
     def decision(tx: Transaction) -> None:
         settle_in(tx, a_scope(an_event(B, resources=["vm2"]), id="scope2"))
-        tx.save(Change(scope=replace(scope, active=False)), by=OPERATOR)
+        save_in(tx, replace(scope, active=False))
         tx.put_note("fleet", "new")
         raise MindChangedError
 
@@ -80,6 +80,40 @@ async def test_a_work_that_fails_changes_nothing_and_its_error_comes_out(store: 
     assert await cache(store) == before
     assert await store.read(lambda s: (s.note("fleet"), s.event(B))) == (None, None)
     assert await store.read(lambda s: s.history(HistoryFilter())) == []
+
+
+@pytest.mark.parametrize("touching", [(), (SCOPE1,)])
+async def test_a_scope_that_was_not_loaded_in_the_transaction_is_not_saved(
+    store: Store, touching: tuple[ScopeId, ...]
+) -> None:
+    """I5: nodes wait for each other where they load, so it may have changed since."""
+    await keep(store, a_scope())
+    scope = await load(store)
+    change = Change(scope=replace(scope, active=False))
+
+    with pytest.raises(UnloadedScopeError):
+        await store.transact(lambda tx: tx.save(change, by=OPERATOR), touching=touching)
+
+    assert await load(store) == scope
+
+
+async def test_a_scope_that_was_loaded_with_others_can_be_saved(store: Store) -> None:
+    await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
+    scope2, unknown = ScopeId("scope2"), ScopeId("unknown")
+
+    def decision(tx: Transaction) -> list[ScopeId]:
+        loaded = tx.load_all([scope2, unknown, SCOPE1])
+        for scope in loaded:
+            tx.save(Change(scope=replace(scope, active=False)), by=OPERATOR)
+        return [scope.id for scope in loaded]
+
+    found, commit = await store.transact(decision, touching=(SCOPE1, scope2))
+
+    assert found == [scope2, SCOPE1]
+    assert [(page.scope_id, page.is_active) for page in commit.shown] == [
+        (scope2, False),
+        (SCOPE1, False),
+    ]
 
 
 async def test_the_store_goes_on_after_a_work_that_failed(store: Store) -> None:
@@ -445,8 +479,8 @@ async def test_a_vm_can_move_to_another_scope_in_one_transaction(store: Store) -
     await keep(store, a_scope(), a_scope(id="scope2", resources=[]))
 
     def decision(tx: Transaction) -> None:
-        tx.save(Change(scope=a_scope(resources=[])), by=OPERATOR)
-        tx.save(Change(scope=a_scope(id="scope2")), by=OPERATOR)
+        save_in(tx, a_scope(resources=[]))
+        save_in(tx, a_scope(id="scope2"))
 
     await store.transact(decision)
 

@@ -1,14 +1,15 @@
 """What every store promises about the places of VMs."""
 
+from dataclasses import replace
+
 import pytest
 
-from forewarned.core.change import Change
 from forewarned.core.errors import UnknownResourceError
 from forewarned.service.errors import AddressTakenError
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.records import Binding, Commit
-from tests.builders import OPERATOR, a_binding, a_profile, a_resource, a_scope, emptied
-from tests.storage.keeping import keep, save
+from tests.builders import a_binding, a_profile, a_resource, a_scope, emptied
+from tests.storage.keeping import keep, save, save_in
 
 
 async def bind(store: Store, *bindings: Binding) -> Commit:
@@ -124,13 +125,13 @@ async def test_a_commit_tells_where_a_vm_ended_up(store: Store) -> None:
     there = a_binding(scope_id="scope2")
 
     def move(tx: Transaction) -> None:
-        tx.save(Change(scope=a_scope(resources=[])), by=OPERATOR)
-        tx.save(Change(scope=a_scope(id="scope2")), by=OPERATOR)
+        save_in(tx, a_scope(resources=[]))
+        save_in(tx, a_scope(id="scope2"))
         tx.bind(there)
 
     def come_and_go(tx: Transaction) -> None:
         tx.bind(a_binding(scope_id="scope2", address="10.0.0.7"))
-        tx.save(Change(scope=a_scope(id="scope2", resources=[])), by=OPERATOR)
+        save_in(tx, a_scope(id="scope2", resources=[]))
 
     _, moved = await store.transact(move)
     _, gone = await store.transact(come_and_go)
@@ -188,12 +189,36 @@ async def test_the_first_vm_is_that_of_the_earliest_scope_which_has_one(store: S
     assert await first_vm(store) is None
 
 
+async def test_binding_many_tells_which_were_bound_otherwise(store: Store) -> None:
+    names = ["vm1", "vm2", "vm3"]
+    await keep(store, a_scope(resources=[a_resource(name) for name in names]))
+    first, second, third = (a_binding(name, address=f"10.0.0.{name[2]}") for name in names)
+    await bind(store, first, second)
+    moved = replace(second, address="10.0.0.9")
+
+    changed, commit = await store.transact(lambda tx: tx.bind_all([first, moved, third]))
+
+    assert changed == ["vm2", "vm3"]
+    assert commit.bound == (moved, third)
+    assert await store.read(lambda s: list(s.bindings())) == [first, moved, third]
+
+
+async def test_of_many_bindings_all_are_refused_if_an_address_is_taken(store: Store) -> None:
+    await keep(store, a_scope(resources=[a_resource("vm1"), a_resource("vm2")]))
+    both = [a_binding("vm1", address="10.0.0.1"), a_binding("vm2", address="10.0.0.1")]
+
+    with pytest.raises(AddressTakenError):
+        await store.transact(lambda tx: tx.bind_all(both))
+
+    assert await store.read(lambda s: list(s.bindings())) == []
+
+
 async def test_a_work_that_fails_leaves_the_first_vm_as_it_was(store: Store) -> None:
     await keep(store, a_scope(), a_scope(id="scope2", resources=[a_resource("vm2")]))
     await bind(store, a_binding(), a_binding("vm2", scope_id="scope2", address="10.0.0.2"))
 
     def decision(tx: Transaction) -> None:
-        tx.save(Change(scope=emptied(a_scope())), by=OPERATOR)
+        save_in(tx, emptied(a_scope()))
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

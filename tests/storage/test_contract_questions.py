@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from forewarned.clock import VirtualClock
-from forewarned.core.change import Change, with_event, without_event
+from forewarned.core.change import with_event, without_event
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import Actor, EventStatus, EventType
 from forewarned.core.transitions import Activated, Approved, Canceled, ResourceAdded
@@ -17,7 +17,6 @@ from tests.builders import (
     HOUR,
     MINUTE,
     NOON,
-    OPERATOR,
     A,
     B,
     C,
@@ -27,7 +26,7 @@ from tests.builders import (
     an_event,
     event_id,
 )
-from tests.storage.keeping import cache, keep, load, save
+from tests.storage.keeping import cache, keep, load, save, save_in
 
 SCOPE1 = ScopeId("scope1")
 SCOPE2 = ScopeId("scope2")
@@ -101,7 +100,7 @@ async def test_a_work_finds_an_event_it_has_saved_as_it_is_found_later(store: St
     scope = with_event(with_event(without_event(before, A), started), opened)
 
     def decision(tx: Transaction) -> list[EventRecord | None]:
-        tx.save(Change(scope=scope, transitions=(fact,)), by=OPERATOR)
+        save_in(tx, scope, fact)
         return [tx.event(event_id) for event_id in (A, B, C)]
 
     within, _ = await store.transact(decision)
@@ -218,9 +217,10 @@ async def test_scopes_come_due_at_their_wake_and_the_longest_due_first(
         a_scope(id="asleep", active=False, resources=[]),
     )
 
-    at_noon = await store.read(lambda s: s.due(9))
+    at_noon, _ = await store.transact(lambda tx: tx.claim_due(9))
     await clock.step(MINUTE)
-    later, one = await store.read(lambda s: (s.due(9), s.due(1)))
+    later, _ = await store.transact(lambda tx: tx.claim_due(9))
+    one, _ = await store.transact(lambda tx: tx.claim_due(1))
 
     assert at_noon == [SCOPE2]
     assert later == [SCOPE2, SCOPE1]

@@ -113,7 +113,7 @@ def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
 
     Pages come first, so a bound VM finds a document. A commit that shows nothing yields nothing.
     """
-    for pages in page_parts(map(PageContent.of, commit.shown)):
+    for pages in page_parts(iter(commit.shown)):
         after += 1
         yield Committed(after, pages=pages)
     if commit.unbound:

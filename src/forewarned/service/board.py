@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Document
-from forewarned.service.records import Commit, PageContent, Saved
+from forewarned.service.records import Commit, PageContent
 
 Rendered = TypeVar("Rendered")
 
@@ -60,9 +60,6 @@ class Board(Generic[Rendered]):
         self.page: Callable[[ScopeId], Page[Rendered] | None] = self._pages.get
         """None if the Board has no document: answer 503 then, never an empty document."""
 
-    def put(self, saved: Saved) -> None:
-        self.show(PageContent.of(saved))
-
     def show(self, content: PageContent) -> None:
         shown = self._pages.get(content.scope_id)
         if shown is not None and shown.revision >= content.revision:
@@ -85,8 +82,8 @@ class Board(Generic[Rendered]):
         self._watchers.append(watcher)
 
     def hear(self, commit: Commit) -> None:
-        for saved in commit.shown:
-            self.put(saved)
+        for content in commit.shown:
+            self.show(content)
 
 
 def _is_news(shown: Page[Rendered], page: Page[Rendered]) -> bool:

@@ -4,14 +4,14 @@ Invariant: no one hears of a change before it is durable, and its caller is answ
 has heard of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final, TypeVar
 
 from forewarned.core import maintenance
 from forewarned.core.change import Change
-from forewarned.core.ids import MaintenanceId
+from forewarned.core.ids import MaintenanceId, ScopeId
 from forewarned.core.model import Actor
 from forewarned.core.transitions import Approved, Canceled, ResourceRemoved
 from forewarned.service.azure import protection
@@ -43,14 +43,18 @@ class Engine:
         """Tell the listener of every commit from now on."""
         self._listeners.append(listener)
 
-    async def decide(self, function: Callable[[Transaction], T]) -> T:
+    async def decide(
+        self, function: Callable[[Transaction], T], *, touching: Collection[ScopeId] = ()
+    ) -> T:
         """Run the transaction function, commit, and tell the listeners.
+
+        `touching` are the scopes it loads and saves, where they are known before it runs.
 
         They are told even if the caller has stopped waiting (a VM that hangs up): it is the store
         that tells them, in the order of commits.
         """
         began_at = self._monotonic()
-        result, _ = await self._store.transact(function, tell=self._publish)
+        result, _ = await self._store.transact(function, touching=touching, tell=self._publish)
         if self._observer is not None:
             self._observer.committed((self._monotonic() - began_at).total_seconds())
         return result
@@ -78,7 +82,7 @@ def save(tx: Transaction, change: Change, *, by: Actor) -> None:
     _withdraw_removed(tx, change)
     tx.save(change, by=by)
     for work in _maintenance_moved_by(change):
-        scopes = [tx.load(scope_id) for scope_id in tx.scopes_of_work(work)]
+        scopes = tx.load_all(tx.scopes_of_work(work))
         for begun in maintenance.settle_work(scopes, work, now=tx.now):
             tx.save(begun, by=by)
 

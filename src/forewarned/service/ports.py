@@ -137,9 +137,6 @@ class Snapshot(Listings, Protocol):
         """Hosts with VMs, in order of name."""
 
     def scopes_on(self, host: HostName) -> list[ScopeId]: ...
-    def due(self, limit: int) -> list[ScopeId]:
-        """Scopes whose next wake has come, the longest due first."""
-
     def next_wake(self) -> datetime | None: ...
     def census(self) -> Census: ...
     def summary(self) -> Summary: ...
@@ -175,8 +172,21 @@ class Transaction(Snapshot, Protocol):
         """Add a scope without VMs or events. Raises if it exists: ask `exists` first."""
 
     def exists(self, scope_id: ScopeId) -> bool: ...
+    def load_all(self, scope_ids: Collection[ScopeId]) -> list[Scope]:
+        """Those of the scopes that exist, in the order of their ids here."""
+
+    def claim_due(self, limit: int) -> list[ScopeId]:
+        """Scopes whose next wake has come, the longest due first.
+
+        Several nodes may ask at once: each scope is claimed by one of them, until its transaction
+        ends.
+        """
+
     def save(self, change: Change, *, by: Actor) -> None:
         """Write what differs from what was loaded, and one row of history for each transition.
+
+        Invariant: the scope was loaded in this transaction, or created in it. Nodes wait for each
+        other where they load, so what was decided from elsewhere may be out of date.
 
         A change that leaves the scope equal to the loaded one, with no transition, writes nothing.
         Events that left the scope are kept, with the status that their transition shows. A VM that
@@ -185,6 +195,9 @@ class Transaction(Snapshot, Protocol):
 
     def bind(self, binding: Binding) -> None:
         """Give a saved VM its address and profile. Raises AddressTakenError."""
+
+    def bind_all(self, bindings: Collection[Binding]) -> list[ResourceName]:
+        """Bind each, in this order. The names of those whose binding was another, or none."""
 
     def put_note(self, key: str, value: str) -> None: ...
     def declare(self, declaration: Declaration) -> None:
@@ -200,9 +213,18 @@ class Transaction(Snapshot, Protocol):
 
 class Store(Protocol):
     async def transact(
-        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),
+        tell: Listener | None = None,
     ) -> tuple[T, Commit]:
         """Run the transaction function and commit. An exception from it rolls everything back.
+
+        `touching` are the scopes that the function loads and saves, where its caller knows them:
+        the store may run such functions together, in one transaction. One that needs another scope
+        after all (an approval that starts maintenance elsewhere) may be rolled back, and is then
+        run again by itself.
 
         `tell` is called after the commit and before `transact` returns, even if its caller has
         stopped waiting. Commits are told in the order they were made.

@@ -181,8 +181,8 @@ class Commit:
     """What one transaction changed: told to the Board and all other listeners after the commit."""
 
     scopes: tuple[Saved, ...] = ()
-    shown: tuple[Saved, ...] = ()
-    """The scopes whose pages change."""
+    shown: tuple[PageContent, ...] = ()
+    """The pages that change."""
     transitions: tuple[Transition, ...] = ()
     bound: tuple[Binding, ...] = ()
     unbound: tuple[ResourceName, ...] = ()

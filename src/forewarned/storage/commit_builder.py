@@ -5,21 +5,21 @@ from datetime import datetime
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Scope
 from forewarned.core.transitions import Transition
-from forewarned.service.records import Binding, Commit, Saved
+from forewarned.service.records import Binding, Commit, PageContent, Saved
 from forewarned.storage.diff import Delta, fold
 
 
 class CommitBuilder:
     def __init__(self) -> None:
         self._scopes: dict[ScopeId, Saved] = {}
-        self._shown: set[ScopeId] = set()
+        self._shown: dict[ScopeId, None] = {}
         self._transitions: list[Transition] = []
         self._bound: dict[str, Binding] = {}
         self._unbound: dict[ResourceName, None] = {}
 
     def created(self, scope: Scope) -> Saved:
         saved = self._scopes[scope.id] = Saved(scope=scope, revision=1)
-        self._shown.add(scope.id)
+        self._shown[scope.id] = None
         return saved
 
     def changed(self, before: Saved, delta: Delta) -> Saved:
@@ -31,7 +31,7 @@ class CommitBuilder:
         # Changes of VMs alone are in no document.
         is_moved = scope.incarnation != former.incarnation or scope.active != former.active
         if is_moved or scope.events != former.events:
-            self._shown.add(scope.id)
+            self._shown[scope.id] = None
         self._transitions += delta.transitions
         for name in delta.removed:
             self._bound.pop(fold(name), None)
@@ -55,7 +55,7 @@ class CommitBuilder:
     def commit(self, *, next_wake: datetime | None, first_vm: ResourceName | None) -> Commit:
         return Commit(
             scopes=tuple(self._scopes.values()),
-            shown=tuple(saved for saved in self._scopes.values() if saved.scope.id in self._shown),
+            shown=tuple(PageContent.of(self._scopes[scope_id]) for scope_id in self._shown),
             transitions=tuple(self._transitions),
             bound=tuple(self._bound.values()),
             unbound=tuple(self._unbound),

@@ -1,4 +1,4 @@
-"""Why a store can't be opened, and the one error of a decision that a store refuses."""
+"""Why a store can't be opened, and the errors of decisions that a store refuses."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -159,6 +159,14 @@ class BusyTablesError(CannotOpenError):
             f"{where} could not be migrated for a minute, because other sessions held locks on its"
             " tables: find them in pg_stat_activity, end them, and start again"
         )
+
+
+class UnloadedScopeError(AssertionError):
+    """A decision saved a scope that its transaction had not loaded: a defect, not a bad request."""
+
+    def __init__(self, scope_id: str) -> None:
+        super().__init__(f"scope {scope_id!r} was saved by a transaction that had not loaded it")
+        self.scope_id = scope_id
 
 
 class VanishedEventError(AssertionError):

@@ -48,6 +48,7 @@ from forewarned.service.records import (
 from forewarned.storage import diff, matching
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
+from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.matching import each_once, forgotten_before, hosts_like, likeness
 
 T = TypeVar("T")
@@ -101,7 +102,11 @@ class MemoryStore:
         pass
 
     async def transact(
-        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),  # noqa: ARG002  # functions run one after another
+        tell: Listener | None = None,
     ) -> tuple[T, Commit]:
         # No await between reading the contents and replacing them, so no lock is needed.
         contents = self._contents.copy()
@@ -197,10 +202,6 @@ class MemorySnapshot:
             for saved in self.scopes()
             if any(vm.host == host for vm in saved.scope.resources.values())
         )
-
-    def due(self, limit: int) -> list[ScopeId]:
-        due = [(at, scope_id) for scope_id, at in self._contents.wakes.items() if at <= self._now]
-        return [scope_id for _, scope_id in sorted(due)[:limit]]
 
     def next_wake(self) -> datetime | None:
         return min(self._contents.wakes.values(), default=None)
@@ -376,6 +377,20 @@ class MemoryTransaction(MemorySnapshot):
         super().__init__(contents, now)
         self._wake_of = next_wake
         self._builder = CommitBuilder()
+        self._loaded: set[ScopeId] = set()
+        """Scopes that this function may save."""
+
+    @override
+    def load(self, scope_id: ScopeId) -> Scope:
+        self._loaded.add(scope_id)
+        return super().load(scope_id)
+
+    def load_all(self, scope_ids: Collection[ScopeId]) -> list[Scope]:
+        return [self.load(scope_id) for scope_id in scope_ids if self.exists(scope_id)]
+
+    def claim_due(self, limit: int) -> list[ScopeId]:
+        due = [(at, scope_id) for scope_id, at in self._contents.wakes.items() if at <= self._now]
+        return [scope_id for _, scope_id in sorted(due)[:limit]]
 
     def exists(self, scope_id: ScopeId) -> bool:
         return scope_id in self._contents.scopes
@@ -385,8 +400,11 @@ class MemoryTransaction(MemorySnapshot):
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
         self._put(self._builder.created(scope))
+        self._loaded.add(scope.id)
 
     def save(self, change: Change, *, by: Actor) -> None:
+        if change.scope.id not in self._loaded:
+            raise UnloadedScopeError(change.scope.id)
         before = self._saved(change.scope.id)
         difference = diff.between(before.scope, change)
         if difference is None:
@@ -398,7 +416,13 @@ class MemoryTransaction(MemorySnapshot):
         rows.extend(diff.history(change.transitions, by=by, after=len(rows)))
         self._put(self._builder.changed(before, difference))
 
+    def bind_all(self, bindings: Collection[Binding]) -> list[ResourceName]:
+        return [binding.name for binding in bindings if self._bind(binding)]
+
     def bind(self, binding: Binding) -> None:
+        self._bind(binding)
+
+    def _bind(self, binding: Binding) -> bool:
         contents = self._contents
         if contents.owners.get(fold(binding.name)) != binding.scope_id:
             raise UnknownResourceError(binding.name)
@@ -408,12 +432,13 @@ class MemoryTransaction(MemorySnapshot):
         [name] = (n for n in self.load(binding.scope_id).resources if fold(n) == fold(binding.name))
         binding = replace(binding, name=name)
         if self.binding(name) == binding:
-            return
+            return False
         self._unbind(name)
         contents.bindings[fold(name)] = binding
         if binding.address:
             contents.addresses[binding.address] = name
         self._builder.bound(binding)
+        return True
 
     def put_note(self, key: str, value: str) -> None:
         self._contents.notes[key] = value

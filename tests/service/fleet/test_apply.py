@@ -2,7 +2,7 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final, TypeVar
 
@@ -54,13 +54,17 @@ class Stopping(MemoryStore):
 
     @override
     async def transact(
-        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),
+        tell: Listener | None = None,
     ) -> tuple[T, Commit]:
         if self.left is not None:
             if not self.left:
                 raise StoreUnavailableError
             self.left -= 1
-        return await super().transact(work, tell=tell)
+        return await super().transact(function, touching=touching, tell=tell)
 
 
 class Applying:

@@ -1,6 +1,6 @@
 """What falls due is seen to, whatever stands in the way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from forewarned.clock import VirtualClock
 from forewarned.core import lifecycle, membership
+from forewarned.core.ids import ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType, Scope
 from forewarned.core.rules import Rules
 from forewarned.service.engine import Engine
@@ -33,11 +34,15 @@ class Failing(MemoryStore):
 
     @override
     async def transact(
-        self, work: Callable[[Transaction], T], *, tell: Listener | None = None
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),
+        tell: Listener | None = None,
     ) -> tuple[T, Commit]:
         if self.failures:
             raise self.failures.pop()
-        return await super().transact(work, tell=tell)
+        return await super().transact(function, touching=touching, tell=tell)
 
 
 class Watched:

@@ -30,6 +30,7 @@ from forewarned.service.records import Saved
 from forewarned.storage import SqliteStore
 from forewarned.storage.connection_threads import unchanged
 from forewarned.storage.sqlite.reads import SqliteSnapshot
+from forewarned.storage.sqlite.writes import SqliteTransaction
 from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
 from tests.storage.committer import CALLERS
 from tests.storage.conftest import OpenSqlite
@@ -309,10 +310,12 @@ async def test_wakes_follow_the_rules_of_the_server_that_opened_the_store(
     impatient = partial(lifecycle.next_wake, rules=Rules(silence=HOUR))
 
     async with SqliteStore(path, clock, next_wake=impatient) as store:
-        assert await store.read(lambda s: s.due(9)) == [SCOPE1]
+        due, _ = await store.transact(lambda tx: tx.claim_due(9))
+        assert due == [SCOPE1]
         assert await cache(store) == before
     async with sqlite() as store:
-        assert await store.read(lambda s: s.due(9)) == []
+        due, _ = await store.transact(lambda tx: tx.claim_due(9))
+        assert due == []
 
 
 async def test_a_store_opened_by_the_same_rules_again_looks_at_no_scope(
@@ -351,7 +354,8 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
         snapshot.started()
         snapshot.scopes_of_work(MaintenanceId("work"))
         snapshot.scopes_on(HostName("host1"))
-        snapshot.due(9)
+        if isinstance(snapshot, SqliteTransaction):
+            snapshot.claim_due(9)
         snapshot.next_wake()
         snapshot.events(EventFilter(scope_id=SCOPE1))
         snapshot.history(HistoryFilter(scope_id=SCOPE1))
@@ -382,6 +386,7 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
     async with sqlite() as store:
         await keep(store, a_scope(an_event(A)))
         plans = await store._reader.run(ask, unchanged)
+        plans += await store._writer.run(ask, unchanged)
 
     tables = ("scopes", "resources", "events", "history", "declarations", "operations")
     scans = [f"SCAN {table}" for table in tables]

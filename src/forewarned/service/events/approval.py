@@ -29,7 +29,7 @@ class Approvals:
                 raise UnknownResourceError(caller.name)
             approve(tx, caller.scope_id, event_ids, rules=self._rules, by=by)
 
-        await self._engine.decide(decision)
+        await self._engine.decide(decision, touching=(caller.scope_id,))
 
     async def approve_from_outside(self, event_id: EventId, *, by: Actor) -> None:
         """By an operator, for any event; by a VM, for those of its own scope."""

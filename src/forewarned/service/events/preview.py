@@ -3,9 +3,10 @@
 Invariant: nothing of a preview is committed, and no listener is told of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
+from forewarned.core.ids import ScopeId
 from forewarned.service.ports import Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Commit
 
@@ -30,13 +31,14 @@ class PreviewStore:
         self,
         function: Callable[[Transaction], T],
         *,
+        touching: Collection[ScopeId] = (),
         tell: Listener | None = None,  # noqa: ARG002  # there is nothing to tell
     ) -> tuple[T, Commit]:
         def preview(tx: Transaction) -> None:
             raise _RolledBackError(function(tx))
 
         try:
-            await self._store.transact(preview)
+            await self._store.transact(preview, touching=touching)
         except _RolledBackError as previewed:
             return previewed.result, Commit()
         raise AssertionError("a preview was committed")

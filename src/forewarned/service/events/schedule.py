@@ -97,8 +97,9 @@ class Scheduler:
 
         def decision(tx: Transaction) -> list[EventRecord]:
             changes, ids = [], iter(new_ids)
-            for scope_id, names in _by_scope(tx, request.resources).items():
-                change = Change(scope=tx.load(scope_id))
+            names_by_scope = _by_scope(tx, request.resources)
+            for scope in tx.load_all(names_by_scope):
+                change, names = Change(scope=scope), names_by_scope[scope.id]
                 for plan in _plans(request, names, ids):
                     change = change.plus(
                         lifecycle.schedule(change.scope, plan, rules=self._rules, now=tx.now)
@@ -157,7 +158,7 @@ class Scheduler:
         new_ids = NewIds(self._new_id)
 
         def decision(tx: Transaction) -> list[EventRecord]:
-            scopes = [tx.load(scope_id) for scope_id in tx.scopes_on(host)]
+            scopes = tx.load_all(tx.scopes_on(host))
             event_ids = iter(new_ids)
             changes = decide(scopes, host, event_ids=event_ids, rules=self._rules, now=tx.now)
             return _saved(tx, changes, by)
@@ -218,10 +219,9 @@ def _canceled_elsewhere(tx: Transaction, record: EventRecord, reason: str) -> li
     work = record.event.maintenance
     if work is None:
         return []
+    others = [scope_id for scope_id in tx.scopes_of_work(work) if scope_id != record.scope_id]
     return [
-        lifecycle.call_off(tx.load(scope_id), work, reason=reason, now=tx.now)
-        for scope_id in tx.scopes_of_work(work)
-        if scope_id != record.scope_id
+        lifecycle.call_off(scope, work, reason=reason, now=tx.now) for scope in tx.load_all(others)
     ]
 
 

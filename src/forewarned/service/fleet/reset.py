@@ -80,15 +80,15 @@ def _planned(plan: FleetPlan, address_range: Network) -> Mapping[ScopeId, Planne
 def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Actor) -> Cleared:
     events, removed, lacking = 0, [], dict(planned)
     bindings = {binding.name: binding for binding in tx.bindings()}
-    for saved in list(tx.scopes()):
-        wanted = planned.get(saved.scope.id)
-        leaving = _not_as_planned(saved.scope, bindings, wanted)
-        change = core.clear(saved.scope, leaving=leaving, now=tx.now)
+    for scope in tx.load_all([saved.scope.id for saved in tx.scopes()]):
+        wanted = planned.get(scope.id)
+        leaving = _not_as_planned(scope, bindings, wanted)
+        change = core.clear(scope, leaving=leaving, now=tx.now)
         events += sum(isinstance(fact, Canceled | Completed) for fact in change.transitions)
         removed += leaving
         tx.save(change, by=by)
         if wanted is not None and _is_whole(change.scope, wanted.scope):
-            del lacking[saved.scope.id]
+            del lacking[scope.id]
     # Only ARM clients make declarations; VMs declared at the start need none.
     for declaration in list(tx.declarations("")):
         tx.withdraw(declaration.path)

@@ -4,7 +4,7 @@ A step may be run again when a race is lost, so it keeps nothing. All steps of a
 carried out in order: what has to make way does so before those it makes way for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, TypeVar
@@ -19,7 +19,6 @@ from forewarned.service.errors import HostSharedError
 from forewarned.service.fleet.comparison import Comparison
 from forewarned.service.fleet.placement import PlannedScope
 from forewarned.service.ports import Snapshot, Transaction
-from forewarned.service.records import Binding
 
 T = TypeVar("T")
 
@@ -86,6 +85,7 @@ def steps(comparison: Comparison) -> Iterator[Step]:
 
 
 def carry_out(tx: Transaction, step: Step, *, by: Actor) -> Applied:
+    tx.load_all([scope_id for scope_id, _ in step.gone])
     removed = [name for scope_id, names in step.gone for name in _remove(tx, scope_id, names, by)]
     for name in step.released:
         if (former := tx.binding(name)) is not None:
@@ -127,39 +127,31 @@ def _remove(
 
 
 def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> Applied:
-    account = Account()
+    known = {scope.id for scope in tx.load_all([plan.scope.id for plan in planned])}
+    added: dict[ResourceName, None] = {}
+    changed: dict[ResourceName, None] = {}
     for plan in planned:
-        if not tx.exists(plan.scope.id):
+        if plan.scope.id not in known:
+            known.add(plan.scope.id)
             tx.create(replace(plan.scope, resources={}, events={}))
         change = _enrolled(tx.load(plan.scope.id), plan, now=tx.now)
         _refuse_shared_hosts(change.scope)
         tx.save(change, by=by)
-        added = {f.resource: None for f in change.transitions if isinstance(f, ResourceAdded)}
-        moved = _bind(tx, plan.bindings, new=added)
-        other = [f.resource for f in change.transitions if isinstance(f, ResourceChanged)]
-        touched = dict.fromkeys([*other, *moved])
-        account.added += added
-        account.changed += touched
-        account.unchanged += len(plan.scope.resources) - len(added) - len(touched)
-    return account.total()
+        facts = change.transitions
+        added.update((f.resource, None) for f in facts if isinstance(f, ResourceAdded))
+        changed.update((f.resource, None) for f in facts if isinstance(f, ResourceChanged))
+    bound = tx.bind_all([binding for plan in planned for binding in plan.bindings])
+    changed.update((name, None) for name in bound if name not in added)
+    vms = sum(len(plan.scope.resources) for plan in planned)
+    return Applied(
+        added=tuple(added),
+        changed=tuple(changed),
+        unchanged=vms - len(added) - len(changed),
+    )
 
 
 def _enrolled(scope: Scope, plan: PlannedScope, *, now: datetime) -> Change:
     return membership.enroll(scope, plan.scope, placed=plan.placed, now=now)
-
-
-def _bind(
-    tx: Transaction, bindings: Sequence[Binding], *, new: Mapping[ResourceName, None]
-) -> list[ResourceName]:
-    """The names of VMs whose binding has changed."""
-    moved = []
-    for binding in bindings:
-        if binding.name in new:
-            tx.bind(binding)
-        elif tx.binding(binding.name) != binding:
-            tx.bind(binding)
-            moved.append(binding.name)
-    return moved
 
 
 def _refuse_shared_hosts(scope: Scope) -> None:

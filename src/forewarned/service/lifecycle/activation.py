@@ -64,7 +64,7 @@ class Activation:
             tx.save(lifecycle.read(scope, at=tx.now), by=by)
             return tx.now
 
-        at = await self._engine.decide(decision)
+        at = await self._engine.decide(decision, touching=(caller.scope_id,))
         self._readers[caller.scope_id] = _LastRead(at, caller.name)
 
     async def about(self, name: ResourceName) -> About | None:

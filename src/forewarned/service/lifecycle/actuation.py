@@ -40,7 +40,8 @@ class Actuation:
                     begun.add(event.id)
                 save(tx, _decide(report.stage, scope, event, tx), by=_ACTUATOR)
 
-        await self._engine.decide(decision)
+        touching = list(dict.fromkeys(report.scope_id for report in reports))
+        await self._engine.decide(decision, touching=touching)
 
     async def complete_by_hand(self, event_id: EventId, *, by: Actor) -> EventRecord:
         """An operator says that the work of a Started event is done."""

@@ -71,8 +71,10 @@ class Waker:
             raise
 
     def _wake_due(self, tx: Transaction) -> int:
-        due = tx.due(BATCH)
+        due = tx.claim_due(BATCH)
+        tx.load_all(due)
         for scope_id in due:
+            # Loaded again: waking one scope may have changed another.
             save(tx, self._woken(tx.load(scope_id), now=tx.now), by=_TIME)
         return len(due)
 

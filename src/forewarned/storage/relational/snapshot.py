@@ -13,7 +13,7 @@ from forewarned.storage.matching import each_once
 from forewarned.storage.relational.declarations import Declarations
 from forewarned.storage.relational.listings import Listings
 from forewarned.storage.relational.streams import Streams
-from forewarned.storage.rows import FoundRow, micros
+from forewarned.storage.rows import FoundRow
 
 
 class RelationalSnapshot(Listings, Streams, Declarations):
@@ -61,13 +61,6 @@ class RelationalSnapshot(Listings, Streams, Declarations):
     def scopes_on(self, host: HostName) -> list[ScopeId]:
         return self._ids(
             "SELECT DISTINCT scope_id AS id FROM resources WHERE host = ? ORDER BY scope_id", host
-        )
-
-    def due(self, limit: int) -> list[ScopeId]:
-        return self._ids(
-            "SELECT id FROM scopes WHERE next_wake <= ? ORDER BY next_wake, id LIMIT ?",
-            micros(self._now),
-            limit,
         )
 
     def next_wake(self) -> datetime | None:

@@ -1,22 +1,23 @@
 """Everything the service writes to a database."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 from typing_extensions import override
 
 from forewarned.core.change import Change
-from forewarned.core.copying import replace
-from forewarned.core.errors import DuplicateEventError, UnknownResourceError
+from forewarned.core.errors import DuplicateEventError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Resource, Scope, ScopeKind
-from forewarned.service.errors import AddressTakenError, NameTakenError
+from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
 from forewarned.storage import diff, rows
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
+from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.relational import changes, declarations
+from forewarned.storage.relational.bindings import bindings_that_change
 from forewarned.storage.relational.database import WritableDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
@@ -50,6 +51,23 @@ class RelationalTransaction(RelationalSnapshot):
         """Scopes as this function leaves them, for others to see once it has succeeded."""
         self._records: dict[EventId, EventRecord] = {}
         """Events as this function leaves them."""
+        self._loaded: set[ScopeId] = set()
+        """Scopes that this function may save."""
+
+    @override
+    def load(self, scope_id: ScopeId) -> Scope:
+        self._loaded.add(scope_id)
+        return super().load(scope_id)
+
+    def load_all(self, scope_ids: Collection[ScopeId]) -> list[Scope]:
+        return [self.load(scope_id) for scope_id in scope_ids if self.exists(scope_id)]
+
+    def claim_due(self, limit: int) -> list[ScopeId]:
+        return self._ids(
+            "SELECT id FROM scopes WHERE next_wake <= ? ORDER BY next_wake, id LIMIT ?",
+            micros(self._now),
+            limit,
+        )
 
     @override
     def event(self, event_id: EventId) -> EventRecord | None:
@@ -69,8 +87,11 @@ class RelationalTransaction(RelationalSnapshot):
         row = rows.new_scope(saved, next_wake=self._wake_of(scope))
         self._writable.write_rows(ADD_SCOPE, [row])
         self.written[scope.id] = saved
+        self._loaded.add(scope.id)
 
     def save(self, change: Change, *, by: Actor) -> None:
+        if change.scope.id not in self._loaded:
+            raise UnloadedScopeError(change.scope.id)
         before = self._saved(change.scope.id)
         difference = diff.between(before.scope, change)
         if difference is None:
@@ -92,26 +113,22 @@ class RelationalTransaction(RelationalSnapshot):
         self._records.update((record.event.id, record) for record in difference.records)
 
     def bind(self, binding: Binding) -> None:
-        folded = fold(binding.name)
-        found = {
-            row["folded"]: row
-            for row in self._all(
-                """SELECT folded, name, scope_id, address, profile FROM resources
-                   WHERE folded = ? OR address = ?""",
-                folded,
-                binding.address,
-            )
-        }
-        vm = found.pop(folded, None)
-        if vm is None or vm["scope_id"] != binding.scope_id:
-            raise UnknownResourceError(binding.name)
-        for holder in found.values():
-            raise AddressTakenError(binding.address, holder["name"])
-        binding = replace(binding, name=ResourceName(vm["name"]))
-        if vm["profile"] is not None and rows.to_binding(vm) == binding:
-            return
-        self._writable.write_rows(BIND_RESOURCE, [rows.from_binding(binding)])
-        self._builder.bound(binding)
+        self.bind_all([binding])
+
+    def bind_all(self, bindings: Collection[Binding]) -> list[ResourceName]:
+        among = self._dialect.among
+        found = self._all(
+            f"""SELECT folded, name, scope_id, address, profile FROM resources
+                WHERE {among("folded", "?")} OR {among("address", "?")}""",
+            self._dialect.several([fold(binding.name) for binding in bindings]),
+            self._dialect.several([binding.address for binding in bindings if binding.address]),
+        )
+        changed = bindings_that_change(bindings, found)
+        if changed:
+            self._writable.write_rows(BIND_RESOURCE, list(map(rows.from_binding, changed)))
+        for binding in changed:
+            self._builder.bound(binding)
+        return [binding.name for binding in changed]
 
     def put_note(self, key: str, value: str) -> None:
         self._writable.write(

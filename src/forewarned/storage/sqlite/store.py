@@ -5,7 +5,7 @@ Invariant: once `transact` returns, its changes are on the disk; if it raises, n
 
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from functools import partial
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from forewarned.clock import wall_clock
+from forewarned.core.ids import ScopeId
 from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
 from forewarned.storage.connection_threads import (
@@ -110,7 +111,11 @@ class SqliteStore:
         self._group.committed = marker.follow
 
     async def transact(
-        self, function: Callable[[Transaction], T], *, tell: Listener | None = None
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),  # noqa: ARG002  # functions run one after another
+        tell: Listener | None = None,
     ) -> tuple[T, Commit]:
         def run(transaction: SqliteTransaction) -> tuple[T, SqliteTransaction]:
             return function(transaction), transaction

@@ -1,0 +1,41 @@
+"""Which of many bindings change anything, and which are refused."""
+
+from collections.abc import Collection, Iterable
+
+from forewarned.core.copying import replace
+from forewarned.core.errors import UnknownResourceError
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.service.errors import AddressTakenError
+from forewarned.service.records import Binding
+from forewarned.storage import rows
+from forewarned.storage.diff import fold
+from forewarned.storage.rows import FoundRow
+
+
+def bindings_that_change(wanted: Iterable[Binding], found: Collection[FoundRow]) -> list[Binding]:
+    """As if each were bound before the next: an address that one gives up is free for the next.
+
+    `found` are the VMs to bind and those that hold an address that one of them is to get.
+    """
+    vms = {row["folded"]: (ResourceName(row["name"]), ScopeId(row["scope_id"])) for row in found}
+    bound = {row["folded"]: rows.to_binding(row) for row in found if row["profile"] is not None}
+    holders = {former.address: folded for folded, former in bound.items() if former.address}
+    changed = []
+    for each in wanted:
+        folded = fold(each.name)
+        name, scope_id = vms.get(folded, (each.name, None))
+        if scope_id != each.scope_id:
+            raise UnknownResourceError(each.name)
+        holder = holders.get(each.address, folded)
+        if holder != folded:
+            raise AddressTakenError(each.address, vms[holder][0])
+        former, binding = bound.get(folded), replace(each, name=name)
+        if former == binding:
+            continue
+        if former is not None:
+            holders.pop(former.address, None)
+        if binding.address:
+            holders[binding.address] = folded
+        bound[folded] = binding
+        changed.append(binding)
+    return changed
