@@ -35,6 +35,11 @@ def monotonic() -> timedelta:
     return timedelta(seconds=time.clock_gettime(source))
 
 
+def monotonic_ns() -> int:
+    """Nanoseconds of a clock that all processes of this host share."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
 class Timer:
     """A call to come. Canceling it after the call changes nothing."""
 

@@ -55,9 +55,16 @@ class Poller:
         self.faults = RemoteFaults(self.asking)
         self.readiness = RemoteReadiness(self.asking)
         self.snapshots = 0
+        self.freshness: list[int] = []
         self.receiver = PollerEnd(
             partial(socket_path, folder),
-            BoardMirror(self.board, self.directory, self.clock, self.faults.show),
+            BoardMirror(
+                self.board,
+                self.directory,
+                self.clock,
+                self.faults.show,
+                self.freshness.append,
+            ),
             self.asking,
             self.reader,
             on_snapshot=self._count_snapshot,

@@ -12,6 +12,7 @@ from forewarned.feed.protocol import (
     ClockSet,
     Committed,
     FirstVm,
+    Fresh,
     Hello,
     Pages,
     Places,
@@ -34,7 +35,10 @@ class Poller:
         self.board: Board[str] = Board(lambda document, _: str(document.incarnation))
         self.directory = MemoryDirectory()
         self.clock = FollowingClock()
-        self.mirror = BoardMirror(self.board, self.directory, self.clock)
+        self.freshness: list[int] = []
+        self.mirror = BoardMirror(
+            self.board, self.directory, self.clock, fresh=self.freshness.append
+        )
 
     def hears(self, *messages: State) -> None:
         for message in messages:
@@ -211,3 +215,13 @@ async def test_the_clock_is_the_writers(poller: Poller) -> None:
     poller.hears(ClockSet(NOON, 0))
 
     assert poller.clock.now() == NOON
+
+
+async def test_what_is_shown_is_fresh_only_once_it_is_whole(poller: Poller) -> None:
+    """I7: a VM that waits for news must not be shown half a snapshot."""
+    poller.mirror.begin(hello())
+    poller.hears(Pages([a_page(1)]), Fresh(1), SnapshotEnd(), Fresh(2))
+    poller.mirror.lose()
+    poller.hears(Fresh(3))
+
+    assert poller.freshness == [2]

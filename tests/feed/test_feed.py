@@ -301,3 +301,16 @@ async def messages(
             yield message
             if isinstance(message, until):
                 return
+
+
+async def test_what_is_committed_is_shown_before_it_is_called_fresh(
+    writer: Writer, poller: Poller
+) -> None:
+    """I7: `Fresh` vouches for every commit before it."""
+    await activate(poller)
+    before = poller.incarnation()
+    await writer.schedule()
+    writer.feed.fresh(7)
+    await until(lambda: poller.freshness == [7])
+
+    assert poller.incarnation() > before

@@ -11,6 +11,7 @@ from forewarned.clock import VirtualClock
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Event, Resource, Scope
+from forewarned.metadata.http.barrier import Barrier
 from forewarned.metadata.http.request_cache import RequestCache
 from forewarned.metadata.http.responses import Rendered, render
 from forewarned.metadata.options import Options
@@ -228,7 +229,11 @@ class FakeService:
 
     @asynccontextmanager
     async def serving(
-        self, options: Options | None = None, *, request_cache: RequestCache | None = None
+        self,
+        options: Options | None = None,
+        *,
+        request_cache: RequestCache | None = None,
+        barrier: Barrier | None = None,
     ) -> AsyncIterator["Site"]:
         server = MetadataServer(
             board=self.board,
@@ -242,6 +247,7 @@ class FakeService:
             issuer=self.issuer,
             readiness=self.readiness,
             faults=self.faults,
+            barrier=barrier,
         )
         async with server:
             site = Site(server)
@@ -287,6 +293,12 @@ class Client:
 
     async def post(self, body: str | bytes, target: str = EVENTS, **headers: str) -> Answer:
         return await self.request(post(body, target, **headers))
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether anything has come that was not received yet."""
+        # A StreamReader has no other way to say so.
+        return bool(self.reader._buffer)  # type: ignore[attr-defined]
 
     async def rest(self) -> bytes:
         """What comes until the server closes."""

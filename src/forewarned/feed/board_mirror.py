@@ -16,6 +16,7 @@ from forewarned.feed.protocol import (
     Committed,
     FaultsSet,
     FirstVm,
+    Fresh,
     Hello,
     Pages,
     Places,
@@ -37,9 +38,11 @@ class BoardMirror(Generic[Rendered]):
         directory: MemoryDirectory,
         clock: FollowingClock,
         faults: Callable[[list[Fault]], None] = lambda _: None,
+        fresh: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`faults` hears of each list of faults."""
+        """`faults` hears of each list of faults, and `fresh` how new all that is shown is."""
         self._faults = faults
+        self._fresh = fresh
         self._board = board
         self._directory = directory
         self._clock = clock
@@ -81,6 +84,10 @@ class BoardMirror(Generic[Rendered]):
                 self._expect_snapshot().put_first(message.name)
             case Committed():
                 self._follow(message)
+            case Fresh():
+                # In the middle of a snapshot nothing is known to be new.
+                if self.is_whole:
+                    self._fresh(message.began)
             case SnapshotEnd():
                 self._directory.take_over(self._expect_snapshot())
                 self._coming = None

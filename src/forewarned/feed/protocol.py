@@ -3,7 +3,7 @@
 The order on a connection, from writer to poller:
 
     Hello, ClockSet, FaultsSet, Pages…, Places…, FirstVm, Committed…, SnapshotEnd
-    then, in any order, Committed, ClockSet, FaultsSet, Sync and answers
+    then, in any order, Committed, ClockSet, FaultsSet, Fresh, Sync and answers
 
 A poller asks nothing before the snapshot's end. Invariant: a change stands on
 the stream before the response to its caller.
@@ -20,7 +20,7 @@ from forewarned.service.faults import Fault, FaultMethod
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import About, Caller, PageContent, Place, ScopePlaces
 
-PROTOCOL: Final = 7
+PROTOCOL: Final = 8
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -82,6 +82,13 @@ class Committed(Message, frozen=True):
     unbound: list[ResourceName] = []
     first_vm: ResourceName | None = None
     """Counts where something is bound or unbound."""
+
+
+class Fresh(Message, frozen=True):
+    """All that any node had committed before this instant has been told."""
+
+    began: int
+    """In nanoseconds of the monotonic clock that the processes of a host share."""
 
 
 class Sync(Message, frozen=True):
@@ -195,7 +202,7 @@ class Synced(Message, frozen=True):
 
 
 Answer = Granted | Refused | Unavailable | Failed | AboutVm | FaultTaken | Reports
-State = ClockSet | FaultsSet | Pages | Places | FirstVm | SnapshotEnd | Committed
+State = ClockSet | FaultsSet | Pages | Places | FirstVm | SnapshotEnd | Committed | Fresh
 FromWriter = Hello | State | Sync | Answer
 Request = Approve | Activate | AskAbout | TakeFault | ReportReadiness | AskReadiness
 FromPoller = Request | Seen | Counted | Synced

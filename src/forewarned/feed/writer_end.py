@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from forewarned.feed.frames import FeedBrokenError, frame, in_parts
 from forewarned.feed.poller_link import PollerLink
-from forewarned.feed.protocol import ClockSet, Committed, FaultsSet, encode
+from forewarned.feed.protocol import ClockSet, Committed, FaultsSet, Fresh, encode
 from forewarned.service.faults import Fault, FaultSource
 from forewarned.service.records import Commit, PageContent, Place, ScopePlaces
 
@@ -63,6 +63,10 @@ class WriterEnd:
             self.sequence = message.sequence
             self._publish(message)
 
+    def fresh(self, began: int) -> None:
+        """All that any node had committed before this instant has been heard."""
+        self._publish(Fresh(began))
+
     def time(self) -> ClockSet:
         return ClockSet(*self._clock.pace())
 
@@ -93,7 +97,7 @@ class WriterEnd:
     def _tell_faults(self, _: tuple[Fault, ...]) -> None:
         self._publish(self.faults())
 
-    def _publish(self, message: Committed | ClockSet | FaultsSet) -> None:
+    def _publish(self, message: Committed | ClockSet | FaultsSet | Fresh) -> None:
         if not self._links:
             return
         try:

@@ -40,12 +40,12 @@ from forewarned.service.records import Caller
 
 _log = logging.getLogger(__name__)
 
-WAIT_FOR_CHANGE: Final = Response(HTTPStatus.ACCEPTED, None)
-"""Stands for no answer yet: the poll waits for its document to change. Never sent."""
+NOT_YET: Final = Response(HTTPStatus.ACCEPTED, None)
+"""Stands for a poll that waits: see `Answers.wait_of`. Never sent."""
 
 _VERSIONS: Final = Response(HTTPStatus.OK, instance.VERSIONS, {"Content-Type": JSON})
 # Made once: while documents are missing, all VMs of the fleet ask for theirs.
-_UNAVAILABLE: Final = errors.refused(errors.UNAVAILABLE)
+UNAVAILABLE: Final = errors.refused(errors.UNAVAILABLE)
 
 
 class Answers:
@@ -80,7 +80,7 @@ class Answers:
         self._first_call_delay = options.first_call_delay
 
     def at_once(self, request: RoutedRequest, peer: Peer, now: float) -> Response | None:
-        """None if the answer needs the store (call `later`); WAIT_FOR_CHANGE for a long poll."""
+        """None if the answer needs the store (call `later`); NOT_YET for a poll that waits."""
         try:
             # The caller is looked up once per connection, and again when the fleet has changed.
             if request.vm is None and peer.generation == self._directory.generation:
@@ -96,7 +96,7 @@ class Answers:
                     peer.bucket = bucket
                 wait = self._rate_limit.take(bucket, now)
                 if wait:
-                    return _too_many(wait, request)
+                    return too_many(wait, request)
             operation = request.operation
             if not isinstance(operation, ReadEvents):
                 return _for_any_caller(request)
@@ -118,7 +118,7 @@ class Answers:
     ) -> Response | None:
         if page is None:
             # Stale, never empty: an empty document would say that every event is over.
-            return _UNAVAILABLE
+            return UNAVAILABLE
         if not page.is_active:
             return None
         # Of several reads in the same second, and so with the same Date, one is recorded.
@@ -126,7 +126,7 @@ class Answers:
             self._note(page, caller)
         if operation.wait is not None and not _is_news(operation.wait, page.document):
             self._counts.waits += 1
-            return WAIT_FOR_CHANGE
+            return NOT_YET
         rendered = page.rendered(operation.version)
         if operation.known_tags and rendered.matches(operation.known_tags):
             self._counts.unmodified += 1
@@ -146,8 +146,12 @@ class Answers:
             raise AssertionError("not a long poll")
         return Wait(caller.scope_id, now + operation.wait.seconds)
 
-    def after_wait(self, request: RoutedRequest, peer: Peer) -> Response:
-        """The document as it is now, changed or not: the wait is over."""
+    def after_wait(self, request: RoutedRequest, peer: Peer, _: Wait) -> Response | None:
+        """The wait is over. Answers as `at_once` does."""
+        return self.current(request, peer)
+
+    def current(self, request: RoutedRequest, peer: Peer) -> Response:
+        """The document as it is now, changed or not."""
         try:
             if request.vm is None and peer.generation == self._directory.generation:
                 caller = peer.caller
@@ -157,7 +161,7 @@ class Answers:
                 return errors.refused(self._identity.refusal(peer, request.vm))
             page = self._board.page(caller.scope_id)
             if page is None:
-                return _UNAVAILABLE
+                return UNAVAILABLE
             if page.last_read is not self._date_line.text:
                 self._note(page, caller)
             self._counts.documents += 1
@@ -193,10 +197,10 @@ class Answers:
                 case ReadVersions() | Refusal():
                     raise AssertionError("answered at once")
         except StoreUnavailableError:
-            return _UNAVAILABLE
+            return UNAVAILABLE
         except TokensUnavailableError:
             _log.exception("no token can be issued")
-            return _UNAVAILABLE
+            return UNAVAILABLE
         except RefusalError as error:
             return errors.refused_by_rules(error)
 
@@ -211,7 +215,7 @@ class Answers:
             return await self._issued(request.operation, LOCAL_USER)
         except TokensUnavailableError:
             _log.exception("no token can be issued")
-            return _UNAVAILABLE
+            return UNAVAILABLE
 
     async def _activate(self, operation: ReadEvents, caller: Caller, peer: Peer) -> Response:
         await self._reader.activate(caller, address=peer.address)
@@ -219,7 +223,7 @@ class Answers:
             await peer.sit_out(self._end_first_call)
         # The scope may be gone, or this node may not know of the activation yet. Either way there
         # is no document that is known to be current.
-        return self._read(operation, caller, self._board.page(caller.scope_id)) or _UNAVAILABLE
+        return self._read(operation, caller, self._board.page(caller.scope_id)) or UNAVAILABLE
 
     def _end_first_call(self, over: "asyncio.Future[None]") -> Timer:
         async def end() -> None:
@@ -239,7 +243,7 @@ class Answers:
     async def _instance(self, operation: ReadInstance, caller: Caller) -> Response:
         about = await self._reader.about(caller.name)
         if about is None:
-            return _UNAVAILABLE
+            return UNAVAILABLE
         try:
             body = instance.answer(about, operation)
         except instance.NoSuchElementError:
@@ -258,7 +262,7 @@ class Answers:
     async def _token(self, operation: ReadToken, caller: Caller) -> Response:
         about = await self._reader.about(caller.name)
         if about is None:
-            return _UNAVAILABLE
+            return UNAVAILABLE
         return await self._issued(operation, identity.bearer(about))
 
     async def _issued(self, operation: ReadToken, bearer: Bearer) -> Response:
@@ -304,7 +308,7 @@ def _is_news(wait: routes.Wait, document: Document) -> bool:
     return wait.last_incarnation is not None and wait.last_incarnation != document.incarnation
 
 
-def _too_many(wait: float, request: RoutedRequest) -> Response:
+def too_many(wait: float, request: RoutedRequest) -> Response:
     refusal = Refusal(
         reason=Reason.TOO_MANY_REQUESTS,
         message="Too many requests. Slow down.",

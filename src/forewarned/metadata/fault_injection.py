@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from forewarned.core.ids import ScopeId
 from forewarned.metadata import wire
-from forewarned.metadata.answers import WAIT_FOR_CHANGE, Answers
+from forewarned.metadata.answers import NOT_YET, Answers
 from forewarned.metadata.http.peers import Identity, Peer, end_delay
 from forewarned.metadata.http.responses import JSON, Rendered, Response
 from forewarned.metadata.routes import Approve, ReadEvents, RoutedRequest
@@ -63,7 +63,7 @@ class FaultInjector:
         return self.is_active and isinstance(request.operation, ReadEvents | Approve)
 
     async def answer(self, request: RoutedRequest, peer: Peer) -> Response | Reset:
-        """The answer, or WAIT_FOR_CHANGE for a poll that waits."""
+        """The answer, or NOT_YET for a poll that waits."""
         caller = self._identity.caller(peer, request.vm)
         # Taking a fault for the last time ends it and drops its pages.
         old = self._old
@@ -102,7 +102,7 @@ class FaultInjector:
     async def _final_answer(self, request: RoutedRequest, peer: Peer) -> Response:
         """An answer in any case: a poll whose answer will be spoiled does not wait."""
         response = await self._real_answer(request, peer)
-        return self._answers.after_wait(request, peer) if response is WAIT_FOR_CHANGE else response
+        return self._answers.current(request, peer) if response is NOT_YET else response
 
     def _stale(
         self, pages: Mapping[ScopeId, Page[Rendered]], request: RoutedRequest, caller: Caller

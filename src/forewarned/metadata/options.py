@@ -2,10 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Final
 
 LONGEST_FIRST_CALL: Final = timedelta(seconds=120)
 """Azure documents up to two minutes for the call that switches scheduled events on."""
+
+
+class Balancing(StrEnum):
+    """How VMs' connections come to the nodes that share a store."""
+
+    STICKY = "sticky"
+    """A VM's go to the same node, until that one is gone."""
+    ANY = "any"
+    """Each may go to another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,14 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Self
 
 from forewarned.metadata.answers import Answers
 from forewarned.metadata.counts import Counts
 from forewarned.metadata.fault_injection import FaultInjector
 from forewarned.metadata.http import one_shot, sockets
+from forewarned.metadata.http.barrier import Barrier
 from forewarned.metadata.http.connection import Connection, ListenerContext
 from forewarned.metadata.http.conversation import Conversation
 from forewarned.metadata.http.limits import OpenConnections, RateLimit
@@ -20,6 +22,7 @@ from forewarned.metadata.http.peers import Identity
 from forewarned.metadata.http.request_cache import RequestCache
 from forewarned.metadata.http.responses import DateLine, Rendered
 from forewarned.metadata.http.waiting import Waiting
+from forewarned.metadata.node_answers import NodeAnswers
 from forewarned.metadata.options import Options
 from forewarned.metadata.request_observer import RequestObserver
 from forewarned.service.board import Board
@@ -32,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 _SWEEP_EVERY: Final = 1.0
 _DATE_EVERY: Final = 0.1
+_REVIEW_EVERY: Final = 0.25
 _BACKLOG: Final = 4096
 _ACCEPTS_AT_ONCE: Final = 64
 _DEFER_SECONDS: Final = 2
@@ -57,13 +61,14 @@ class MetadataServer:
         readiness: Readiness | None = None,
         faults: FaultSource | None = None,
         observer: RequestObserver | None = None,
+        barrier: Barrier | None = None,
     ) -> None:
         """`listener` is a socket that is already listening, instead of the options' address.
 
         `monotonic` measures deadlines and rates, in seconds; None for the event loop's own clock.
         Without an `issuer` VMs get no tokens, without `readiness` agents can't report any, and
         without `faults` none are injected. With an `observer` every request is parsed in full,
-        which takes longer.
+        which takes longer. A node among several has a `barrier`.
         """
         self._board = board
         self._options = options
@@ -81,7 +86,10 @@ class MetadataServer:
         self._date_line = DateLine(clock)
         self.counts = counts or Counts()
         self._identity = Identity(directory, options)
-        self._answers = Answers(
+        # Decided once: where there is but one server, no poll pays for the others.
+        make = Answers if barrier is None else partial(NodeAnswers, barrier)
+        self._barrier = barrier
+        self._answers = make(
             board=board,
             directory=directory,
             identity=self._identity,
@@ -106,6 +114,7 @@ class MetadataServer:
         self._context.loop.add_reader(self._listener, self._accept)
         self._sweep_regularly()
         self._refresh_date_regularly()
+        self._review_regularly()
         _log.info("metadata listener open", extra={"address": self.address})
         return self
 
@@ -196,6 +205,8 @@ class MetadataServer:
         monotonic = self._monotonic or loop.time
         waiting: Waiting[Connection] = Waiting(loop)
         self._board.watch(waiting.changed)
+        if self._barrier is not None:
+            self._barrier.watch(waiting.passed)
         context = ListenerContext(
             loop=loop,
             answers=self._answers,
@@ -228,6 +239,11 @@ class MetadataServer:
     def _refresh_date_regularly(self) -> None:
         self._after(_DATE_EVERY, self._refresh_date_regularly)
         self._date_line.refresh()
+
+    def _review_regularly(self) -> None:
+        if self._barrier is not None:
+            self._after(_REVIEW_EVERY, self._review_regularly)
+            self._barrier.review()
 
     def _after(self, seconds: float, call: Callable[[], None]) -> None:
         self._timers[call] = asyncio.get_running_loop().call_later(seconds, call)

@@ -319,7 +319,7 @@ class Failing:
         self.is_released = False
         self._fails = fails
 
-    def release(self) -> None:
+    def release(self, _: Wait) -> None:
         self.is_released = True
         if self._fails:
             raise LookupError("a defect")

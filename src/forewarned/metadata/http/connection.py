@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from forewarned.metadata.answers import WAIT_FOR_CHANGE, Answers
+from forewarned.metadata.answers import NOT_YET, Answers
 from forewarned.metadata.counts import Counts
 from forewarned.metadata.fault_injection import FaultInjector
 from forewarned.metadata.http import sockets
@@ -91,7 +91,7 @@ class Connection(Peer):
         """Whether reading is paused; one more chunk may still arrive."""
         self.is_closing = False
         self.waiting_request: RoutedRequest | None = None
-        """The long poll that waits for a change; None if there is none."""
+        """The poll that waits; None if there is none."""
         self.wait: Wait | None = None
         self.deadline = 0.0
         """By `monotonic`. The sweep compares it, so no connection needs a timer."""
@@ -145,12 +145,7 @@ class Connection(Peer):
         self.deadline = now + context.idle_timeout
         response = context.answers.at_once(request, self, now)
         persistence = request.persistence
-        if (
-            response is None
-            or response is WAIT_FOR_CHANGE
-            or response.reason
-            or persistence is _CLOSE
-        ):
+        if response is None or response is NOT_YET or response.reason or persistence is _CLOSE:
             self.give(response, request)
         else:
             # As `answer` would, without the calls: nearly every poll ends here.
@@ -160,8 +155,8 @@ class Connection(Peer):
         """Send what `Answers.at_once` returned, or arrange for an answer later."""
         if response is None:
             self._in_conversation().answer_later(request)
-        elif response is WAIT_FOR_CHANGE:
-            self.wait_for_change(request)
+        elif response is NOT_YET:
+            self.hold(request)
         else:
             self.answer(response, request.persistence)
 
@@ -191,20 +186,20 @@ class Connection(Peer):
 
     # --- long polls, and everything that is not a poll ---------------------------------------
 
-    def wait_for_change(self, request: RoutedRequest) -> None:
-        """Leave a poll unanswered until its document changes or its time is up."""
+    def hold(self, request: RoutedRequest) -> None:
+        """Leave a poll unanswered until what it waits for comes, or its time is up."""
         self.waiting_request = request
         wait = self._context.answers.wait_of(request, self, self._context.monotonic())
         self.deadline = wait.until
         self._context.waiting.add(self, wait)
 
-    def release(self) -> None:
-        """Answer the long poll with the document as it is now."""
+    def release(self, wait: Wait) -> None:
+        """Answer the poll whose wait is over."""
         request, self.waiting_request = self.waiting_request, None
         if request is None or self.is_closing:
             return
         self.deadline = self._context.monotonic() + self._context.idle_timeout
-        self.answer(self._context.answers.after_wait(request, self), request.persistence)
+        self.give(self._context.answers.after_wait(request, self, wait), request)
         if self._conversation is not None:
             self._conversation.go_on()
 
@@ -339,8 +334,8 @@ class Connection(Peer):
 
     def stop(self) -> None:
         """Close once the answer under way has been sent."""
-        if self.waiting_request is not None:
-            self.release()
+        if self.wait is not None:
+            self.release(self.wait)
         if self._conversation is None:
             self.close()
         else:

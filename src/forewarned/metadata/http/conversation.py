@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import inf
 
 from forewarned.metadata import errors
-from forewarned.metadata.answers import WAIT_FOR_CHANGE
+from forewarned.metadata.answers import NOT_YET
 from forewarned.metadata.fault_injection import RESET, Reset
 from forewarned.metadata.http.connection import Connection, ListenerContext
 from forewarned.metadata.http.requests import Phase, Request, RequestParser
@@ -142,9 +142,9 @@ class Conversation:
             self.go_on()
 
     def _give(self, response: Response, request: RoutedRequest) -> None:
-        if response is WAIT_FOR_CHANGE:
+        if response is NOT_YET:
             self._observe(request, None)
-            self._connection.wait_for_change(request)
+            self._connection.hold(request)
         else:
             self._answer(response, request)
 

@@ -9,7 +9,7 @@ import os
 from typing import Final
 
 from forewarned.metadata import errors
-from forewarned.metadata.answers import WAIT_FOR_CHANGE
+from forewarned.metadata.answers import NOT_YET
 from forewarned.metadata.http.connection import SMALL, Connection, ListenerContext
 from forewarned.metadata.http.peers import Peer
 from forewarned.metadata.http.responses import Persistence
@@ -42,7 +42,7 @@ def serve(context: ListenerContext, fd: int, address: str) -> None:
         _keep(context, fd, address, key).receive(chunk)
         return
     response = context.answers.at_once(request, peer, context.monotonic())
-    if response is None or response is WAIT_FOR_CHANGE or response.reason:
+    if response is None or response is NOT_YET or response.reason:
         _keep(context, fd, address, key).give(response, request)
         return
     whole = response.spliced(context.date_line.text, _CLOSE)

@@ -1,15 +1,17 @@
-"""Long polls, which wait for a change as GCE's metadata server lets them: ours, not Azure's.
+"""Polls that wait: for a change of their document, or for this node to be as new as their VM.
 
-A waiting poll is its connection in the group of its scope. Its time limit is the connection's
-deadline, which the sweep checks like any other. It has no task, future or timer of its own, so ten
-thousand of them cost next to nothing.
+The first are long polls, as GCE's metadata server has them: ours, not Azure's. The second are the
+first polls of VMs at a node among several (`barrier`). A waiting poll is its connection in
+the group of what it waits for. Its time limit is the connection's deadline, which the sweep checks
+like any other. It has no task, future or timer of its own, so ten thousand of them cost next to
+nothing.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, Generic, Protocol, TypeVar
 
 from forewarned.core.ids import ScopeId
@@ -20,16 +22,19 @@ _AT_ONCE: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    scope_id: ScopeId
+    scope_id: ScopeId | None
+    """Whose document has to change; None for a first poll, which waits for the store's news."""
     until: float
     """By the listener's `monotonic`."""
+    arrived: int = 0
+    """Of a first poll: when it was here, in nanoseconds of the host's monotonic clock."""
 
 
 class Waiter(Hashable, Protocol):
     wait: Wait | None
     """None while it is not waiting. Only `Waiting` sets it."""
 
-    def release(self) -> None: ...
+    def release(self, wait: Wait) -> None: ...
 
 
 W = TypeVar("W", bound=Waiter)
@@ -39,7 +44,7 @@ class Waiting(Generic[W]):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._number = 0
-        self._by_scope: dict[ScopeId, dict[W, Wait]] = {}
+        self._by_scope: dict[ScopeId | None, dict[W, Wait]] = {}
         self._released: deque[Iterator[tuple[W, Wait]]] = deque()
         """Waits that are over. Waiters that have left since, or wait again, are skipped."""
 
@@ -60,6 +65,14 @@ class Waiting(Generic[W]):
     def changed(self, scope_id: ScopeId) -> None:
         """The scope's document has changed: answer every poll that waits for that."""
         self._release(self._by_scope.pop(scope_id, {}))
+
+    def passed(self, instant: float) -> None:
+        """Answer every first poll that arrived before this instant, in the order they came."""
+        group = self._by_scope.get(None, {})
+        waits = dict(takewhile(lambda item: item[1].arrived < instant, group.items()))
+        for waiter, wait in waits.items():
+            self._take_from_group(waiter, wait)
+        self._release(waits)
 
     def expire(self, waiter: W) -> None:
         """Its time is up: answer it as if the document had changed."""
@@ -93,7 +106,7 @@ class Waiting(Generic[W]):
                     if waiter.wait is wait:
                         waiter.wait = None
                         self._number -= 1
-                        waiter.release()
+                        waiter.release(wait)
                 if left:
                     self._released.popleft()
         finally:

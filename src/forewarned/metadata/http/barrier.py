@@ -1,0 +1,88 @@
+"""Who may be shown the documents of this node, where VMs may have read newer ones at another.
+
+Whatever a VM has read was committed before it asks again. So its first poll here waits for a look
+at the store that began after the poll arrived: then this node is at least as new as the VM. A VM
+that was served here a moment ago needs no such wait.
+
+Invariant: a VM that this node has not served lately is shown nothing while the node is stale.
+"""
+
+import logging
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+from forewarned.clock import monotonic_ns
+from forewarned.core.ids import ResourceName
+from forewarned.metadata.options import Balancing
+
+_log = logging.getLogger(__name__)
+
+_SECOND: Final = 1_000_000_000
+STALE_AFTER: Final = _SECOND
+"""Nanoseconds without news from the store."""
+REMEMBERED: Final = 30 * _SECOND
+"""How many nanoseconds ago a VM may have been served here to need no wait."""
+LONGEST_WAIT: Final = 5.0
+"""Seconds of a first poll, where news keep coming but each look at the store takes long."""
+
+
+class Barrier:
+    def __init__(self, balancing: Balancing, *, now: Callable[[], int] = monotonic_ns) -> None:
+        """`now` is the clock by which `fresh` is told, in nanoseconds."""
+        self.now = now
+        self._remembers_vms = balancing is Balancing.STICKY
+        self._watcher: Callable[[float], None] = lambda _: None
+        self._began = 0
+        self._heard_at = self._turned_at = now()
+        # Of two sets the younger takes in names and the older is dropped whole: to note the time of
+        # each poll would cost more than to look a name up.
+        self._served: set[ResourceName] = set()
+        self._served_before: set[ResourceName] = set()
+        self.is_stale = False
+        """Whether nothing has been heard of the store for too long. Moves with `review` only."""
+
+    def watch(self, watcher: Callable[[float], None]) -> None:
+        """Call the watcher with the instant before which polls must have arrived to be answered."""
+        self._watcher = watcher
+
+    def fresh(self, began: int) -> None:
+        """Everything that was committed before this instant has been shown."""
+        self._began = began
+        self._heard_at = self.now()
+        self.review()
+        self._watcher(began)
+
+    def covers(self, arrived: int) -> bool:
+        return arrived < self._began
+
+    def knows(self, name: ResourceName, *, is_kept: bool) -> bool:
+        """Whether the VM may be answered at once; `is_kept` where this connection was served."""
+        if name in self._served:
+            return True
+        if not self._remembers_vms:
+            return is_kept
+        if name in self._served_before or (is_kept and self.is_stale):
+            self._served.add(name)
+            return True
+        return False
+
+    def served(self, name: ResourceName) -> None:
+        if self._remembers_vms:
+            self._served.add(name)
+
+    def review(self) -> None:
+        """See whether time has run out. To be called several times a second."""
+        now = self.now()
+        if now - self._turned_at >= REMEMBERED // 2:
+            self._turned_at = now
+            self._served, self._served_before = set(), self._served
+        was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER
+        if self.is_stale and not was_stale:
+            _log.warning(
+                "no news from the store: VMs served here keep their last documents, others get 503"
+            )
+        elif was_stale and not self.is_stale:
+            _log.info("news from the store again")
+        if self.is_stale:
+            self._watcher(inf)

@@ -1,0 +1,77 @@
+"""Answers of a node among several: a VM never reads an older document than it read at another.
+
+Only documents are held back. The instance document, tokens and readiness are answered by the store
+itself, and have no number that could fall.
+"""
+
+from typing import Any
+
+from typing_extensions import override
+
+from forewarned.metadata import errors
+from forewarned.metadata.answers import NOT_YET, UNAVAILABLE, Answers, too_many
+from forewarned.metadata.http.barrier import LONGEST_WAIT, Barrier
+from forewarned.metadata.http.peers import Peer
+from forewarned.metadata.http.responses import Response
+from forewarned.metadata.http.waiting import Wait
+from forewarned.metadata.routes import Approve, ReadEvents, RoutedRequest
+from forewarned.service.records import Caller
+
+
+class NodeAnswers(Answers):
+    def __init__(
+        self,
+        barrier: Barrier,
+        **others: Any,  # those of `Answers`, which checks them
+    ) -> None:
+        super().__init__(**others)
+        self._barrier = barrier
+
+    @override
+    def at_once(self, request: RoutedRequest, peer: Peer, now: float) -> Response | None:
+        if isinstance(request.operation, ReadEvents):
+            caller = self._identity.caller(peer, request.vm)
+            is_kept = peer.page is not None
+            if caller is None or not self._barrier.knows(caller.name, is_kept=is_kept):
+                return self._first(request, caller, now)
+        return super().at_once(request, peer, now)
+
+    def _first(self, request: RoutedRequest, caller: Caller | None, now: float) -> Response:
+        """Also for unknown callers: another node may just have bound them to their address."""
+        if caller is not None and self._rate_limit is not None:
+            wait = self._rate_limit.take(self._rate_limit.bucket(caller.name), now)
+            if wait:
+                return too_many(wait, request)
+        return UNAVAILABLE if self._barrier.is_stale else NOT_YET
+
+    @override
+    def wait_of(self, request: RoutedRequest, peer: Peer, now: float) -> Wait:
+        caller = self._identity.caller(peer, request.vm)
+        is_kept = peer.page is not None
+        if caller is not None and self._barrier.knows(caller.name, is_kept=is_kept):
+            return super().wait_of(request, peer, now)
+        return Wait(None, now + LONGEST_WAIT, self._barrier.now())
+
+    @override
+    def after_wait(self, request: RoutedRequest, peer: Peer, wait: Wait) -> Response | None:
+        caller = self._identity.caller(peer, request.vm)
+        operation = request.operation
+        is_first = wait.scope_id is None
+        if is_first and not self._barrier.covers(wait.arrived):
+            return UNAVAILABLE
+        if caller is None or not isinstance(operation, ReadEvents):
+            return errors.refused(self._identity.refusal(peer, request.vm))
+        self._barrier.served(caller.name)
+        if not is_first:
+            return super().after_wait(request, peer, wait)
+        page = self._board.page(caller.scope_id)
+        if request.vm is None:
+            # What `at_once` remembers of a connection, and what tells a kept one.
+            peer.page, peer.page_generation = page, self._board.generation
+        return self._read(operation, caller, page)
+
+    @override
+    async def later(self, request: RoutedRequest, peer: Peer) -> Response:
+        if isinstance(request.operation, Approve) and self._barrier.is_stale:
+            return UNAVAILABLE
+        return await super().later(request, peer)
