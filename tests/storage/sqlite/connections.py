@@ -4,12 +4,14 @@ import sqlite3
 
 from forewarned.service.ports import Snapshot
 from forewarned.storage.relational.snapshot import RelationalSnapshot
-from forewarned.storage.sqlite.reads import SqliteReader
-from forewarned.storage.sqlite.write_buffer import WriteBuffer
+from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.sqlite.database import SqliteDatabase
 
 
 def connection_of(snapshot: Snapshot) -> sqlite3.Connection:
     assert isinstance(snapshot, RelationalSnapshot)
     database = snapshot._database
-    assert isinstance(database, SqliteReader | WriteBuffer)
+    if isinstance(database, WriteBuffer):
+        database = database.database
+    assert isinstance(database, SqliteDatabase)
     return database.connection

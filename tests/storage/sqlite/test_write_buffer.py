@@ -17,7 +17,8 @@ from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.storage import SqliteStore
 from forewarned.storage.relational.statements import MOVE_SCOPE
-from forewarned.storage.sqlite.write_buffer import WriteBuffer
+from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.sqlite.database import SqliteDatabase
 from tests.builders import OPERATOR, A, B, a_scope, an_event
 from tests.storage.conftest import OpenSqlite
 from tests.storage.keeping import cache, everything, keep
@@ -178,7 +179,7 @@ async def test_rows_that_cannot_be_written_are_the_failure_of_all_who_share_the_
 def test_rows_that_were_lost_once_are_not_taken_for_written() -> None:
     """I14: a function might ignore that a query fails."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        buffer = WriteBuffer(connection)
+        buffer = WriteBuffer(SqliteDatabase(connection))
         buffer.begin()
         buffer.save(SCOPE1, [(MOVE_SCOPE, (1, 1, 1, None, None, SCOPE1))])
         buffer.keep()
@@ -186,7 +187,7 @@ def test_rows_that_were_lost_once_are_not_taken_for_written() -> None:
         with pytest.raises(sqlite3.OperationalError, match="no such table"):
             buffer.ask("SELECT 1")
 
-        with pytest.raises(sqlite3.OperationalError, match="could not be written"):
+        with pytest.raises(StoreUnavailableError, match="could not be written"):
             buffer.flush()
 
 

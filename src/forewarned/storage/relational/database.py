@@ -22,6 +22,8 @@ class Dialect(Protocol):
 
     join_in_order: str
     """A join that reads the left table first, where the database would choose wrongly."""
+    for_update: str
+    """At the end of a question: until the transaction ends no other one changes the rows found."""
     differs_from: str
     """Compares values that may be null."""
     incarnation: str
@@ -66,13 +68,17 @@ class Database(Protocol):
 
 
 class WritableDatabase(Database, Protocol):
-    """In a transaction. What is written is undone if the transaction function fails."""
+    """In a transaction."""
 
-    def write(self, sql: str, values: Parameters) -> None:
+    def write(self, sql: str, values: Parameters = ()) -> None:
         """At once, and after everything that was written before."""
 
     def write_rows(self, statement: Statement, rows: Sequence[Row]) -> None:
         """At once, as `write`."""
+
+
+class BufferedDatabase(WritableDatabase, Protocol):
+    """What a transaction function writes is undone if it fails."""
 
     def save(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
         """All rows of one save of a scope, each with its statement.

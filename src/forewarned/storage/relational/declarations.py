@@ -14,13 +14,15 @@ from forewarned.storage.rows import micros
 
 _BATCH: Final = 500
 
-# The path stays as it was first written.
-_DECLARE: Final = """
+ADD: Final = """
     INSERT INTO declarations (folded, path, document, created_at, revision, next_instance, is_going)
     VALUES (:folded, :path, :document, :created_at, :revision, :next_instance, :is_going)
-    ON CONFLICT (folded) DO UPDATE SET document = excluded.document,
-        created_at = excluded.created_at, revision = excluded.revision,
-        next_instance = excluded.next_instance, is_going = excluded.is_going
+"""
+# The path stays as it was first written.
+REPLACE: Final = """
+    UPDATE declarations SET document = :document, created_at = :created_at, revision = :revision,
+        next_instance = :next_instance, is_going = :is_going
+    WHERE folded = :folded
 """
 _OPEN: Final = """
     INSERT INTO operations (id, path, action, started_at, event_ids, failure_code, failure)
@@ -30,7 +32,9 @@ _OPEN: Final = """
 
 class Declarations(Queries):
     def declaration(self, path: str) -> Declaration | None:
-        row = self._one("SELECT * FROM declarations WHERE folded = ?", fold(path))
+        row = self._one(
+            f"SELECT * FROM declarations WHERE folded = ? {self._for_update}", fold(path)
+        )
         return None if row is None else rows.to_declaration(row)
 
     def declarations(self, prefix: str) -> Iterator[Declaration]:
@@ -49,14 +53,6 @@ class Declarations(Queries):
     def operation(self, operation_id: str) -> OperationRecord | None:
         row = self._one("SELECT * FROM operations WHERE id = ?", operation_id)
         return None if row is None else rows.to_operation(row)
-
-
-def declare(database: WritableDatabase, declared: Declaration) -> None:
-    database.write(_DECLARE, rows.from_declaration(declared))
-
-
-def withdraw(database: WritableDatabase, path: str) -> None:
-    database.write("DELETE FROM declarations WHERE folded = ?", (fold(path),))
 
 
 def open_operation(database: WritableDatabase, opened: OperationRecord, *, now: datetime) -> None:

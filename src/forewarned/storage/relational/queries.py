@@ -21,6 +21,11 @@ class Queries:
     def _dialect(self) -> Dialect:
         return self._database.dialect
 
+    @property
+    def _for_update(self) -> str:
+        """At the end of questions for rows of which a transaction decides without a scope."""
+        return ""
+
     def _ids(self, sql: str, *values: Parameter) -> list[ScopeId]:
         return [ScopeId(row["id"]) for row in self._all(sql, *values)]
 

@@ -93,7 +93,7 @@ class RelationalSnapshot(Listings, Streams, Declarations):
         return frozenset(EventId(row["event_id"]) for row in found)
 
     def note(self, key: str) -> str | None:
-        row = self._one("SELECT value FROM notes WHERE key = ?", key)
+        row = self._one(f"SELECT value FROM notes WHERE key = ? {self._for_update}", key)
         return None if row is None else str(row["value"])
 
     def holder(self, address: str) -> ResourceName | None:

@@ -18,7 +18,7 @@ from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.relational import changes, declarations
 from forewarned.storage.relational.bindings import bindings_that_change
-from forewarned.storage.relational.database import WritableDatabase
+from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
     ADD_HISTORY,
@@ -42,7 +42,7 @@ _READ_LONG_AGO: Final = Scope(
 
 class RelationalTransaction(RelationalSnapshot):
     @override
-    def __init__(self, database: WritableDatabase, now: datetime, *, next_wake: NextWake) -> None:
+    def __init__(self, database: BufferedDatabase, now: datetime, *, next_wake: NextWake) -> None:
         super().__init__(database, now)
         self._writable = database
         self._wake_of = next_wake
@@ -119,7 +119,7 @@ class RelationalTransaction(RelationalSnapshot):
         among = self._dialect.among
         found = self._all(
             f"""SELECT folded, name, scope_id, address, profile FROM resources
-                WHERE {among("folded", "?")} OR {among("address", "?")}""",
+                WHERE {among("folded", "?")} OR {among("address", "?")} {self._for_update}""",
             self._dialect.several([fold(binding.name) for binding in bindings]),
             self._dialect.several([binding.address for binding in bindings if binding.address]),
         )
@@ -131,17 +131,22 @@ class RelationalTransaction(RelationalSnapshot):
         return [binding.name for binding in changed]
 
     def put_note(self, key: str, value: str) -> None:
-        self._writable.write(
-            """INSERT INTO notes (key, value) VALUES (?, ?)
-               ON CONFLICT (key) DO UPDATE SET value = excluded.value""",
-            (key, value),
-        )
+        # Not one statement for both: where another node has just added it, this function must be
+        # run again, because it has decided without it.
+        if self.note(key) is None:
+            self._writable.write("INSERT INTO notes (key, value) VALUES (?, ?)", (key, value))
+        else:
+            self._writable.write("UPDATE notes SET value = ? WHERE key = ?", (value, key))
 
     def declare(self, declaration: Declaration) -> None:
-        declarations.declare(self._writable, declaration)
+        # As with notes.
+        is_new = self.declaration(declaration.path) is None
+        self._writable.write(
+            declarations.ADD if is_new else declarations.REPLACE, rows.from_declaration(declaration)
+        )
 
     def withdraw(self, path: str) -> None:
-        declarations.withdraw(self._writable, path)
+        self._writable.write("DELETE FROM declarations WHERE folded = ?", (fold(path),))
 
     def open_operation(self, operation: OperationRecord) -> None:
         declarations.open_operation(self._writable, operation, now=self.now)
@@ -165,6 +170,11 @@ class RelationalTransaction(RelationalSnapshot):
                 {"wake": micros(self._wake_of(saved.scope)), "id": saved.scope.id},
             )
         self.put_note(_RECKONED, rule)
+
+    @property
+    @override
+    def _for_update(self) -> str:
+        return self._dialect.for_update
 
     @override
     def _saved(self, scope_id: ScopeId) -> Saved:

@@ -10,6 +10,7 @@ from forewarned.storage.rows import to_json
 
 class SqliteDialect:
     join_in_order = "CROSS JOIN"
+    for_update = ""  # there is one writer
     differs_from = "IS NOT"
     incarnation = "incarnation"
     disorder_of_history = timedelta(0)

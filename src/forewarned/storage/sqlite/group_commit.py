@@ -14,10 +14,11 @@ from typing import Final
 from forewarned.service.ports import Clock
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.relational.transaction import NextWake
+from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.connection import as_told, roll_back
-from forewarned.storage.sqlite.reads import FirstVm, SqliteReader, SqliteSnapshot
+from forewarned.storage.sqlite.database import SqliteDatabase
+from forewarned.storage.sqlite.reads import FirstVm, SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
-from forewarned.storage.sqlite.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.writes import SqliteTransaction
 
 MOST: Final = 256
@@ -65,13 +66,13 @@ class GroupCommitter:
         """Adds the calls it takes to the group."""
         roll_back(connection)
         connection.execute("BEGIN IMMEDIATE")
-        buffer = WriteBuffer(connection)
+        buffer = WriteBuffer(SqliteDatabase(connection))
         transactions = [self._run(connection, call, buffer) for call in group]
         for call in _limited(calls, room=MOST - len(group)):
             group.append(call)
             transactions.append(self._run(connection, call, buffer))
         buffer.flush()
-        snapshot = SqliteSnapshot(SqliteReader(connection), self._clock.now())
+        snapshot = SqliteSnapshot(SqliteDatabase(connection), self._clock.now())
         next_wake = snapshot.next_wake()
         last = snapshot.last_change()
         first_vm = None

@@ -1,7 +1,6 @@
 """A snapshot of a SQLite database, and what only SQLite is asked."""
 
-import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from typing_extensions import override
@@ -9,27 +8,10 @@ from typing_extensions import override
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.service.records import ScopePlaces
 from forewarned.storage import rows
-from forewarned.storage.relational.database import Dialect, Parameters
 from forewarned.storage.relational.snapshot import RelationalSnapshot
-from forewarned.storage.rows import FoundRow
-from forewarned.storage.sqlite.dialect import SQLITE
 
 _PLACES: Final = 10_000
 """VMs in a batch."""
-
-
-class SqliteReader:
-    """Answers by a connection on which nothing waits to be written."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
-
-    @property
-    def dialect(self) -> Dialect:
-        return SQLITE
-
-    def ask(self, sql: str, values: Parameters = ()) -> Sequence[FoundRow]:
-        return self.connection.execute(sql, values).fetchall()
 
 
 class SqliteSnapshot(RelationalSnapshot):

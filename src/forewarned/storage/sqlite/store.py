@@ -26,10 +26,11 @@ from forewarned.storage.diff import fold
 from forewarned.storage.errors import ForeignDatabaseError, NoWriteAheadLogError, OldSqliteError
 from forewarned.storage.relational.transaction import NextWake
 from forewarned.storage.sqlite.connection import run_alone, told_errors
+from forewarned.storage.sqlite.database import SqliteDatabase
 from forewarned.storage.sqlite.group_commit import GroupCommitter
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrate, refuse_foreign
-from forewarned.storage.sqlite.reads import SqliteReader, SqliteSnapshot
+from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.restore_marker import RestoreMarker, opened_marker
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 from forewarned.storage.sqlite.writes import SqliteTransaction
@@ -136,7 +137,7 @@ class SqliteStore:
         self, connection: sqlite3.Connection, calls: QueuedCalls[SqliteSnapshot]
     ) -> Sequence[QueuedCall[SqliteSnapshot]]:
         return run_alone(
-            connection, calls, lambda: SqliteSnapshot(SqliteReader(connection), self._clock.now())
+            connection, calls, lambda: SqliteSnapshot(SqliteDatabase(connection), self._clock.now())
         )
 
 

@@ -12,9 +12,9 @@ from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
 from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
+from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
-from forewarned.storage.sqlite.write_buffer import WriteBuffer
 
 _SERVER: Final = Actor(name="server")
 

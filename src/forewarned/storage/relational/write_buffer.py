@@ -8,14 +8,13 @@ nowhere, and no more than one save of a scope is buffered, because buffered stat
 written in the order in which they came.
 """
 
-import sqlite3
 from collections.abc import Sequence
 
 from forewarned.core.ids import ScopeId
-from forewarned.storage.relational.database import Dialect, Parameters
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.storage.relational.database import Dialect, Parameters, WritableDatabase
 from forewarned.storage.relational.statements import Statement
 from forewarned.storage.rows import FoundRow, Row
-from forewarned.storage.sqlite.dialect import SQLITE
 
 
 class WriteBuffer:
@@ -24,8 +23,8 @@ class WriteBuffer:
     They run one after another, each from `begin` to `keep` or `undo`.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+    def __init__(self, database: WritableDatabase) -> None:
+        self.database = database
         self._ended = _Waiting()
         """Of functions that have ended."""
         self._own = _Waiting()
@@ -41,35 +40,35 @@ class WriteBuffer:
 
     def keep(self) -> None:
         if self._is_marked:
-            self._own.write(self.connection)
-            self.connection.execute("RELEASE running")
+            self._own.write(self.database)
+            self.database.write("RELEASE running")
         elif not self._ended.take(self._own):
             self.flush()
             self._ended = self._own
 
     def undo(self) -> None:
         if self._is_marked:
-            self.connection.execute("ROLLBACK TO running")
-            self.connection.execute("RELEASE running")
+            self.database.write("ROLLBACK TO running")
+            self.database.write("RELEASE running")
 
     @property
     def dialect(self) -> Dialect:
-        return SQLITE
+        return self.database.dialect
 
     def ask(self, sql: str, values: Parameters = ()) -> Sequence[FoundRow]:
         if self._own.scopes:
             self._prepare()
         else:
             self.flush()
-        return self.connection.execute(sql, values).fetchall()
+        return self.database.ask(sql, values)
 
-    def write(self, sql: str, values: Parameters) -> None:
+    def write(self, sql: str, values: Parameters = ()) -> None:
         self._prepare()
-        self.connection.execute(sql, values)
+        self.database.write(sql, values)
 
     def write_rows(self, statement: Statement, rows: Sequence[Row]) -> None:
         self._prepare()
-        self.connection.executemany(statement.sql, rows)
+        self.database.write_rows(statement, rows)
 
     def save(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
         if scope_id in self._own.scopes:
@@ -80,16 +79,16 @@ class WriteBuffer:
         """What is written next follows what is buffered, and is undone with the function."""
         self.flush()
         if not self._is_marked:
-            self.connection.execute("SAVEPOINT running")
+            self.database.write("SAVEPOINT running")
             self._is_marked = True
-        self._own.write(self.connection)
+        self._own.write(self.database)
 
     def flush(self) -> None:
-        """Write all that ended functions have left in the buffer. Raises sqlite3.Error."""
+        """Write all that ended functions have left in the buffer."""
         if self._is_lost:
-            raise sqlite3.OperationalError("rows of this group could not be written")
+            raise StoreUnavailableError("rows of this group could not be written")
         self._is_lost = True
-        self._ended.write(self.connection)
+        self._ended.write(self.database)
         self._is_lost = False
 
 
@@ -112,10 +111,10 @@ class _Waiting:
             self._rows.setdefault(statement, []).extend(rows)
         return True
 
-    def write(self, connection: sqlite3.Connection) -> None:
+    def write(self, database: WritableDatabase) -> None:
         if not self.scopes:
             return
         for statement, rows in self._rows.items():
-            connection.executemany(statement.sql, rows)
+            database.write_rows(statement, rows)
         self._rows.clear()
         self.scopes.clear()
