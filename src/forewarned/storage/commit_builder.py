@@ -4,7 +4,7 @@ from datetime import datetime
 
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Scope
-from forewarned.core.transitions import Transition
+from forewarned.core.transitions import Scheduled, Transition
 from forewarned.service.records import Binding, Commit, PageContent, Saved
 from forewarned.storage.diff import Delta, fold
 
@@ -46,6 +46,11 @@ class CommitBuilder:
     def moves_vms(self) -> bool:
         """Whether another VM may be the fleet's first."""
         return bool(self._bound or self._unbound)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether VMs are given notice of an event."""
+        return any(isinstance(fact, Scheduled) for fact in self._transitions)
 
     @property
     def joined(self) -> set[ScopeId]:

@@ -91,6 +91,13 @@ def to_span(number: int) -> timedelta:
     return timedelta(microseconds=number)
 
 
+def by_scope(found: Iterable[FoundRow]) -> dict[str, list[FoundRow]]:
+    grouped: dict[str, list[FoundRow]] = {}
+    for row in found:
+        grouped.setdefault(row["scope_id"], []).append(row)
+    return grouped
+
+
 # --- scopes --------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ and a caller that stops halfway leaves no cursor open.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Final
 
@@ -21,14 +21,14 @@ _SCOPES: Final = 200
 class Streams(Queries):
     def scopes(self) -> Iterator[Saved]:
         for batch in self._batches():
-            resources = _by_scope(
+            resources = rows.by_scope(
                 self._all(
                     f"""SELECT {rows.RESOURCE_COLUMNS} {self._of_batch("resources")}
                         ORDER BY number, position""",
                     *_ends(batch),
                 )
             )
-            events = _by_scope(self._open_events(batch))
+            events = rows.by_scope(self._open_events(batch))
             for row in batch:
                 yield rows.to_saved(
                     row, resources=resources.get(row["id"], ()), events=events.get(row["id"], ())
@@ -36,7 +36,7 @@ class Streams(Queries):
 
     def pages(self) -> Iterator[PageContent]:
         for batch in self._batches():
-            events = _by_scope(self._open_events(batch))
+            events = rows.by_scope(self._open_events(batch))
             for row in batch:
                 yield rows.to_page(row, events=events.get(row["id"], ()))
 
@@ -83,10 +83,3 @@ class Streams(Queries):
 
 def _ends(batch: Sequence[FoundRow]) -> tuple[int, int]:
     return batch[0]["number"], batch[-1]["number"]
-
-
-def _by_scope(found: Iterable[FoundRow]) -> dict[str, list[FoundRow]]:
-    grouped: dict[str, list[FoundRow]] = {}
-    for row in found:
-        grouped.setdefault(row["scope_id"], []).append(row)
-    return grouped

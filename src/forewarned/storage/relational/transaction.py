@@ -125,7 +125,7 @@ class RelationalTransaction(RelationalSnapshot):
         )
         changed = bindings_that_change(bindings, found)
         if changed:
-            self._writable.write_rows(BIND_RESOURCE, list(map(rows.from_binding, changed)))
+            self._write_bindings(changed)
         for binding in changed:
             self._builder.bound(binding)
         return [binding.name for binding in changed]
@@ -233,7 +233,10 @@ class RelationalTransaction(RelationalSnapshot):
         )
         return int(position)
 
-    def _remove(self, names: Iterable[ResourceName]) -> None:
+    def _write_bindings(self, bindings: Collection[Binding]) -> None:
+        self._writable.write_rows(BIND_RESOURCE, list(map(rows.from_binding, bindings)))
+
+    def _remove(self, names: Collection[ResourceName]) -> None:
         removed = self._dialect.several([fold(name) for name in names])
         among = self._dialect.among("folded", "?")
         self._writable.write(

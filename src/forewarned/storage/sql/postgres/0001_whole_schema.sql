@@ -28,9 +28,9 @@ CREATE TABLE resources (
     folded text COLLATE "C" PRIMARY KEY, -- the name as names are compared
     name text COLLATE "C" NOT NULL,
     scope_id text COLLATE "C" NOT NULL REFERENCES scopes (id),
-    position integer NOT NULL,
-    update_domain integer NOT NULL,
-    fault_domain integer NOT NULL,
+    position bigint NOT NULL,
+    update_domain bigint NOT NULL,
+    fault_domain bigint NOT NULL,
     host text COLLATE "C" NOT NULL,
     state text COLLATE "C" NOT NULL,
     priority text COLLATE "C" NOT NULL,

@@ -1,0 +1,27 @@
+"""A snapshot of a PostgreSQL database."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from typing_extensions import override
+
+from forewarned.core.ids import ScopeId
+from forewarned.service.records import ScopePlaces
+from forewarned.storage.relational.snapshot import RelationalSnapshot
+
+_SCOPES: Final = 1_000
+"""In a batch."""
+
+
+class PostgresSnapshot(RelationalSnapshot):
+    @override
+    def scope_places(self) -> Iterator[ScopePlaces]:
+        question = """
+            SELECT scope_id, array_agg(name), array_agg(coalesce(address, ''))
+            FROM scopes JOIN resources ON scope_id = scopes.id
+            WHERE number > ? AND number <= ? AND profile IS NOT NULL GROUP BY scope_id
+        """
+        [[end]] = self._all("SELECT coalesce(max(number), 0) FROM scopes")
+        for last in range(0, end, _SCOPES):
+            for scope_id, names, addresses in self._all(question, last, last + _SCOPES):
+                yield ScopePlaces(ScopeId(scope_id), names, addresses)

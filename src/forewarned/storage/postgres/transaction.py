@@ -1,0 +1,85 @@
+"""A transaction of a PostgreSQL database, and what only PostgreSQL is told to write."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from typing_extensions import override
+
+from forewarned.core.errors import UnknownScopeError
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import Scope
+from forewarned.service.records import Binding, Commit, Saved
+from forewarned.storage.diff import fold
+from forewarned.storage.postgres.locked_scopes import DUE, LockedScopes
+from forewarned.storage.postgres.snapshot import PostgresSnapshot
+from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
+from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.rows import micros
+
+
+class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
+    @override
+    def __init__(
+        self, buffer: WriteBuffer, now: datetime, *, next_wake: NextWake, locked: LockedScopes
+    ) -> None:
+        super().__init__(buffer, now, next_wake=next_wake)
+        self._locked = locked
+
+    @override
+    def load_all(self, scope_ids: Collection[ScopeId]) -> list[Scope]:
+        self._locked.lock([each for each in scope_ids if each not in self.written])
+        return super().load_all(scope_ids)
+
+    @override
+    def claim_due(self, limit: int) -> list[ScopeId]:
+        due = self._all(DUE, micros(self.now), limit)
+        self._locked.claimed(due)
+        return [ScopeId(row["id"]) for row in due]
+
+    @override
+    def exists(self, scope_id: ScopeId) -> bool:
+        return self._locked.find(scope_id) is not None or super().exists(scope_id)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether an event has been scheduled."""
+        return self._builder.publishes
+
+    def commit(self) -> Commit:
+        """Without what no node can say while others commit: the store's feed tells of that."""
+        return self._builder.commit(next_wake=None, first_vm=None)
+
+    @override
+    def _saved(self, scope_id: ScopeId) -> Saved:
+        saved = self.written.get(scope_id) or self._locked.find(scope_id)
+        if saved is None:
+            self._locked.lock([scope_id])
+            saved = self._locked.find(scope_id)
+        if saved is None:
+            raise UnknownScopeError(scope_id)
+        return saved
+
+    @override
+    def _write_bindings(self, bindings: Collection[Binding]) -> None:
+        last = {fold(binding.name): binding for binding in bindings}
+        names = self._dialect.several(last)
+        # All rows are written at once, and no two may have the same address meanwhile.
+        self._writable.write("UPDATE resources SET address = NULL WHERE folded = ANY(?)", (names,))
+        super()._write_bindings(last.values())
+        self._writable.write("DELETE FROM unbound WHERE folded = ANY(?)", (names,))
+
+    @override
+    def _remove(self, names: Collection[ResourceName]) -> None:
+        super()._remove(names)
+        # Where nodes that look only at what has changed find that these are gone.
+        self._writable.write(
+            """INSERT INTO unbound (folded, name, at)
+               SELECT folded, name, ? FROM unnest(?::text[], ?::text[]) AS gone(folded, name)
+               ON CONFLICT (folded) DO UPDATE
+               SET name = excluded.name, at = excluded.at, changed = excluded.changed""",
+            (
+                micros(self.now),
+                self._dialect.several([fold(name) for name in names]),
+                self._dialect.several(names),
+            ),
+        )
