@@ -5,7 +5,8 @@ What `to_wire` writes, `parse` reads back as the same plan.
 
 import ipaddress
 from collections.abc import Callable, Mapping
-from typing import Annotated, Final, TypedDict, TypeVar
+from functools import cache
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
@@ -77,7 +78,7 @@ class WireMember(_Part, kw_only=True, frozen=True):
 
 class WireAvailabilitySet(_Modelled, kw_only=True, frozen=True):
     name: str
-    vms: list[str | WireMember] = []
+    vms: tuple[str | WireMember, ...] = ()
     count: Annotated[int, msgspec.Meta(ge=0, le=1000)] | None = None
     update_domains: int = UPDATE_DOMAINS
     fault_domains: int = FAULT_DOMAINS
@@ -88,26 +89,26 @@ class WireScaleSet(_Modelled, kw_only=True, frozen=True):
     name: str
     capacity: _Count
     orchestration: Orchestration = Orchestration.UNIFORM
-    zones: list[str | int] = []
+    zones: tuple[str | int, ...] = ()
     update_domains: int = UPDATE_DOMAINS
     fault_domains: int = SCALE_SET_FAULT_DOMAINS
     single_placement_group: bool = False
     computer_name_prefix: str = ""
-    addresses: list[str] = []
-    hosts: list[str] = []
+    addresses: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
     policy: WirePolicy = WirePolicy()
 
 
 class WireRole(_Modelled, kw_only=True, frozen=True):
     name: str
     instances: _Count
-    addresses: list[str] = []
-    hosts: list[str] = []
+    addresses: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
 
 class WireCloudService(_Part, kw_only=True, frozen=True):
     name: str
-    roles: list[WireRole] = []
+    roles: tuple[WireRole, ...] = ()
     update_domains: int = UPDATE_DOMAINS
     fault_domains: int = FAULT_DOMAINS
     policy: WirePolicy = WirePolicy()
@@ -144,25 +145,55 @@ def parse(raw: object, *, is_known: IsKnown = lambda _: False) -> FleetPlan:
 
 def to_wire(plan: FleetPlan) -> WireFleet:
     return WireFleet(
-        location=plan.location,
-        resource_group=plan.resource_group,
-        subscription_id=plan.subscription_id,
+        **_same(WireFleet, plan),
         address_range=None if plan.address_range is None else str(plan.address_range),
         vms=[
-            WireVirtualMachine(
-                name=vm.name,
-                zone=vm.zone,
-                address=vm.address,
-                host=vm.host,
-                policy=_wire_policy(vm.policy),
-                **_wire_model(vm.model),
-            )
+            WireVirtualMachine(zone=vm.zone, **_wire_parts(WireVirtualMachine, vm))
             for vm in plan.vms
         ],
-        availability_sets=[_wire_availability_set(each) for each in plan.availability_sets],
-        scale_sets=[_wire_scale_set(each) for each in plan.scale_sets],
-        cloud_services=[_wire_cloud_service(each) for each in plan.cloud_services],
+        availability_sets=[
+            WireAvailabilitySet(
+                vms=tuple(map(_wire_member, each.members)),
+                **_wire_parts(WireAvailabilitySet, each),
+            )
+            for each in plan.availability_sets
+        ],
+        scale_sets=[
+            WireScaleSet(zones=each.zones, **_wire_parts(WireScaleSet, each))
+            for each in plan.scale_sets
+        ],
+        cloud_services=[
+            WireCloudService(
+                **_same(WireCloudService, each),
+                roles=tuple(
+                    WireRole(**_same(WireRole, role), **_wire_model(role.model))
+                    for role in each.roles
+                ),
+                policy=_wire_policy(each.policy),
+            )
+            for each in plan.cloud_services
+        ],
     )
+
+
+_CONVERTED: Final = frozenset(
+    {
+        *("policy", "terminate_notification", "zone", "zones", "vms", "count", "roles"),
+        *("address_range", "availability_sets", "scale_sets", "cloud_services"),
+    }
+)
+
+
+def _same(type_: type[_Part], declared: object) -> dict[str, Any]:  # of each field's own type
+    """The fields that a declaration has by the same name and type on the wire and in a plan."""
+    return {name: getattr(declared, name) for name in _same_names(type_)}
+
+
+@cache
+def _same_names(type_: type[_Part]) -> tuple[str, ...]:
+    of_model = () if type_ is _Modelled else _Modelled.__struct_fields__
+    converted = {*_CONVERTED, *of_model}
+    return tuple(name for name in type_.__struct_fields__ if name not in converted)
 
 
 # --- from the wire -------------------------------------------------------------------------------
@@ -179,9 +210,7 @@ def _fleet(raw: object, found: list[Mistake]) -> FleetPlan:
     }
     head = _read(rest if isinstance(raw, Mapping) else raw, WireFleet, (), found) or WireFleet()
     return FleetPlan(
-        location=head.location,
-        resource_group=head.resource_group,
-        subscription_id=head.subscription_id,
+        **_same(WireFleet, head),
         address_range=_address_range(head, found),
         vms=_each(table, "vms", WireVirtualMachine, _virtual_machine, found),
         availability_sets=_each(
@@ -237,9 +266,7 @@ def _virtual_machine(
     wire: WireVirtualMachine, path: KeyPath, found: list[Mistake]
 ) -> VirtualMachine:
     return VirtualMachine(
-        name=wire.name,
-        address=wire.address,
-        host=wire.host,
+        **_same(WireVirtualMachine, wire),
         zone=str(wire.zone),
         model=_model(wire, path, found),
         policy=_policy(wire.policy),
@@ -253,17 +280,13 @@ def _availability_set(
         both = InvalidFleetError("give either count or vms, not both")
         found.append(Mistake(path=(*path, "count"), error=both))
     listed = [
-        Member(name=vm)
-        if isinstance(vm, str)
-        else Member(name=vm.name, address=vm.address, host=vm.host)
+        Member(name=vm) if isinstance(vm, str) else Member(**_same(WireMember, vm))
         for vm in wire.vms
     ]
     counted = [Member(name=f"{wire.name}-{index}") for index in range(wire.count or 0)]
     return AvailabilitySet(
-        name=wire.name,
+        **_same(WireAvailabilitySet, wire),
         members=tuple(listed or counted),
-        update_domains=wire.update_domains,
-        fault_domains=wire.fault_domains,
         model=_model(wire, path, found),
         policy=_policy(wire.policy),
     )
@@ -271,16 +294,8 @@ def _availability_set(
 
 def _scale_set(wire: WireScaleSet, path: KeyPath, found: list[Mistake]) -> ScaleSet:
     return ScaleSet(
-        name=wire.name,
-        capacity=wire.capacity,
-        orchestration=wire.orchestration,
+        **_same(WireScaleSet, wire),
         zones=tuple(map(str, wire.zones)),
-        update_domains=wire.update_domains,
-        fault_domains=wire.fault_domains,
-        single_placement_group=wire.single_placement_group,
-        computer_name_prefix=wire.computer_name_prefix,
-        addresses=tuple(wire.addresses),
-        hosts=tuple(wire.hosts),
         model=_model(wire, path, found),
         policy=_policy(wire.policy),
     )
@@ -288,21 +303,11 @@ def _scale_set(wire: WireScaleSet, path: KeyPath, found: list[Mistake]) -> Scale
 
 def _cloud_service(wire: WireCloudService, path: KeyPath, found: list[Mistake]) -> CloudService:
     roles = [
-        Role(
-            name=role.name,
-            instances=role.instances,
-            addresses=tuple(role.addresses),
-            hosts=tuple(role.hosts),
-            model=_model(role, (*path, "roles", number), found),
-        )
+        Role(**_same(WireRole, role), model=_model(role, (*path, "roles", number), found))
         for number, role in enumerate(wire.roles)
     ]
     return CloudService(
-        name=wire.name,
-        roles=tuple(roles),
-        update_domains=wire.update_domains,
-        fault_domains=wire.fault_domains,
-        policy=_policy(wire.policy),
+        **_same(WireCloudService, wire), roles=tuple(roles), policy=_policy(wire.policy)
     )
 
 
@@ -314,14 +319,7 @@ def _model(wire: _Modelled, path: KeyPath, found: list[Mistake]) -> Model:
         except InvalidDurationError as wrong:
             error = InvalidFleetError(str(wrong))
             found.append(Mistake(path=(*path, "terminate_notification"), error=error))
-    return Model(
-        size=wire.size,
-        os_type=wire.os_type,
-        priority=wire.priority,
-        eviction_policy=wire.eviction_policy,
-        terminate_notice=notice,
-        tags=wire.tags,
-    )
+    return Model(**_same(_Modelled, wire), terminate_notice=notice)
 
 
 def _policy(wire: WirePolicy) -> Policy:
@@ -335,25 +333,20 @@ def _policy(wire: WirePolicy) -> Policy:
 # --- to the wire ---------------------------------------------------------------------------------
 
 
-class _ModelFields(TypedDict):
-    size: str
-    os_type: str
-    priority: Priority
-    eviction_policy: EvictionPolicy
-    terminate_notification: str | None
-    tags: dict[str, str]
-
-
-def _wire_model(model: Model) -> _ModelFields:
-    notice = model.terminate_notice
+def _wire_parts(
+    type_: type[_Part], declared: VirtualMachine | AvailabilitySet | ScaleSet
+) -> dict[str, Any]:  # of each field's own type
     return {
-        "size": model.size,
-        "os_type": model.os_type,
-        "priority": model.priority,
-        "eviction_policy": model.eviction_policy,
-        "terminate_notification": None if notice is None else format_duration(notice),
-        "tags": dict(model.tags),
+        **_same(type_, declared),
+        **_wire_model(declared.model),
+        "policy": _wire_policy(declared.policy),
     }
+
+
+def _wire_model(model: Model) -> dict[str, Any]:  # of each field's own type
+    notice = model.terminate_notice
+    shown = None if notice is None else format_duration(notice)
+    return {**_same(_Modelled, model), "terminate_notification": shown}
 
 
 def _wire_policy(policy: Policy) -> WirePolicy:
@@ -364,53 +357,6 @@ def _wire_policy(policy: Policy) -> WirePolicy:
     )
 
 
-def _wire_availability_set(declared: AvailabilitySet) -> WireAvailabilitySet:
-    return WireAvailabilitySet(
-        name=declared.name,
-        vms=[
-            WireMember(name=member.name, address=member.address, host=member.host)
-            if member.address or member.host
-            else member.name
-            for member in declared.members
-        ],
-        update_domains=declared.update_domains,
-        fault_domains=declared.fault_domains,
-        policy=_wire_policy(declared.policy),
-        **_wire_model(declared.model),
-    )
-
-
-def _wire_scale_set(declared: ScaleSet) -> WireScaleSet:
-    return WireScaleSet(
-        name=declared.name,
-        capacity=declared.capacity,
-        orchestration=declared.orchestration,
-        zones=list(declared.zones),
-        update_domains=declared.update_domains,
-        fault_domains=declared.fault_domains,
-        single_placement_group=declared.single_placement_group,
-        computer_name_prefix=declared.computer_name_prefix,
-        addresses=list(declared.addresses),
-        hosts=list(declared.hosts),
-        policy=_wire_policy(declared.policy),
-        **_wire_model(declared.model),
-    )
-
-
-def _wire_cloud_service(declared: CloudService) -> WireCloudService:
-    return WireCloudService(
-        name=declared.name,
-        roles=[
-            WireRole(
-                name=role.name,
-                instances=role.instances,
-                addresses=list(role.addresses),
-                hosts=list(role.hosts),
-                **_wire_model(role.model),
-            )
-            for role in declared.roles
-        ],
-        update_domains=declared.update_domains,
-        fault_domains=declared.fault_domains,
-        policy=_wire_policy(declared.policy),
-    )
+def _wire_member(member: Member) -> str | WireMember:
+    has_place = member.address or member.host
+    return WireMember(**_same(WireMember, member)) if has_place else member.name
