@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from forewarned.console.actions import Actions, Caused, SetAction
+from forewarned.console.actions import Actions, Caused, change_set, delete, operate
 from forewarned.console.forms import FieldError, Form
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor, EventSource, EventType
@@ -13,7 +13,6 @@ from forewarned.service.azure.actions import Action
 from forewarned.service.azure.models.set_changes import ScaleSetChange
 from forewarned.service.azure.resource_ids import InvalidResourceIdError, ResourceId
 from forewarned.service.events.schedule import Request, WorkRequest, usual_source
-from forewarned.service.records import EventRecord
 
 MOST_INSTANCES: Final = 1000
 
@@ -37,7 +36,7 @@ class ActionForm:
     """Whether it can only be sent after its preview was shown: there is no way back."""
 
 
-async def _schedule(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+async def _schedule(actions: Actions, form: Form, by: Actor) -> Caused:
     type_ = form.choice("type", EventType)
     request = Request(
         type=type_,
@@ -52,36 +51,43 @@ async def _schedule(actions: Actions, form: Form, by: Actor) -> list[EventRecord
 
 
 def _operate(action: Action) -> Perform:
-    async def perform(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
-        return await actions.operate(form.names(), action, by=by)
+    async def perform(actions: Actions, form: Form, by: Actor) -> Caused:
+        names = form.names()
+        return await actions.decide(
+            lambda tx, context: operate(tx, names, action, context=context), by=by
+        )
 
     return perform
 
 
-async def _delete(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
-    return await actions.delete(form.names(), by=by)
+async def _delete(actions: Actions, form: Form, by: Actor) -> Caused:
+    names = form.names()
+    return await actions.decide(lambda tx, context: delete(tx, names, context=context), by=by)
 
 
-async def _maintain_set(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+async def _maintain_set(actions: Actions, form: Form, by: Actor) -> Caused:
     scope_id = ScopeId(form.required("scope", "a set"))
     return await actions.scheduler.maintain_set(scope_id, _work(form), by=by)
 
 
-async def _maintain_host(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+async def _maintain_host(actions: Actions, form: Form, by: Actor) -> Caused:
     return await actions.scheduler.maintain_host(_host(form), _work(form), by=by)
 
 
-async def _fail_host(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+async def _fail_host(actions: Actions, form: Form, by: Actor) -> Caused:
     return await actions.scheduler.fail_host(_host(form), by=by)
 
 
-async def _predict_failure(actions: Actions, form: Form, by: Actor) -> list[EventRecord]:
+async def _predict_failure(actions: Actions, form: Form, by: Actor) -> Caused:
     return await actions.scheduler.predict_failure(_host(form), by=by)
 
 
-async def _scale(actions: Actions, form: Form, by: Actor) -> SetAction:
+async def _scale(actions: Actions, form: Form, by: Actor) -> Caused:
     change = ScaleSetChange(capacity=form.whole("capacity", least=0, most=MOST_INSTANCES))
-    return await actions.change_set(read_set_id(form, "set"), change, by=by)
+    id_ = read_set_id(form, "set")
+    return await actions.decide(
+        lambda tx, context: change_set(tx, id_, change, context=context), by=by
+    )
 
 
 def read_set_id(form: Form, name: str) -> ResourceId:

@@ -5,7 +5,7 @@ Made over a rehearsal, the same actions tell what would happen.
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import EventId, ResourceName
@@ -23,6 +23,8 @@ from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.ports import Transaction
 from forewarned.service.records import EventRecord
+
+T = TypeVar("T")
 
 
 class SetAction(NamedTuple):
@@ -49,86 +51,74 @@ class Actions:
         scheduler: Scheduler,
         new_context: Callable[[Actor], AzureContext],
     ) -> None:
-        """A context is for one action, and made before its transaction."""
         self._engine = engine
         self.scheduler = scheduler
         self._new_context = new_context
 
-    async def operate(
-        self, names: Sequence[str], action: Action, *, by: Actor
-    ) -> list[EventRecord]:
-        """Restart, redeploy, evict."""
+    async def decide(self, action: Callable[[Transaction, AzureContext], T], *, by: Actor) -> T:
+        """Do one of the actions below. Its context is made before its transaction."""
         context = self._new_context(by)
+        return await self._engine.decide(lambda tx: action(tx, context))
 
-        def work(tx: Transaction) -> list[EventRecord]:
-            vms = [_vm(tx, name) for name in names]
-            return _records(tx, actions.operate(tx, vms, action, context=context))
 
-        return await self._engine.decide(work)
+def operate(
+    tx: Transaction, names: Sequence[str], action: Action, *, context: AzureContext
+) -> list[EventRecord]:
+    """Restart, redeploy, evict."""
+    vms = [_vm(tx, name) for name in names]
+    return _records(tx, actions.operate(tx, vms, action, context=context))
 
-    async def delete(self, names: Sequence[str], *, by: Actor) -> list[EventRecord]:
-        """Delete VMs; of those in scale sets, their numbers are not used again."""
-        context = self._new_context(by)
 
-        def work(tx: Transaction) -> list[EventRecord]:
-            vms = [_vm(tx, name) for name in names]
-            alone = [vm for vm in vms if not vm.profile.scale_set]
-            event_ids = actions.remove(tx, alone, force=False, context=context)
-            for id_, members in _by_set(vms).items():
-                outcome = scale_sets.delete_instances(
-                    tx, scale_sets.find(tx, id_), members, force=False, context=context
-                )
-                event_ids += outcome.event_ids
-            return _records(tx, event_ids)
+def delete(tx: Transaction, names: Sequence[str], *, context: AzureContext) -> list[EventRecord]:
+    """Delete VMs; of those in scale sets, their numbers are not used again."""
+    vms = [_vm(tx, name) for name in names]
+    alone = [vm for vm in vms if not vm.profile.scale_set]
+    event_ids = actions.remove(tx, alone, force=False, context=context)
+    for id_, members in _by_set(vms).items():
+        outcome = scale_sets.delete_instances(
+            tx, scale_sets.find(tx, id_), members, force=False, context=context
+        )
+        event_ids += outcome.event_ids
+    return _records(tx, event_ids)
 
-        return await self._engine.decide(work)
 
-    async def create_set(self, id_: ResourceId, change: ScaleSetChange, *, by: Actor) -> SetAction:
-        """Raises InvalidPropertyError, and SetNameTakenError for one that exists."""
-        context = self._new_context(by)
+def create_set(
+    tx: Transaction, id_: ResourceId, change: ScaleSetChange, *, context: AzureContext
+) -> SetAction:
+    """Raises InvalidPropertyError, and SetNameTakenError for one that exists."""
+    found = inventory.scale_set(tx, id_)
+    if found is not None:
+        raise SetNameTakenError(id_.name, found.id.path)
+    outcome = scale_sets.create(tx, id_, change.document(), context=context)
+    return _set_action(tx, None, outcome)
 
-        def work(tx: Transaction) -> SetAction:
-            return _created(tx, id_, change, context=context)
 
-        return await self._engine.decide(work)
+def create_set_and_group(
+    tx: Transaction, id_: ResourceId, change: ScaleSetChange, *, context: AzureContext
+) -> SetAction:
+    """As `create_set`, in a resource group that is made for it."""
+    known = group_index.find(tx, id_.subscription, id_.group)
+    if known is not None:
+        message = f"a resource group {known.name!r} already exists: choose that one"
+        raise InvalidPropertyError("resourceGroupName", message)
+    groups.create(tx, id_.subscription, id_.group, location=context.location, by=context.by)
+    return create_set(tx, id_, change, context=context)._replace(made_group=id_.group)
 
-    async def create_set_and_group(
-        self, id_: ResourceId, change: ScaleSetChange, *, by: Actor
-    ) -> SetAction:
-        """As `create_set`, in a resource group that is made for it."""
-        context = self._new_context(by)
 
-        def work(tx: Transaction) -> SetAction:
-            known = group_index.find(tx, id_.subscription, id_.group)
-            if known is not None:
-                message = f"a resource group {known.name!r} already exists: choose that one"
-                raise InvalidPropertyError("resourceGroupName", message)
-            groups.create(tx, id_.subscription, id_.group, location=context.location, by=by)
-            return _created(tx, id_, change, context=context)._replace(made_group=id_.group)
+def change_set(
+    tx: Transaction, id_: ResourceId, change: ScaleSetChange, *, context: AzureContext
+) -> SetAction:
+    """Raises InvalidPropertyError, and UnknownSetError for one that does not exist."""
+    before = scale_sets.find(tx, id_)
+    return _set_action(
+        tx, before, scale_sets.change(tx, before, change.document(), context=context)
+    )
 
-        return await self._engine.decide(work)
 
-    async def change_set(self, id_: ResourceId, change: ScaleSetChange, *, by: Actor) -> SetAction:
-        """Raises InvalidPropertyError, and UnknownSetError for one that does not exist."""
-        context = self._new_context(by)
-
-        def work(tx: Transaction) -> SetAction:
-            before = scale_sets.find(tx, id_)
-            outcome = scale_sets.change(tx, before, change.document(), context=context)
-            return _set_action(tx, before, outcome)
-
-        return await self._engine.decide(work)
-
-    async def upgrade_set(self, id_: ResourceId, *, by: Actor) -> SetAction:
-        """Bring all instances to the latest model."""
-        context = self._new_context(by)
-
-        def work(tx: Transaction) -> SetAction:
-            before = scale_sets.find(tx, id_)
-            outcome = scale_sets.upgrade(tx, before, None, context=context)
-            return _set_action(tx, before, outcome)
-
-        return await self._engine.decide(work)
+def upgrade_set(tx: Transaction, id_: ResourceId, *, context: AzureContext) -> SetAction:
+    """Bring all instances to the latest model."""
+    before = scale_sets.find(tx, id_)
+    return _set_action(tx, before, scale_sets.upgrade(tx, before, None, context=context))
 
 
 def _vm(tx: Transaction, name: str) -> VmView:
@@ -149,16 +139,6 @@ def _by_set(vms: Iterable[VmView]) -> dict[ResourceId, list[str]]:
 def _records(tx: Transaction, event_ids: Iterable[EventId]) -> list[EventRecord]:
     records = (tx.event(event_id) for event_id in event_ids)
     return [record for record in records if record is not None]
-
-
-def _created(
-    tx: Transaction, id_: ResourceId, change: ScaleSetChange, *, context: AzureContext
-) -> SetAction:
-    found = inventory.scale_set(tx, id_)
-    if found is not None:
-        raise SetNameTakenError(id_.name, found.id.path)
-    outcome = scale_sets.create(tx, id_, change.document(), context=context)
-    return _set_action(tx, None, outcome)
 
 
 def _set_action(tx: Transaction, before: ScaleSetView | None, outcome: SetOutcome) -> SetAction:

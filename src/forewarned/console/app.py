@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forewarned.console import errors
 from forewarned.console.action_forms import role_for
-from forewarned.console.context import Answer, Console
+from forewarned.console.context import Answer, Visit
 from forewarned.console.pages import (
     actions,
     cancel,
@@ -33,6 +33,7 @@ from forewarned.console.pages import (
     sign_in,
     suggestions,
     unread,
+    vms,
 )
 from forewarned.console.rendering import HEADERS, Pages
 from forewarned.console.services import ConsoleServices
@@ -56,8 +57,8 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/hosts", Role.READER, hosts.show_hosts),
     ("GET", "/hosts/{host:path}", Role.READER, hosts.show_host),
     ("GET", "/scopes/{scope:path}", Role.READER, fleet.show_scope),
-    ("GET", "/vms/{name}", Role.READER, fleet.show_vm),
-    ("POST", "/vms/{name}/read", Role.MAINTAINER, fleet.read_as_vm),
+    ("GET", "/vms/{name}", Role.READER, vms.show_vm),
+    ("POST", "/vms/{name}/read", Role.MAINTAINER, vms.read_as_vm),
     ("GET", "/events/{event_id}", Role.READER, events.show_event),
     ("POST", "/events/{event_id}/approve", Role.APPROVER, events.approve),
     ("GET", "/events/{event_id}/cancel", Role.MAINTAINER, cancel.show_cancel),
@@ -87,14 +88,23 @@ SIGN_IN_PAGES: Final[tuple[tuple[str, str, Answer], ...]] = (
 
 
 def create_console(services: ConsoleServices) -> ASGIApp:
-    pages = Pages(services)
-    console = Console(services, pages, Sketches())
-    routes = [_route(method, path, needs, answer, console) for method, path, needs, answer in PAGES]
+    pages, sketches = Pages(services), Sketches()
+
+    def route(method: str, path: str, needs: Needs | None, answer: Answer) -> BaseRoute:
+        """`needs` is None for all visitors, signed in or not."""
+
+        async def endpoint(request: Request) -> Response:
+            visit = Visit(services, pages, sketches, request)
+            if needs is not None:
+                await visit.admit(role_needed(needs, request.path_params))
+            return await answer(visit)
+
+        return Route(path, endpoint, methods=[method])
+
+    routes = [route(method, path, needs, answer) for method, path, needs, answer in PAGES]
     middleware = []
     if services.sessions is not None:
-        routes += [
-            _open_route(method, path, answer, console) for method, path, answer in SIGN_IN_PAGES
-        ]
+        routes += [route(method, path, None, answer) for method, path, answer in SIGN_IN_PAGES]
         middleware.append(Middleware(_SignedInOnly, sessions=services.sessions))
     app = Starlette(
         routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
@@ -108,23 +118,6 @@ def create_console(services: ConsoleServices) -> ASGIApp:
 
 def role_needed(needs: Needs, path: Mapping[str, str]) -> Role:
     return needs if isinstance(needs, Role) else needs(path)
-
-
-def _route(method: str, path: str, needs: Needs, answer: Answer, console: Console) -> BaseRoute:
-    async def endpoint(request: Request) -> Response:
-        await console.admit(request, role_needed(needs, request.path_params))
-        return await answer(console, request)
-
-    return Route(path, endpoint, methods=[method])
-
-
-def _open_route(method: str, path: str, answer: Answer, console: Console) -> BaseRoute:
-    """For all visitors, signed in or not."""
-
-    async def endpoint(request: Request) -> Response:
-        return await answer(console, request)
-
-    return Route(path, endpoint, methods=[method])
 
 
 class _SignedInOnly:

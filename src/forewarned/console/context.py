@@ -2,42 +2,86 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from forewarned.console.actions import Caused
-from forewarned.console.forms import FieldError
+from forewarned.console.forms import FieldError, Form, read_form
 from forewarned.console.preview import Preview, preview_of
-from forewarned.console.rendering import Pages, address, visitor
+from forewarned.console.rendering import Pages, visitor
 from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Sketches
+from forewarned.control.http import bodies
 from forewarned.core.errors import RefusalError
+from forewarned.core.model import Actor
 from forewarned.security.identities import Role
 from forewarned.service.azure.models.documents import InvalidPropertyError
+from forewarned.service.ports import Snapshot
 from forewarned.service.use_cases import UseCases
 
+T = TypeVar("T")
 
-class Console(NamedTuple):
+
+class Visit(NamedTuple):
+    """A request for a page, and what pages are made with."""
+
     services: ConsoleServices
     pages: Pages
     sketches: Sketches
+    request: Request
 
     @property
     def use_cases(self) -> UseCases:
         return self.services.use_cases
 
-    async def admit(self, request: Request, needs: Role) -> None:
+    @property
+    def address(self) -> str:
+        return bodies.address(self.request)
+
+    @property
+    def by(self) -> Actor:
+        principal = visitor(self.request)
+        name = "console" if principal is None else principal.name
+        return Actor(name=name, address=self.address)
+
+    @property
+    def query(self) -> Form:
+        return Form(self.request.query_params.multi_items())
+
+    @property
+    def find(self) -> str:
+        """What is looked for in a list; empty for all."""
+        return self.query.text("find")
+
+    @property
+    def page_number(self) -> int:
+        """Of a list in pages, counted from 1: what is no number is the first."""
+        text = self.request.query_params.get("page", "1")
+        return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
+
+    def named(self, name: str) -> str:
+        """What the address has in the place of this name."""
+        found: str = self.request.path_params[name]
+        return found
+
+    async def form(self) -> Form:
+        """What was sent. Raises FieldError."""
+        return await read_form(self.request)
+
+    async def ask(self, question: Callable[[Snapshot], T]) -> T:
+        return await self.services.engine.ask(question)
+
+    async def admit(self, needs: Role) -> None:
         """Before anything of a page is done. Raises AccessError."""
         if self.services.sessions is not None:
             await self.services.sessions.require(
-                visitor(request), address=address(request), needs=needs
+                visitor(self.request), address=self.address, needs=needs
             )
 
     def page(
         self,
-        request: Request,
         template: str,
         *,
         errors: Mapping[str, str] | None = None,
@@ -46,20 +90,19 @@ class Console(NamedTuple):
     ) -> Response:
         """`errors` are by field of the page's form. With any, the page says what was refused."""
         status = HTTPStatus.BAD_REQUEST if errors or is_refused else HTTPStatus.OK
-        return self.pages.page(request, template, status=status, errors=errors or {}, **shown)
+        return self.pages.page(self.request, template, status=status, errors=errors or {}, **shown)
 
     def preview(self, caused: Caused, *, given: object = ()) -> Preview:
         return preview_of(caused, now=self.use_cases.clock_control.show().now, given=given)
 
 
-Answer = Callable[[Console, Request], Awaitable[Response]]
+Answer = Callable[[Visit], Awaitable[Response]]
 
 REFUSED = (FieldError, RefusalError)
 """What is shown beside a field."""
 
 # The rules' names for fields, where a form has another.
 _FIELDS = {"resources": "vms", "instanceIds": "vms", "resourceGroup": "group", "event_id": ""}
-
 
 # Properties of a scale set, by how their paths end, and the fields of a form that they come from.
 _PROPERTIES = (
@@ -79,10 +122,8 @@ def see(path: str) -> Response:
     return RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
 
 
-def page_number(request: Request) -> int:
-    """Of a list in pages, counted from 1: what is no number is the first."""
-    text = request.query_params.get("page", "1")
-    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 7 else 1
+def count_pages(found: int, per_page: int) -> int:
+    return -(-found // per_page)
 
 
 def own_path(text: str) -> str:

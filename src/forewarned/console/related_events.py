@@ -51,8 +51,6 @@ def related_events_of(snapshot: Snapshot, record: EventRecord) -> RelatedEvents:
         there = scopes.get(other.scope_id) or snapshot.load(other.scope_id)
         scopes[there.id] = there
         siblings.append(Sibling(record=other, update_domains=_domains(_vms(other.event, there))))
-    rounds = scope.rounds
-    is_of_set = rounds is not None and rounds.id == event.maintenance
     return RelatedEvents(
         scope=scope,
         update_domains=_domains(vms),
@@ -60,8 +58,16 @@ def related_events_of(snapshot: Snapshot, record: EventRecord) -> RelatedEvents:
         siblings=tuple(sorted(siblings, key=_by_urgency)),
         has_more=len(others) > _SIBLINGS,
         unapproved=sum(_is_unapproved(other.event) for other in others),
-        turns=tuple(t.update_domain for t in rounds.remaining) if rounds and is_of_set else (),
+        turns=turns_to_come(scope, event),
     )
+
+
+def turns_to_come(scope: Scope, event: Event) -> tuple[int, ...]:
+    """Update domains that the event's maintenance of a set has not come to yet."""
+    rounds = scope.rounds
+    if rounds is None or rounds.id != event.maintenance:
+        return ()
+    return tuple(turn.update_domain for turn in rounds.remaining)
 
 
 def _others(snapshot: Snapshot, event: Event) -> list[EventRecord]:

@@ -21,7 +21,6 @@ from forewarned import __version__
 from forewarned.config.durations import format_duration
 from forewarned.console.services import ConsoleServices
 from forewarned.console.timeline.lanes import Lane
-from forewarned.core.model import Actor
 from forewarned.security.identities import Principal, Role
 from forewarned.service.clock_control import ClockReading
 
@@ -176,12 +175,3 @@ def visitor(request: Request) -> Principal | None:
     """Who is signed in; None if no one is, or if no sign-in is needed."""
     found: Principal | None = getattr(request.state, "visitor", None)
     return found
-
-
-def address(request: Request) -> str:
-    return "" if request.client is None else request.client.host
-
-
-def actor(request: Request) -> Actor:
-    principal = visitor(request)
-    return Actor(name="console" if principal is None else principal.name, address=address(request))

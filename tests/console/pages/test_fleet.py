@@ -17,10 +17,8 @@ def _vm(name: str, update: int, fault: int) -> Resource:
 def test_a_grid_has_a_cell_where_each_update_and_fault_domain_meet() -> None:
     drawn = grid([_vm("a", 0, 0), _vm("b", 2, 1), _vm("c", 0, 0)])
 
-    names = [
-        (update, [[vm.name for vm in cell.vms] for cell in cells]) for update, cells in drawn.rows
-    ]
-    assert drawn.fault_domains == (0, 1)
+    names = [(update, [[vm.name for vm in cell] for cell in cells]) for update, cells in drawn.rows]
+    assert drawn.fault_domains == [0, 1]
     assert names == [(0, [["a", "c"], []]), (2, [[], ["b"]])]
 
 

@@ -6,18 +6,16 @@ from itertools import islice
 from typing import Final
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from forewarned.console.action_forms import ACTION_FORMS, BY_KEY, MOST_INSTANCES, ActionForm
 from forewarned.console.actions import SetAction
-from forewarned.console.context import REFUSED, Console, mistakes, see
-from forewarned.console.forms import Form, read_form
-from forewarned.console.listings.sets import SetSummary, address_of, listed, summary
+from forewarned.console.context import REFUSED, Visit, mistakes, see
+from forewarned.console.forms import Form
+from forewarned.console.pages.sets import SetRow, address_of, listed, row_of
 from forewarned.console.pages.suggestions import SETS
 from forewarned.console.preview import Preview
-from forewarned.console.rendering import actor
-from forewarned.core.model import Actor, EventSource, EventType
+from forewarned.core.model import EventSource, EventType
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import ScaleSetView
 from forewarned.service.azure.resource_ids import InvalidResourceIdError, ResourceId, same
@@ -40,7 +38,7 @@ class Choices:
 
     scopes: tuple[ScopeView, ...] = ()
     """Empty where there are too many VMs to list."""
-    scale_sets: tuple[SetSummary, ...] = ()
+    scale_sets: tuple[SetRow, ...] = ()
     lacks: str = ""
     """What must be there first, if it is not."""
     has_more_sets: bool = False
@@ -51,52 +49,52 @@ class Choices:
     most_instances: int = MOST_INSTANCES
 
 
-async def list_actions(console: Console, request: Request) -> Response:
-    return console.page(request, "actions.html", actions=ACTION_FORMS)
+async def list_actions(visit: Visit) -> Response:
+    return visit.page("actions.html", actions=ACTION_FORMS)
 
 
-async def show_action(console: Console, request: Request) -> Response:
+async def show_action(visit: Visit) -> Response:
     """The query fills in the form: `/actions/restart?vm=web`; `step=preview` previews it."""
-    form = Form(request.query_params.multi_items())
+    form = visit.query
     if form.text("step") != "preview":
-        return await _show(console, request, form)
-    action = _action(request)
+        return await _show(visit, form)
+    action = _action(visit)
     try:
-        preview = await _preview_of(console, action, form, actor(request))
+        preview = await _preview_of(visit, action, form)
     except REFUSED as refusal:
-        return await _show(console, request, form, errors=_mistakes(action, refusal))
-    return await _show(console, request, form, preview=preview)
+        return await _show(visit, form, errors=_mistakes(action, refusal))
+    return await _show(visit, form, preview=preview)
 
 
-async def send_action(console: Console, request: Request) -> Response:
-    action = _action(request)
+async def send_action(visit: Visit) -> Response:
+    action = _action(visit)
     form = Form()
     errors: dict[str, str] = {}
     try:
-        form = await read_form(request)
+        form = await visit.form()
         is_sent = form.text("step") == "send"
         if is_sent and action.is_grave:
-            preview = await _preview_of(console, action, form, actor(request))
+            preview = await _preview_of(visit, action, form)
             is_sent = form.text("shown") == preview.fingerprint
             if "shown" in form and not is_sent:
                 errors[""] = _ANOTHER
         if is_sent:
-            caused = await action.perform(console.services.actions, form, actor(request))
+            caused = await action.perform(visit.services.actions, form, visit.by)
             records = caused.events if isinstance(caused, SetAction) else caused
             if len(records) == 1:
                 return see(f"/events/{records[0].event.id}?done=sent")
             if isinstance(caused, SetAction):
                 return see(address_of(caused.after.id, done="saved"))
             return see("/?done=sent" if records else "/?done=nothing")
-        preview = await _preview_of(console, action, form, actor(request))
+        preview = await _preview_of(visit, action, form)
     except REFUSED as refusal:
-        return await _show(console, request, form, errors=_mistakes(action, refusal))
-    return await _show(console, request, form, errors=errors, preview=preview)
+        return await _show(visit, form, errors=_mistakes(action, refusal))
+    return await _show(visit, form, errors=errors, preview=preview)
 
 
-async def _preview_of(console: Console, action: ActionForm, form: Form, by: Actor) -> Preview:
-    caused = await action.perform(console.services.rehearsed, form, by)
-    return console.preview(caused, given=_given(action, form))
+async def _preview_of(visit: Visit, action: ActionForm, form: Form) -> Preview:
+    caused = await action.perform(visit.services.rehearsed, form, visit.by)
+    return visit.preview(caused, given=_given(action, form))
 
 
 def _given(action: ActionForm, form: Form) -> tuple[str, ...]:
@@ -110,18 +108,16 @@ def _mistakes(action: ActionForm, refusal: Exception) -> dict[str, str]:
 
 
 async def _show(
-    console: Console,
-    request: Request,
+    visit: Visit,
     form: Form,
     *,
     errors: dict[str, str] | None = None,
     preview: Preview | None = None,
 ) -> Response:
-    action = _action(request)
-    choices = await _choices(console, action, form)
+    action = _action(visit)
+    choices = await _choices(visit, action, form)
     ticked, typed = _chosen_vms(form, choices)
-    return console.page(
-        request,
+    return visit.page(
         "action.html",
         action=action,
         form=form,
@@ -141,59 +137,45 @@ def _chosen_vms(form: Form, choices: Choices) -> tuple[frozenset[str], str]:
     return ticked, " ".join(filter(None, [form.text("vms"), *given.values()]))
 
 
-def _action(request: Request) -> ActionForm:
-    action = BY_KEY.get(request.path_params["action"])
+def _action(visit: Visit) -> ActionForm:
+    action = BY_KEY.get(visit.named("action"))
     if action is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     return action
 
 
-async def _choices(console: Console, action: ActionForm, form: Form) -> Choices:
+async def _choices(visit: Visit, action: ActionForm, form: Form) -> Choices:
     if "set" in action.fields:
-        return await _choices_of_sets(console, form)
+        subscription = visit.services.subscription_id
+        return await visit.ask(lambda snapshot: _choices_of_sets(snapshot, subscription, form))
     if "vms" in action.fields:
-        return await _choices_of_vms(console)
+        return await _choices_of_vms(visit)
     if "scope" in action.fields:
-        return Choices(lacks="" if await console.services.engine.ask(_has_sets) else "sets of VMs")
-    return Choices(lacks="" if await console.services.engine.ask(_has_vms) else "VMs")
+        has_sets = await visit.ask(lambda s: bool(s.scopes_like("", kinds=SETS, limit=1)))
+        return Choices(lacks="" if has_sets else "sets of VMs")
+    has_vms = await visit.ask(lambda s: bool(s.vms_like("", limit=1)))
+    return Choices(lacks="" if has_vms else "VMs")
 
 
-def _has_sets(snapshot: Snapshot) -> bool:
-    return bool(snapshot.scopes_like("", kinds=SETS, limit=1))
-
-
-def _has_vms(snapshot: Snapshot) -> bool:
-    return bool(snapshot.vms_like("", limit=1))
-
-
-async def _choices_of_vms(console: Console) -> Choices:
+async def _choices_of_vms(visit: Visit) -> Choices:
     """All scopes, unless they have too many VMs to be ticked: then none is loaded."""
-
-    def count(snapshot: Snapshot) -> int:
-        return sum(1 for _ in islice(snapshot.places(), TICKED + 1))
-
-    found = await console.services.engine.ask(count)
+    found = await visit.ask(lambda s: sum(1 for _ in islice(s.places(), TICKED + 1)))
     is_small = 0 < found <= TICKED
-    scopes = tuple(await console.use_cases.fleet.show()) if is_small else ()
+    scopes = tuple(await visit.use_cases.fleet.show()) if is_small else ()
     return Choices(scopes=scopes, lacks="" if found else "VMs")
 
 
-async def _choices_of_sets(console: Console, form: Form) -> Choices:
-    services = console.services
-
-    def question(snapshot: Snapshot) -> Choices:
-        page = listed(snapshot, services.subscription_id, limit=_SETS_LISTED)
-        chosen = form.text("set")
-        is_there = any(same(each.id.path, chosen) for each in page.sets)
-        more = None if is_there or not page.has_more else _named(snapshot, chosen)
-        found = () if more is None else (summary(more),)
-        return Choices(
-            scale_sets=found + page.sets,
-            lacks="" if page.sets else "scale sets",
-            has_more_sets=page.has_more,
-        )
-
-    return await services.engine.ask(question)
+def _choices_of_sets(snapshot: Snapshot, subscription: str, form: Form) -> Choices:
+    page = listed(snapshot, subscription, limit=_SETS_LISTED)
+    chosen = form.text("set")
+    is_there = any(same(each.view.id.path, chosen) for each in page.sets)
+    more = None if is_there or not page.has_more else _named(snapshot, chosen)
+    found = [] if more is None else [row_of(more)]
+    return Choices(
+        scale_sets=(*found, *page.sets),
+        lacks="" if page.sets else "scale sets",
+        has_more_sets=page.has_more,
+    )
 
 
 def _named(snapshot: Snapshot, path: str) -> ScaleSetView | None:

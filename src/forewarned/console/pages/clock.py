@@ -3,11 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.context import REFUSED, Console, own_path, see
-from forewarned.console.forms import FieldError, Form, read_form
+from forewarned.console.context import REFUSED, Visit, own_path, see
+from forewarned.console.forms import FieldError, Form
 from forewarned.core.model import EventStatus
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Snapshot
@@ -17,23 +16,20 @@ _MOST_TIMERS: Final = 1000
 _MANY: Final = 100_000
 
 
-async def move_clock(console: Console, request: Request) -> Response:
-    form = await read_form(request)
+async def move_clock(visit: Visit) -> Response:
+    form = await visit.form()
+    # The page the bar was on.
+    back = own_path(form.text("back"))
     try:
-        await _move(console, request.path_params["how"], form)
+        await _move(visit, visit.named("how"), form)
     except REFUSED as refusal:
-        return console.page(
-            request,
-            "clock_refused.html",
-            is_refused=True,
-            message=str(refusal),
-            leads_to=_back(form),
-        )
-    return see(_back(form))
+        message = str(refusal)
+        return visit.page("clock_refused.html", is_refused=True, message=message, leads_to=back)
+    return see(back)
 
 
-async def _move(console: Console, how: str, form: Form) -> None:
-    time = console.use_cases.clock_control
+async def _move(visit: Visit, how: str, form: Form) -> None:
+    time = visit.use_cases.clock_control
     match how:
         case "pause":
             await time.pause()
@@ -45,30 +41,32 @@ async def _move(console: Console, how: str, form: Form) -> None:
             by = form.span("by")
             await time.step(timedelta(minutes=1) if by is None else by)
         case "next-not-before":
-            await _step_to(console, await console.services.engine.ask(_next_not_before))
+            await _step_to(visit, await visit.ask(_next_not_before))
         case "next-change":
-            await _step_to_change(console)
+            await _step_to_change(visit)
         case _:
             raise FieldError(f"the clock can't {how[:50]!r}")
 
 
-async def _step_to(console: Console, instant: datetime | None) -> None:
+async def _step_to(visit: Visit, instant: datetime | None) -> None:
     if instant is None:
         raise FieldError("no event is waiting for its NotBefore, so there is none to go to")
-    await console.use_cases.clock_control.step(instant - console.use_cases.clock_control.show().now)
+    time = visit.use_cases.clock_control
+    await time.step(instant - time.show().now)
 
 
-async def _step_to_change(console: Console) -> None:
+async def _step_to_change(visit: Visit) -> None:
     """To the first instant at which history grows."""
-    before = await console.services.engine.ask(_last_row)
+    time = visit.use_cases.clock_control
+    before = await visit.ask(_last_row)
     for _ in range(_MOST_TIMERS):
-        instant = console.services.next_timer()
+        instant = visit.services.next_timer()
         if instant is None:
             break
-        left = instant - console.use_cases.clock_control.show().now
+        left = instant - time.show().now
         # Time stands on whole seconds, and what is due in this one may not have been called yet.
-        await console.use_cases.clock_control.step(max(left, timedelta(seconds=1)))
-        if await console.services.engine.ask(_last_row) != before:
+        await time.step(max(left, timedelta(seconds=1)))
+        if await visit.ask(_last_row) != before:
             return
     raise FieldError("nothing is due: time alone changes nothing")
 
@@ -82,8 +80,3 @@ def _next_not_before(snapshot: Snapshot) -> datetime | None:
 
 def _last_row(snapshot: Snapshot) -> int:
     return next((row.id for row in snapshot.history(HistoryFilter(limit=1))), 0)
-
-
-def _back(form: Form) -> str:
-    """The page the bar was on."""
-    return own_path(form.text("back"))

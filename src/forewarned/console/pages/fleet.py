@@ -1,192 +1,149 @@
-"""The fleet: scopes, the VMs in their update and fault domains, and one VM as it sees itself."""
+"""The fleet: the list of scopes, and one scope with its VMs in their update and fault domains.
 
-import shlex
-from collections.abc import Iterable, Sequence
+Invariant: of a large fleet a page of the list counts its own scopes and loads none, since it is
+made again after every change, in every browser that has it open.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
-from urllib.parse import quote
+from datetime import datetime
+from typing import Final, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.context import Console, page_number, see
-from forewarned.console.listings.fleet import listed
-from forewarned.console.listings.sets import address_of
-from forewarned.console.pages.home import OPEN, OVER
-from forewarned.console.rendering import actor, indented
-from forewarned.core.errors import UnknownResourceError
-from forewarned.core.ids import ResourceName, ScopeId
-from forewarned.core.model import EventType, Resource, Scope, document
+from forewarned.console.context import Visit, count_pages
+from forewarned.core.ids import HostName, ResourceName, ScopeId
+from forewarned.core.model import EventType, Resource, Scope
 from forewarned.service.azure.inventory import scale_set_id
 from forewarned.service.fleet.apply import ScopeView
-from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
+from forewarned.service.listings import HistoryFilter, HistoryRow, ScopeListing, ScopeSummary
 from forewarned.service.ports import Snapshot
-from forewarned.service.records import About, Caller, EventRecord, Profile
+from forewarned.service.records import Profile
 
-_PAST: Final = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """Where an update domain and a fault domain meet."""
-
-    update_domain: int
-    fault_domain: int
-    vms: tuple[Resource, ...]
+_PER_PAGE: Final = 50
+_NAMED: Final = 3
+"""VMs of a scope that its row names; its page draws all it has."""
+_FOUND: Final = 8
+"""VMs of a scope that its row names where they were looked for."""
+_HOSTS: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    fault_domains: tuple[int, ...]
-    rows: tuple[tuple[int, tuple[Cell, ...]], ...]
-    """By update domain."""
+# --- the list ------------------------------------------------------------------------------------
+
+
+class _Row(NamedTuple):
+    summary: ScopeSummary
+    vms: list[ResourceName]
+    """The first ones that were looked for, or else the first ones."""
+    is_found: bool
+    """Whether those are the ones that were looked for."""
+    has_more: bool
+    """Whether there are more like them."""
+    last_read_at: datetime | None
+    last_read_by: ResourceName | None
+
+
+_Names = dict[ScopeId, list[ResourceName]]
+
+
+async def show_fleet(visit: Visit) -> Response:
+    wanted, number = visit.find, visit.page_number
+
+    def question(snapshot: Snapshot) -> tuple[ScopeListing, _Names, _Names, list[HostName]]:
+        listing = snapshot.scope_listing(wanted, offset=(number - 1) * _PER_PAGE, limit=_PER_PAGE)
+        ids = [scope.id for scope in listing.scopes]
+        looked_for = snapshot.vms_like_in(ids, wanted, limit=_FOUND + 1) if wanted else {}
+        others = [scope_id for scope_id in ids if scope_id not in looked_for]
+        first = snapshot.vms_like_in(others, "", limit=_NAMED + 1)
+        hosts = snapshot.hosts_like(wanted, limit=_HOSTS) if wanted else []
+        return listing, looked_for, first, hosts
+
+    listing, looked_for, first, hosts = await visit.ask(question)
+    return visit.page(
+        "fleet.html",
+        found=listing.found,
+        rows=[_row(visit, scope, looked_for, first) for scope in listing.scopes],
+        hosts=hosts,
+        find=wanted,
+        page_number=number,
+        pages=count_pages(listing.found, _PER_PAGE),
+    )
+
+
+def _row(visit: Visit, scope: ScopeSummary, looked_for: _Names, first: _Names) -> _Row:
+    found = looked_for.get(scope.id)
+    names, most = (found, _FOUND) if found else (first.get(scope.id, []), _NAMED)
+    return _Row(
+        summary=scope,
+        vms=names[:most],
+        is_found=bool(found),
+        has_more=len(names) > most,
+        # With the reads that the store has not heard of yet.
+        last_read_at=visit.use_cases.activation.last_read(scope),
+        last_read_by=visit.use_cases.activation.last_reader(scope),
+    )
+
+
+# --- one scope -----------------------------------------------------------------------------------
+
+
+class Grid(NamedTuple):
+    """VMs where their update domains and fault domains meet."""
+
+    fault_domains: list[int]
+    rows: list[tuple[int, list[list[Resource]]]]
+    """By update domain, a cell for each fault domain."""
 
 
 def grid(resources: Iterable[Resource]) -> Grid:
     cells: dict[tuple[int, int], list[Resource]] = {}
-    for resource in resources:
-        place = resource.update_domain, resource.fault_domain
-        cells.setdefault(place, []).append(resource)
-    across = tuple(sorted({fault for _, fault in cells}))
+    for each in resources:
+        cells.setdefault((each.update_domain, each.fault_domain), []).append(each)
+    across = sorted({fault for _, fault in cells})
+    down = sorted({update for update, _ in cells})
     return Grid(
-        fault_domains=across,
-        rows=tuple(
-            (
-                update,
-                tuple(
-                    Cell(
-                        update_domain=update,
-                        fault_domain=fault,
-                        vms=tuple(cells.get((update, fault), ())),
-                    )
-                    for fault in across
-                ),
-            )
-            for update in sorted({update for update, _ in cells})
-        ),
+        across, [(update, [cells.get((update, fault), []) for fault in across]) for update in down]
     )
 
 
-async def show_fleet(console: Console, request: Request) -> Response:
-    wanted = request.query_params.get("find", "").strip()
-    page = page_number(request)
-
-    found = await console.services.engine.ask(lambda s: listed(s, wanted=wanted, page=page))
-    return console.page(
-        request,
-        "fleet.html",
-        fleet=found,
-        rows=[row.with_last_read(console.use_cases.activation) for row in found.rows],
-        find=wanted,
-        page_number=page,
-    )
-
-
-async def show_scope(console: Console, request: Request) -> Response:
-    scope_id = ScopeId(request.path_params["scope"])
-    view = await console.use_cases.fleet.show_scope(scope_id)
+async def show_scope(visit: Visit) -> Response:
+    scope_id = ScopeId(visit.named("scope"))
+    view = await visit.use_cases.fleet.show_scope(scope_id)
 
     def question(snapshot: Snapshot) -> tuple[dict[str, int], list[HistoryRow]]:
         switched_on = HistoryFilter(scope_id=scope_id, action="activated", limit=1)
-        return _models(snapshot, [view]), snapshot.history(switched_on)
+        return models(snapshot, view), snapshot.history(switched_on)
 
-    latest, rows = await console.services.engine.ask(question)
-    return console.page(
-        request,
+    latest, rows = await visit.ask(question)
+    return visit.page(
         "scope.html",
-        each=_scope(console, view, latest),
-        find=request.query_params.get("find", "").strip(),
+        each=_shown(visit, view, latest),
+        find=visit.find,
         events=list(view.scope.events.values()),
         switched_on_by=rows[0] if rows else None,
     )
 
 
-async def show_vm(console: Console, request: Request) -> Response:
-    services = console.services
-    name = request.path_params["name"]
-    version = request.query_params.get("api-version", services.event_versions[-1])
-    if version not in services.event_versions:
-        version = services.event_versions[-1]
-
-    def question(snapshot: Snapshot) -> tuple[About, Scope, list[EventRecord], list[EventRecord]]:
-        about = services.use_cases.activation.about_in(snapshot, name)
-        if about is None:
-            raise UnknownResourceError(ResourceName(name))
-        here = about.binding.name
-        return (
-            about,
-            snapshot.load(about.binding.scope_id),
-            snapshot.events(EventFilter(resource=here, statuses=OPEN, limit=_PAST)),
-            snapshot.events(EventFilter(resource=here, statuses=OVER, limit=_PAST)),
-        )
-
-    about, scope, events, past = await services.engine.ask(question)
-    view = await services.use_cases.fleet.show_scope(scope.id)
-    profile = about.binding.profile
-    latest = await services.engine.ask(lambda snapshot: _models(snapshot, [view]))
-    return console.page(
-        request,
-        "vm.html",
-        about=about,
-        scope=view.scope,
-        last_read_by=view.last_read_by,
-        set_address=address_of(scale_set_id(profile)) if profile.scale_set else "",
-        is_behind=_scope(console, view, latest).is_behind(about.binding.name),
-        version=version,
-        versions=services.event_versions,
-        document=indented(services.show_document(document(scope), version)),
-        curl=_curl(console, about.binding.name, version),
-        instance=indented(services.show_instance(about, services.instance_version)),
-        instance_version=services.instance_version,
-        events=events,
-        past=list(reversed(past)),
-    )
-
-
-async def read_as_vm(console: Console, request: Request) -> Response:
-    """Activate a VM's scope, as its first read would: an emulator's VMs may not really exist."""
-    name = ResourceName(request.path_params["name"])
-    about = await console.use_cases.activation.about(name)
-    if about is None or not console.services.is_emulator:
-        raise UnknownResourceError(name)
-    binding = about.binding
-    caller = Caller(name=binding.name, scope_id=binding.scope_id)
-    await console.use_cases.activation.activate(caller, address=actor(request).address)
-    return see(f"/vms/{quote(binding.name, safe='')}")
-
-
-# --- parts ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ShownScope:
     view: ScopeView
-    switches_off_at: object
-    profiles: dict[str, Profile]
-    latest: dict[str, int]
+    switches_off_at: datetime | None
+    grid: Grid
+    behind: frozenset[str]
+    """VMs on an older model than their scale sets."""
     coming: dict[str, list[EventType]]
     """What open events there are, by VM."""
 
-    @property
-    def grid(self) -> Grid:
-        """Made when it is asked for: of a list of scopes only the first are drawn."""
-        return grid(self.view.scope.resources.values())
 
-    def is_behind(self, name: str) -> bool:
-        """Whether the VM is on an older model than its scale set."""
-        profile = self.profiles[name]
-        return profile.model_revision != self.latest.get(_set_key(profile), profile.model_revision)
-
-
-def _scope(console: Console, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
+def _shown(visit: Visit, view: ScopeView, latest: dict[str, int]) -> _ShownScope:
     seen = view.scope
-    last = console.use_cases.activation.last_read(seen)
+    last = visit.use_cases.activation.last_read(seen)
     is_on = seen.active and last is not None
     return _ShownScope(
         view=replace(view, scope=replace(seen, last_read_at=last)),
-        switches_off_at=last + console.use_cases.rules.silence if is_on and last else None,
-        profiles={binding.name: binding.profile for binding in view.bindings},
-        latest=latest,
+        switches_off_at=last + visit.use_cases.rules.silence if is_on and last else None,
+        grid=grid(seen.resources.values()),
+        behind=frozenset(b.name for b in view.bindings if is_behind(b.profile, latest)),
         coming=_coming(seen),
     )
 
@@ -199,18 +156,17 @@ def _coming(scope: Scope) -> dict[str, list[EventType]]:
     return found
 
 
-def _models(snapshot: Snapshot, views: Sequence[ScopeView]) -> dict[str, int]:
+def models(snapshot: Snapshot, view: ScopeView) -> dict[str, int]:
     """The revision that each of these VMs' scale sets is at, by its path in lower case."""
-    paths = {_set_key(b.profile) for view in views for b in view.bindings if b.profile.scale_set}
+    paths = {_set_key(binding.profile) for binding in view.bindings if binding.profile.scale_set}
     kept = ((path, snapshot.declaration(path)) for path in paths)
     return {path: 0 if found is None else found.revision for path, found in kept}
 
 
+def is_behind(profile: Profile, latest: dict[str, int]) -> bool:
+    """Whether a VM is on an older model than its scale set."""
+    return profile.model_revision != latest.get(_set_key(profile), profile.model_revision)
+
+
 def _set_key(profile: Profile) -> str:
     return scale_set_id(profile).path.casefold()
-
-
-def _curl(console: Console, name: str, version: str) -> str:
-    prefix = f"/vm/{quote(name, safe='')}" if console.services.is_emulator else ""
-    url = f"{console.services.metadata_url}{prefix}/metadata/scheduledevents?api-version={version}"
-    return f"curl -H Metadata:true {shlex.quote(url)}"

@@ -5,10 +5,9 @@ import io
 import json
 from typing import Final
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.context import REFUSED, Console, mistakes
+from forewarned.console.context import REFUSED, Visit, mistakes
 from forewarned.console.forms import FieldError, Form
 from forewarned.console.rendering import iso
 from forewarned.core import transitions
@@ -21,34 +20,22 @@ _PER_PAGE: Final = 100
 _EXPORTED: Final = 10_000
 _FILTERS: Final = ("vm", "scope", "event", "type", "action", "actor", "from", "to")
 _ACTIONS: Final = tuple(sorted({*transitions.ACTIONS, "declared", "withdrawn", "refused"}))
-_COLUMNS: Final = (
-    "id",
-    "at",
-    "actor",
-    "address",
-    "action",
-    "scope",
-    "event_id",
-    "event_type",
-    "resources",
-    "cause",
-)
+_COLUMNS: Final = ["scope" if name == "scope_id" else name for name in HistoryRow._fields]
 # What a spreadsheet would take for a formula.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-async def show_history(console: Console, request: Request) -> Response:
-    form = Form(request.query_params.multi_items())
+async def show_history(visit: Visit) -> Response:
+    form = visit.query
     errors: dict[str, str] = {}
     rows: list[HistoryRow] = []
     try:
         wanted = _filter(form, limit=_PER_PAGE + 1)
-        rows = await console.services.engine.ask(lambda snapshot: snapshot.history(wanted))
+        rows = await visit.ask(lambda snapshot: snapshot.history(wanted))
     except REFUSED as refusal:
         errors = mistakes(refusal, frozenset({*_FILTERS, "before"}))
     shown = rows[:_PER_PAGE]
-    return console.page(
-        request,
+    return visit.page(
         "history.html",
         form=form,
         errors=errors,
@@ -61,25 +48,25 @@ async def show_history(console: Console, request: Request) -> Response:
     )
 
 
-async def export_csv(console: Console, request: Request) -> Response:
+async def export_csv(visit: Visit) -> Response:
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS)
     writer.writeheader()
-    for row in await _exported(console, request):
+    for row in await _exported(visit):
         shown = {**_plain(row), "resources": " ".join(row.resources)}
         writer.writerow({name: _harmless(value) for name, value in shown.items()})
     return _file(text.getvalue(), "text/csv; charset=utf-8", "history.csv")
 
 
-async def export_json(console: Console, request: Request) -> Response:
-    rows = [_plain(row) for row in await _exported(console, request)]
+async def export_json(visit: Visit) -> Response:
+    rows = [_plain(row) for row in await _exported(visit)]
     text = json.dumps(rows, indent=1, ensure_ascii=False)
     return _file(text, "application/json", "history.json")
 
 
-async def _exported(console: Console, request: Request) -> list[HistoryRow]:
-    wanted = _filter(Form(request.query_params.multi_items()), limit=_EXPORTED)
-    return await console.services.engine.ask(lambda snapshot: snapshot.history(wanted))
+async def _exported(visit: Visit) -> list[HistoryRow]:
+    wanted = _filter(visit.query, limit=_EXPORTED)
+    return await visit.ask(lambda snapshot: snapshot.history(wanted))
 
 
 def _filter(form: Form, *, limit: int) -> HistoryFilter:
@@ -107,18 +94,7 @@ def _event_id(form: Form) -> EventId | None:
 
 
 def _plain(row: HistoryRow) -> dict[str, object]:
-    return {
-        "id": row.id,
-        "at": iso(row.at),
-        "actor": row.actor,
-        "address": row.address,
-        "action": row.action,
-        "scope": row.scope_id,
-        "event_id": row.event_id,
-        "event_type": row.event_type,
-        "resources": list(row.resources),
-        "cause": row.cause,
-    }
+    return {**dict(zip(_COLUMNS, row, strict=True)), "at": iso(row.at)}
 
 
 def _harmless(value: object) -> object:

@@ -3,11 +3,9 @@
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.context import Console
-from forewarned.console.forms import Form
+from forewarned.console.context import Visit
 from forewarned.console.summary_strip import tiles
 from forewarned.console.timeline.picture import View, build
 from forewarned.core.ids import ResourceName, ScopeId
@@ -36,21 +34,15 @@ class _Seen(NamedTuple):
     """To begin with; None where there is none, or where events are to be seen anyway."""
 
 
-async def show_home(console: Console, request: Request) -> Response:
-    view = View.read(Form(request.query_params.multi_items()))
-    seen = await console.services.engine.ask(lambda snapshot: _look(snapshot, view.scope))
-    return console.page(
-        request,
+async def show_home(visit: Visit) -> Response:
+    view = View.read(visit.query)
+    seen = await visit.ask(lambda snapshot: _look(snapshot, view.scope))
+    return visit.page(
         "home.html",
         census=seen.census,
         tiles=tiles(seen.summary),
         next_event=_next(seen.open),
-        timeline=build(
-            [*seen.over, *seen.open],
-            now=seen.now,
-            view=view,
-            sketches=console.sketches,
-        ),
+        timeline=build([*seen.over, *seen.open], now=seen.now, view=view, sketches=visit.sketches),
         now=seen.now,
         events=seen.open[:_LISTED],
         open_count=sum(seen.census.events.values()) if view.scope is None else len(seen.open),

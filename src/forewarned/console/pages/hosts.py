@@ -1,32 +1,120 @@
-"""Hosts: what is on each, what is under way there, and what can be done to it."""
+"""Hosts: what is on each, what is under way there, and what can be done to it.
 
-from starlette.requests import Request
+Invariant: of many hosts a page counts its own and no others.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+
 from starlette.responses import Response
 
-from forewarned.console.context import Console, page_number
-from forewarned.console.listings.hosts import listed, view
-from forewarned.core.ids import HostName
+from forewarned.console.context import Visit, count_pages
+from forewarned.console.natural_order import natural
+from forewarned.core import descriptions
+from forewarned.core.errors import UnknownHostError
+from forewarned.core.ids import HostName, ScopeId
+from forewarned.core.model import Event, EventSource, EventStatus, EventType, Resource, StartCause
+from forewarned.service.listings import HostSummary
+from forewarned.service.ports import Snapshot
+
+_PER_PAGE: Final = 50
+_SCOPES: Final = 100
+"""Scopes of which a host's own page shows the VMs; each is loaded with all it has elsewhere."""
 
 
-async def show_hosts(console: Console, request: Request) -> Response:
-    wanted = request.query_params.get("find", "").strip()
-    only_affected = "affected" in request.query_params
-    page = page_number(request)
-    hosts = await console.services.engine.ask(
-        lambda s: listed(s, wanted=wanted, only_affected=only_affected, page=page)
-    )
-    return console.page(
-        request,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Events of one host that belong together."""
+
+    words: str
+    """What they are of; empty for what concerns single VMs, such as a restart."""
+    type: EventType
+    status: EventStatus
+    events: tuple[Event, ...]
+
+    @property
+    def not_before(self) -> datetime | None:
+        """The first one's; None where they have started."""
+        return min((e.not_before for e in self.events if e.not_before is not None), default=None)
+
+
+class HostRow(NamedTuple):
+    summary: HostSummary
+    works: list[Work]
+
+
+async def show_hosts(visit: Visit) -> Response:
+    wanted, number = visit.find, visit.page_number
+    only_affected = "affected" in visit.query
+
+    def question(snapshot: Snapshot) -> tuple[int, int, list[HostRow]]:
+        affected = snapshot.affected_hosts()
+        listed = affected if only_affected else snapshot.hosts()
+        hosts = sorted((h for h in listed if wanted.casefold() in h.casefold()), key=natural)
+        here = hosts[(number - 1) * _PER_PAGE : number * _PER_PAGE]
+        counted = {each.name: each for each in snapshot.host_summaries(here)}
+        return len(hosts), len(affected), [_row(counted[each]) for each in here if each in counted]
+
+    found, affected, rows = await visit.ask(question)
+    return visit.page(
         "hosts.html",
-        hosts=hosts,
+        found=found,
+        affected=affected,
+        rows=rows,
         find=wanted,
         only_affected=only_affected,
-        page_number=page,
+        page_number=number,
+        pages=count_pages(found, _PER_PAGE),
     )
 
 
-async def show_host(console: Console, request: Request) -> Response:
-    host = HostName(request.path_params["host"])
-    return console.page(
-        request, "host.html", host=await console.services.engine.ask(lambda s: view(s, host))
-    )
+async def show_host(visit: Visit) -> Response:
+    """Raises UnknownHostError."""
+    host = HostName(visit.named("host"))
+
+    def question(snapshot: Snapshot) -> tuple[HostRow, list[tuple[ScopeId, Resource]], bool]:
+        found = snapshot.host_summaries([host])
+        if not found:
+            raise UnknownHostError(host)
+        scope_ids = sorted(snapshot.scopes_on(host), key=natural)
+        vms = [
+            (scope_id, vm)
+            for scope_id in scope_ids[:_SCOPES]
+            for vm in snapshot.load(scope_id).resources.values()
+            if vm.host == host
+        ]
+        return _row(found[0]), vms, len(scope_ids) > _SCOPES
+
+    row, vms, has_more = await visit.ask(question)
+    events: dict[str, list[Event]] = {}
+    for event in row.summary.events:
+        for name in event.resources:
+            events.setdefault(name, []).append(event)
+    return visit.page("host.html", row=row, vms=vms, events=events, has_more=has_more)
+
+
+def _row(summary: HostSummary) -> HostRow:
+    return HostRow(summary, _works(summary.events))
+
+
+def _works(events: Iterable[Event]) -> list[Work]:
+    """What has started first, then by NotBefore."""
+    grouped: dict[tuple[str, EventType, EventStatus], list[Event]] = {}
+    for event in events:
+        grouped.setdefault((_words(event), event.type, event.status), []).append(event)
+    works = [
+        Work(words=words, type=type_, status=status, events=tuple(found))
+        for (words, type_, status), found in grouped.items()
+    ]
+    return sorted(works, key=lambda work: (work.not_before is not None, work.not_before))
+
+
+def _words(event: Event) -> str:
+    if event.start_cause is StartCause.HOST_FAILURE:
+        return "host failure"
+    if event.maintenance is not None:
+        return "maintenance"
+    is_predicted = event.description == descriptions.PREDICTED_FAILURE
+    return "failure predicted" if is_predicted and event.source is EventSource.PLATFORM else ""

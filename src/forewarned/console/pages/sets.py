@@ -1,19 +1,26 @@
 """Scale sets with the portal's own steps: instance termination, its notification, its delay."""
 
 from datetime import timedelta
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from forewarned.console.action_forms import MOST_INSTANCES, read_set_id
-from forewarned.console.context import REFUSED, Console, mistakes, see
-from forewarned.console.forms import Form, read_form
-from forewarned.console.listings.sets import SetPage, address_of, behind, listed
+from forewarned.console.actions import (
+    Actions,
+    SetAction,
+    change_set,
+    create_set,
+    create_set_and_group,
+    upgrade_set,
+)
+from forewarned.console.context import REFUSED, Visit, mistakes, see
+from forewarned.console.forms import Form
 from forewarned.console.preview import Preview
-from forewarned.console.rendering import actor
 from forewarned.core.notice import DEFAULT_TERMINATE, LONGEST_TERMINATE
-from forewarned.service.azure import group_index, scale_sets
+from forewarned.service.azure import group_index, inventory, scale_sets
 from forewarned.service.azure.inventory import ScaleSetView
 from forewarned.service.azure.models.scale_set import declared_set
 from forewarned.service.azure.models.set_changes import ScaleSetChange
@@ -21,6 +28,8 @@ from forewarned.service.azure.resource_ids import SCALE_SETS, ResourceId
 from forewarned.service.fleet.declaration import Orchestration
 from forewarned.service.ports import Snapshot
 
+_PER_PAGE: Final = 25
+"""A list is live: with many sets, each change of one would have the whole fleet looked through."""
 _FIELDS: Final = frozenset(
     {"name", "group", "new_group", "capacity", "size", "mode", "spot", "notified", "delay"}
 )
@@ -28,32 +37,68 @@ _MINUTE: Final = timedelta(minutes=1)
 _DELAYS: Final = {"least": DEFAULT_TERMINATE // _MINUTE, "most": LONGEST_TERMINATE // _MINUTE}
 
 
-async def list_sets(console: Console, request: Request) -> Response:
-    services = console.services
-    find = request.query_params.get("find", "").strip()
-    after = request.query_params.get("after", "")
+class SetRow(NamedTuple):
+    view: ScaleSetView
+    behind: int
+    """Instances on an older model than the set's latest."""
+    is_flexible: bool
 
-    def question(snapshot: Snapshot) -> SetPage:
-        return listed(snapshot, services.subscription_id, find=find, after=after)
 
-    page = await services.engine.ask(question)
-    return console.page(request, "sets.html", page=page, find=find, after=after)
+class SetPage(NamedTuple):
+    sets: list[SetRow]
+    has_more: bool
+
+
+async def list_sets(visit: Visit) -> Response:
+    find, after = visit.find, visit.query.text("after")
+    page = await visit.ask(
+        lambda snapshot: listed(
+            snapshot, visit.services.subscription_id, find=find, after=after, limit=_PER_PAGE
+        )
+    )
+    return visit.page("sets.html", page=page, find=find, after=after)
+
+
+def listed(
+    snapshot: Snapshot, subscription: str, *, find: str = "", after: str = "", limit: int
+) -> SetPage:
+    """In order of name: those with `find` in it, behind the name `after`.
+
+    What is not shown is not looked at.
+    """
+    wanted, last = find.casefold(), after.casefold()
+    views = inventory.scale_sets(
+        snapshot, subscription, is_wanted=lambda name: name > last and wanted in name
+    )
+    found = list(islice(views, limit + 1))
+    return SetPage(sets=[row_of(view) for view in found[:limit]], has_more=len(found) > limit)
+
+
+def row_of(view: ScaleSetView) -> SetRow:
+    is_flexible = declared_set(view).orchestration is Orchestration.FLEXIBLE
+    behind = sum(not view.is_latest(vm) for vm in view.vms)
+    return SetRow(view=view, behind=behind, is_flexible=is_flexible)
+
+
+def address_of(id_: ResourceId, **more: str) -> str:
+    """Of the page of a set."""
+    return f"/sets/edit?{urlencode({'id': id_.path, **more})}"
 
 
 # --- creating ------------------------------------------------------------------------------------
 
 
-async def show_new(console: Console, request: Request) -> Response:
+async def show_new(visit: Visit) -> Response:
     usual = [("capacity", "2"), ("mode", "Uniform"), ("notified", "on"), ("delay", "5")]
-    return await _new(console, request, Form(usual))
+    return await _new(visit, Form(usual))
 
 
-async def send_new(console: Console, request: Request) -> Response:
+async def send_new(visit: Visit) -> Response:
     form = Form()
     try:
-        form = await read_form(request)
+        form = await visit.form()
         id_ = ResourceId(
-            subscription=console.services.subscription_id,
+            subscription=visit.services.subscription_id,
             group=form.text("new_group") or form.required("group", "a resource group"),
             type=SCALE_SETS,
             name=form.required("name", "a name"),
@@ -67,30 +112,28 @@ async def send_new(console: Console, request: Request) -> Response:
             terminate_notice=_delay(form),
         )
         is_trial = form.text("step") == "preview"
-        actions = console.services.rehearsed if is_trial else console.services.actions
-        create = actions.create_set_and_group if form.text("new_group") else actions.create_set
-        action = await create(id_, change, by=actor(request))
+        actions = visit.services.rehearsed if is_trial else visit.services.actions
+        create = create_set_and_group if form.text("new_group") else create_set
+        action = await actions.decide(
+            lambda tx, context: create(tx, id_, change, context=context), by=visit.by
+        )
         if is_trial:
-            return await _new(console, request, form, preview=console.preview(action))
+            return await _new(visit, form, preview=visit.preview(action))
     except REFUSED as refusal:
-        return await _new(console, request, form, errors=mistakes(refusal, _FIELDS))
+        return await _new(visit, form, errors=mistakes(refusal, _FIELDS))
     return see(address_of(id_, done="saved"))
 
 
 async def _new(
-    console: Console,
-    request: Request,
+    visit: Visit,
     form: Form,
     *,
     errors: dict[str, str] | None = None,
     preview: Preview | None = None,
 ) -> Response:
-    subscription = console.services.subscription_id
-    groups = await console.services.engine.ask(
-        lambda snapshot: group_index.every(snapshot, subscription)
-    )
-    return console.page(
-        request,
+    subscription = visit.services.subscription_id
+    groups = await visit.ask(lambda snapshot: group_index.every(snapshot, subscription))
+    return visit.page(
         "set_new.html",
         form=form,
         errors=errors,
@@ -103,39 +146,47 @@ async def _new(
 # --- editing -------------------------------------------------------------------------------------
 
 
-async def show_edit(console: Console, request: Request) -> Response:
-    view = await _find(console, Form(request.query_params.multi_items()))
-    return _edit(console, request, view, _as_it_is(view))
+async def show_edit(visit: Visit) -> Response:
+    view = await _find(visit, visit.query)
+    return _edit(visit, view, _as_it_is(view))
 
 
-async def send_edit(console: Console, request: Request) -> Response:
-    view = await _find(console, Form(request.query_params.multi_items()))
-    form = await read_form(request)
-    by = actor(request)
+async def send_edit(visit: Visit) -> Response:
+    view = await _find(visit, visit.query)
+    form = await visit.form()
+    services = visit.services
     if form.text("step") == "preview-upgrade":
-        action = await console.services.rehearsed.upgrade_set(view.id, by=by)
-        return _edit(console, request, view, _as_it_is(view), upgrade=console.preview(action))
+        action = await _upgrade(visit, services.rehearsed, view.id)
+        return _edit(visit, view, _as_it_is(view), upgrade=visit.preview(action))
     try:
         change = _edited(form)
-        if form.text("step") == "preview":
-            action = await console.services.rehearsed.change_set(view.id, change, by=by)
-            return _edit(console, request, view, form, preview=console.preview(action))
-        await console.services.actions.change_set(view.id, change, by=by)
+        is_trial = form.text("step") == "preview"
+        actions = services.rehearsed if is_trial else services.actions
+        action = await actions.decide(
+            lambda tx, context: change_set(tx, view.id, change, context=context), by=visit.by
+        )
+        if is_trial:
+            return _edit(visit, view, form, preview=visit.preview(action))
     except REFUSED as refusal:
-        return _edit(console, request, view, form, errors=mistakes(refusal, _FIELDS))
+        return _edit(visit, view, form, errors=mistakes(refusal, _FIELDS))
     return see(address_of(view.id, done="saved"))
 
 
-async def upgrade(console: Console, request: Request) -> Response:
+async def upgrade(visit: Visit) -> Response:
     """Bring instances to the latest model."""
-    view = await _find(console, await read_form(request))
-    await console.services.actions.upgrade_set(view.id, by=actor(request))
+    view = await _find(visit, await visit.form())
+    await _upgrade(visit, visit.services.actions, view.id)
     return see(address_of(view.id, done="upgraded"))
 
 
+async def _upgrade(visit: Visit, actions: Actions, id_: ResourceId) -> SetAction:
+    return await actions.decide(
+        lambda tx, context: upgrade_set(tx, id_, context=context), by=visit.by
+    )
+
+
 def _edit(
-    console: Console,
-    request: Request,
+    visit: Visit,
     view: ScaleSetView,
     form: Form,
     *,
@@ -143,12 +194,9 @@ def _edit(
     preview: Preview | None = None,
     upgrade: Preview | None = None,
 ) -> Response:
-    return console.page(
-        request,
+    return visit.page(
         "set_edit.html",
-        view=view,
-        behind=behind(view),
-        is_flexible=declared_set(view).orchestration is Orchestration.FLEXIBLE,
+        **row_of(view)._asdict(),
         form=form,
         errors=errors,
         preview=preview,
@@ -157,14 +205,10 @@ def _edit(
     )
 
 
-async def _find(console: Console, form: Form) -> ScaleSetView:
+async def _find(visit: Visit, form: Form) -> ScaleSetView:
     """Raises UnknownSetError."""
     id_ = read_set_id(form, "id")
-
-    def question(snapshot: Snapshot) -> ScaleSetView:
-        return scale_sets.find(snapshot, id_)
-
-    return await console.services.engine.ask(question)
+    return await visit.ask(lambda snapshot: scale_sets.find(snapshot, id_))
 
 
 def _as_it_is(view: ScaleSetView) -> Form:

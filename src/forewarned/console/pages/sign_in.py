@@ -3,12 +3,11 @@
 from typing import Final
 from urllib.parse import quote
 
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from forewarned.console.context import Console, own_path, see
-from forewarned.console.forms import read_form
-from forewarned.console.rendering import address, visitor
+from forewarned.console.context import Visit, own_path, see
+from forewarned.console.rendering import visitor
 from forewarned.console.sessions import Sessions, give_cookie, take_cookie
 from forewarned.security.identities import InvalidTokenError
 
@@ -16,35 +15,35 @@ SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
 
 
-async def show_sign_in(console: Console, request: Request) -> Response:
-    leads_to = own_path(request.query_params.get("next", ""))
-    if visitor(request) is not None:
+async def show_sign_in(visit: Visit) -> Response:
+    leads_to = own_path(visit.query.text("next"))
+    if visitor(visit.request) is not None:
         return see(leads_to)
-    return _page(console, request, leads_to)
+    return _page(visit, leads_to)
 
 
-async def sign_in(console: Console, request: Request) -> Response:
-    form = await read_form(request)
+async def sign_in(visit: Visit) -> Response:
+    form = await visit.form()
     leads_to = own_path(form.text("next"))
     token = form.text("token")
     if not token:
-        return _page(console, request, leads_to, error="paste your token here")
-    sessions = _sessions(console)
+        return _page(visit, leads_to, error="paste your token here")
+    sessions = _sessions(visit)
     try:
-        session_id = await sessions.sign_in(token, address=address(request))
+        session_id = await sessions.sign_in(token, address=visit.address)
     except InvalidTokenError as error:
-        return _page(console, request, leads_to, error=str(error))
+        return _page(visit, leads_to, error=str(error))
     # A session that this browser had before ends; and an id is never reused.
-    sessions.sign_out(request)
+    sessions.sign_out(visit.request)
     response = see(leads_to)
-    give_cookie(response, request, session_id)
+    give_cookie(response, visit.request, session_id)
     return response
 
 
-async def sign_out(console: Console, request: Request) -> Response:
-    _sessions(console).sign_out(request)
+async def sign_out(visit: Visit) -> Response:
+    _sessions(visit).sign_out(visit.request)
     response = see(SIGN_IN)
-    take_cookie(response, request)
+    take_cookie(response, visit.request)
     return response
 
 
@@ -61,16 +60,12 @@ def lead_to_sign_in(connection: HTTPConnection) -> Response:
     return see(f"{SIGN_IN}?next={quote(wanted, safe='')}" if is_page else SIGN_IN)
 
 
-def _page(console: Console, request: Request, leads_to: str, *, error: str = "") -> Response:
-    return console.page(
-        request,
-        "sign_in.html",
-        leads_to=leads_to,
-        errors={"token": error} if error else None,
-    )
+def _page(visit: Visit, leads_to: str, *, error: str = "") -> Response:
+    errors = {"token": error} if error else None
+    return visit.page("sign_in.html", leads_to=leads_to, errors=errors)
 
 
-def _sessions(console: Console) -> Sessions:
-    sessions = console.services.sessions
+def _sessions(visit: Visit) -> Sessions:
+    sessions = visit.services.sessions
     assert sessions is not None  # noqa: S101  # these pages are there only where there are sessions
     return sessions

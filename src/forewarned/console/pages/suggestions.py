@@ -9,10 +9,9 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
-from forewarned.console.context import Console
+from forewarned.console.context import Visit
 from forewarned.core.model import ScopeKind
 from forewarned.service.ports import Snapshot
 
@@ -65,14 +64,13 @@ _LOOK: Final[Mapping[str, Callable[[Snapshot, str], list[Suggestion]]]] = {
 }
 
 
-async def suggest(console: Console, request: Request) -> Response:
-    look = _LOOK.get(request.path_params["what"])
+async def suggest(visit: Visit) -> Response:
+    look = _LOOK.get(visit.named("what"))
     if look is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
-    text = request.query_params.get("like", "").strip()[:_LONGEST]
-    found = await console.services.engine.ask(lambda snapshot: look(snapshot, text))
-    return console.page(
-        request,
+    text = visit.query.text("like")[:_LONGEST]
+    found = await visit.ask(lambda snapshot: look(snapshot, text))
+    return visit.page(
         "suggestions.html",
         text=text,
         suggestions=found[:SHOWN],

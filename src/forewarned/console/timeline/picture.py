@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from forewarned.config.durations import parse_duration
 from forewarned.console.forms import Form
 from forewarned.console.timeline.bars import Window
 from forewarned.console.timeline.lane_order import Addresses, Planned, planned
@@ -53,15 +54,7 @@ class Zoom(StrEnum):
     MONTH = "30d"
 
 
-SPANS: Final[Mapping[Zoom, timedelta]] = {
-    Zoom.QUARTER: timedelta(minutes=15),
-    Zoom.HOUR: timedelta(hours=1),
-    Zoom.THREE_HOURS: timedelta(hours=3),
-    Zoom.SIX_HOURS: timedelta(hours=6),
-    Zoom.DAY: timedelta(days=1),
-    Zoom.WEEK: timedelta(days=7),
-    Zoom.MONTH: timedelta(days=30),
-}
+SPANS: Final[Mapping[Zoom, timedelta]] = {zoom: parse_duration(zoom) for zoom in Zoom}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,0 @@
-"""Lists of the console, a page at a time."""
