@@ -10,6 +10,7 @@ from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Document, Event, EventStatus, EventType, Resource, Scope, document
 from forewarned.core.transitions import Transition
 from forewarned.service.azure.equipment import Equipment
+from forewarned.service.listings import HistoryRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +191,30 @@ class Commit:
     """The fleet's first VM as of this commit; only set if a VM was bound or unbound."""
     next_wake: datetime | None = None
     """The earliest wake of all scopes, as of this commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What has become visible in a store that several nodes share, whoever committed it.
+
+    It is the difference between two looks at the store: all of it, and nothing twice.
+    """
+
+    pages: tuple[PageContent, ...] = ()
+    bound: tuple[Place, ...] = ()
+    unbound: tuple[ResourceName, ...] = ()
+    history: tuple[HistoryRow, ...] = ()
+    next_wake: datetime | None = None
+    """The earliest wake of all scopes."""
+    now: datetime
+    """The store's clock."""
+    began: int
+    """Before the look: all that was committed until then is in this News or one before it.
+
+    In nanoseconds of this host's monotonic clock.
+    """
+    rank: int = 0
+    """How many nodes that are alive come before this one, in an order they all share."""
 
 
 class Summary(NamedTuple):

@@ -1,0 +1,241 @@
+"""Follows a store that other nodes change as well: looks at it again and again, and tells the news.
+
+Invariant: news are told in order and whole. Between two looks nothing is missed, however long the
+connection was gone; where the store may have lost what was told before, everything is read anew.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Final, Self
+
+import psycopg
+
+from forewarned.clock import monotonic_ns
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.records import News
+from forewarned.storage.errors import CannotOpenError
+from forewarned.storage.postgres import look
+from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.hints import Hints
+
+_log = logging.getLogger(__name__)
+
+TICK: Final = 50_000_000
+"""Nanoseconds between two looks without a hint."""
+BEAT: Final = 1_000_000_000
+"""Nanoseconds between two signs of life."""
+_SHORTEST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+_PATIENCE: Final = 1.0
+"""Seconds a caller waits at most for a look that began after its commit."""
+_BEAT: Final = f"""
+    INSERT INTO nodes (id, name, version, speaks, seen_at, lag)
+    VALUES (%s, %s, %s, %s, {look.NOW}, %s)
+    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, lag = excluded.lag
+"""
+_LOST: Final = (psycopg.Error, CannotOpenError, StoreUnavailableError, OSError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """This server, as the others see it."""
+
+    id: str
+    name: str
+    version: str
+    speaks: int
+    """The newest schema it knows."""
+
+
+class Follower:
+    """From `async with` on it knows from where to look, and from `go` on it does so."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        node: Node,
+        *,
+        hear: Callable[[News], None],
+        read_anew: Callable[[], Coroutine[object, object, None]],
+        tick: int = TICK,
+    ) -> None:
+        """`connect` raises CannotOpenError. `hear` and `read_anew` are called in the event loop.
+
+        `read_anew` reads the whole store again: the documents told before may not be in it.
+        """
+        self._connect = connect
+        self._node = node
+        self._hear = hear
+        self._read_anew = read_anew
+        self._tick = tick
+        self._last: look.Point | None = None
+        self._told = monotonic_ns()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._wakers: tuple[int, int] | None = None
+        self._is_stopping = self._wants_look = self._wants_hint = False
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __aenter__(self) -> Self:
+        """Raises CannotOpenError."""
+        self._loop = asyncio.get_running_loop()
+        self._last = await self._loop.run_in_executor(None, self._first)
+        self._wakers = os.pipe()
+        for end in self._wakers:
+            os.set_blocking(end, False)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._is_stopping = True
+        self._wake()
+        if self._thread.is_alive():
+            await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        wakers, self._wakers = self._wakers, None
+        if wakers is not None:
+            os.close(wakers[0])
+            os.close(wakers[1])
+        for _since, seen in self._waiting:
+            seen.cancel()
+
+    def go(self) -> None:
+        """Look from now on. What the store held when this was opened has been read by now."""
+        self._thread.start()
+
+    @property
+    def lag(self) -> int:
+        """Nanoseconds: how old what was last told is at most."""
+        return monotonic_ns() - self._told
+
+    def hint(self) -> None:
+        """Something was committed here: tell the other nodes to look."""
+        self._wants_hint = True
+        self._wake()
+
+    async def caught_up(self) -> None:
+        """Return once everything that has been committed up to now has been told, or 1 s later."""
+        seen = asyncio.get_running_loop().create_future()
+        self._waiting.append((monotonic_ns(), seen))
+        self._wants_look = True
+        self._wake()
+        await asyncio.wait([seen], timeout=_PATIENCE)
+
+    # --- in the event loop -------------------------------------------------------------------
+
+    async def _tell(self, news: News) -> None:
+        self._hear(news)
+        self._told = news.began
+        waiting, self._waiting = self._waiting, []
+        for since, seen in waiting:
+            if since >= news.began and not seen.done():
+                self._waiting.append((since, seen))
+            elif not seen.done():
+                seen.set_result(None)
+
+    def _wake(self) -> None:
+        if self._wakers is not None:
+            # A pipe that is full wakes it as well.
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._wakers[1], b".")
+
+    # --- in the thread -----------------------------------------------------------------------
+
+    def _first(self) -> look.Point:
+        with contextlib.closing(self._connect()) as connection:
+            connection.autocommit = True
+            return look.first(connection, self._node.id)
+
+    def _run(self) -> None:
+        pause, is_well = _SHORTEST_PAUSE, True
+        while not self._is_stopping:
+            told = self._told
+            try:
+                with contextlib.closing(self._connect()) as connection:
+                    connection.autocommit = True
+                    self._follow(connection)
+            except _LOST as error:
+                if self._told != told:
+                    pause, is_well = _SHORTEST_PAUSE, True
+                if is_well:
+                    _log.warning("the store can't be followed", extra={"why": str(error).strip()})
+                    is_well = False
+                self._rest(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            except Exception:  # noqa: BLE001  # a defect must not leave the node blind for good
+                _log.exception("following the store failed")
+                self._rest(_LONGEST_PAUSE)
+
+    def _follow(self, connection: Connection) -> None:
+        """Until the connection is lost, or it is told to stop."""
+        hints = Hints(connection)
+        hints.listen()
+        beat_at = 0
+        while not self._is_stopping:
+            self._wants_look = False
+            looked_at = monotonic_ns()
+            self._look(connection)
+            if monotonic_ns() >= beat_at:
+                beat_at = monotonic_ns() + BEAT
+                self._beat(connection)
+            self._wait(connection, hints, until=looked_at + self._tick)
+
+    def _look(self, connection: Connection) -> None:
+        last = self._last
+        assert last is not None  # noqa: S101  # it is open
+        news, point = look.look(connection, self._node.id, last)
+        if point.epoch != last.epoch:
+            # What differs between two epochs says nothing about what has become visible.
+            point = look.first(connection, self._node.id)
+            self._in_loop(self._read_anew())
+        else:
+            self._in_loop(self._tell(news))
+        # Only now: if it could not be told, the next look finds it again.
+        self._last = point
+
+    def _wait(self, connection: Connection, hints: Hints, *, until: int) -> None:
+        while not (self._is_stopping or self._wants_look or hints.take()):
+            now = monotonic_ns()
+            if self._wants_hint and not hints.rest(now):
+                self._wants_hint = False
+                hints.send(now)
+                continue
+            left = until - now
+            if left <= 0:
+                return
+            if self._wants_hint:
+                left = min(left, hints.rest(now))
+            self._sleep(left / 1e9, connection.fileno())
+
+    def _rest(self, seconds: float) -> None:
+        end = monotonic_ns() + int(seconds * 1e9)
+        while not self._is_stopping and (left := end - monotonic_ns()) > 0:
+            self._sleep(left / 1e9)
+
+    def _sleep(self, seconds: float, *others: int) -> None:
+        """Until then, or until woken, or until one of the others has something to read."""
+        assert self._wakers is not None  # noqa: S101  # it is open
+        readable, _, _ = select.select([self._wakers[0], *others], [], [], seconds)
+        if self._wakers[0] in readable:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wakers[0], 4096)
+
+    def _beat(self, connection: Connection) -> None:
+        node = self._node
+        with connection.pipeline():
+            connection.execute("BEGIN")
+            connection.execute("SET LOCAL synchronous_commit = off")
+            connection.execute(
+                _BEAT.encode(),
+                [node.id, node.name, node.version, node.speaks, self.lag // 1000],
+            )
+            connection.execute("COMMIT")
+
+    def _in_loop(self, call: Coroutine[object, object, None]) -> None:
+        """Wait for it, so that the next look begins after this one has been told."""
+        assert self._loop is not None  # noqa: S101  # it is open
+        asyncio.run_coroutine_threadsafe(call, self._loop).result()
