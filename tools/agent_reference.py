@@ -22,7 +22,7 @@ from forewarned.agent.config.settings import (
     ForewarnedReadiness,
     KubernetesReadiness,
 )
-from forewarned.agent.hooks.kinds import KINDS, HookSettings
+from forewarned.agent.hooks.kinds import KINDS, HookTable
 from forewarned.config.durations import format_duration
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "agent.md"
@@ -81,12 +81,12 @@ def _parts() -> Iterator[str]:
     yield "### `[hooks.NAME]`\n"
     yield "Rules refer to a hook by NAME. Every kind of hook takes these fields:\n"
     yield f"| Field | Default | Meaning |\n|---|---|---|\n| `kind` | required | {_kinds()} |\n" + (
-        _rows(HookSettings)
+        _rows(HookTable)
     )
     for kind, settings in KINDS.items():
         yield f"#### `{kind}`\n"
         yield f"{_summary(settings)}\n"
-        yield _table(settings, without=HookSettings)
+        yield _table(settings, without=HookTable)
 
 
 def _kinds() -> str:

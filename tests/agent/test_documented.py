@@ -22,7 +22,7 @@ from forewarned.agent.config.settings import (
     load,
     parse,
 )
-from forewarned.agent.hooks.kinds import KINDS, HookSettings
+from forewarned.agent.hooks.kinds import KINDS, HookTable
 from forewarned.agent.hooks.templates import PLACEHOLDERS
 from forewarned.agent.matching import plan_for
 from forewarned.agent.model import Leader
@@ -42,7 +42,7 @@ STRUCTS: list[type[msgspec.Struct]] = [
     KubernetesReadiness,
     ForewarnedReadiness,
     Rule,
-    HookSettings,
+    HookTable,
     *KINDS.values(),
 ]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forewarned.agent.config.rules import EventSource, EventType, Hours, Rule
 from forewarned.agent.config.settings import AgentSettings, AgentTable
-from forewarned.agent.hooks.command import CommandSettings
+from forewarned.agent.hooks.command import CommandHook
 from forewarned.agent.matching import NO_PLAN, matches, plan_for
 from forewarned.agent.model import Approve, Leader, Plan, Sighting, Step
 from tests.builders import NOON
@@ -35,7 +35,7 @@ def an_event(
     )
 
 
-def settings_of(*rules: Rule, **hooks: CommandSettings) -> AgentSettings:
+def settings_of(*rules: Rule, **hooks: CommandHook) -> AgentSettings:
     return AgentSettings(
         path=Path("agent.toml"), agent=AgentTable(), hooks=MappingProxyType(hooks), rules=rules
     )
@@ -70,10 +70,10 @@ def test_a_type_that_nobody_knew_yet_falls_to_a_rule_that_asks_for_none() -> Non
 
 
 def test_a_plan_is_made_of_what_hooks_say_of_themselves() -> None:
-    drain = CommandSettings(
+    drain = CommandHook(
         argv=("drain",), undo_argv=("undrain",), timeout=MINUTE, expected=MINUTE / 2, cut=3
     )
-    tell = CommandSettings(argv=("tell",), required=False)
+    tell = CommandHook(argv=("tell",), required=False)
     rule = Rule(
         name="r",
         prepare=("drain",),

@@ -21,6 +21,7 @@ from forewarned.agent.config.settings import (
 from forewarned.agent.event_loop import EventLoop
 from forewarned.agent.event_worker import WorkerContext
 from forewarned.agent.hooks.ports import Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.journal import Journal, JournalError
 from forewarned.agent.lock import StateInUseError, UnusableStateError, sole_agent
 from forewarned.agent.matching import plan_for
@@ -90,7 +91,7 @@ async def run(
 
 
 def make_hooks(settings: AgentSettings) -> dict[str, Hook]:
-    return {name: table.make(name) for name, table in settings.hooks.items()}
+    return {name: RetryingHook(table) for name, table in settings.hooks.items()}
 
 
 async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:

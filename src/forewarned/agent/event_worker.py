@@ -232,6 +232,7 @@ class EventWorker:
         return Call(
             sighting=progress.sighting,
             me=context.me,
+            step=turn.step,
             phase=turn.phase,
             limit=action.limit,
             time_left=time_left(progress.sighting, now) if is_ahead else None,

@@ -7,7 +7,7 @@ from typing import Final
 
 from forewarned.agent.config.rules import Rule
 from forewarned.agent.config.settings import AgentSettings
-from forewarned.agent.hooks.kinds import HookSettings
+from forewarned.agent.hooks.kinds import HookTable
 from forewarned.agent.model import Approve, Plan, Sighting, Step
 
 NO_PLAN: Final = Plan(rule="", approve=Approve.NEVER)
@@ -32,7 +32,7 @@ def matches(rule: Rule, sighting: Sighting, now_local: datetime) -> bool:
     )
 
 
-def plan_of(rule: Rule, hooks: Mapping[str, HookSettings]) -> Plan:
+def plan_of(rule: Rule, hooks: Mapping[str, HookTable]) -> Plan:
     return Plan(
         rule=rule.name,
         prepare=tuple(_step(name, hooks[name]) for name in rule.prepare),
@@ -42,7 +42,7 @@ def plan_of(rule: Rule, hooks: Mapping[str, HookSettings]) -> Plan:
     )
 
 
-def _step(name: str, hook: HookSettings) -> Step:
+def _step(name: str, hook: HookTable) -> Step:
     return Step(
         name=name,
         timeout=hook.timeout,

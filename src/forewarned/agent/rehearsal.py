@@ -207,6 +207,7 @@ class _Rehearsal:
             Call(
                 sighting=self._sighting,
                 me=self._me,
+                step=turn.step,
                 phase=turn.phase,
                 limit=step.timeout,
                 time_left=not_before - now if is_ahead and not_before is not None else None,

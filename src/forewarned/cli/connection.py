@@ -119,27 +119,25 @@ class Control:
             params=query or None,
             timeout=FOLLOWING,
         )
-        with self._answering():
-            response = self._client.send(request, stream=True)
-            try:
-                if not response.is_success:
-                    response.read()
-                    self._refuse(response)
-                for line in response.iter_lines():
-                    yield Answer(line.encode(), self.address)
-            finally:
-                response.close()
+        with self._streamed(request) as response:
+            for line in response.iter_lines():
+                yield Answer(line.encode(), self.address)
 
     def changes(self) -> Iterator[httpx2.ServerSentEvent]:
         """Every change from now on, the first message being what is open now."""
         request = self._client.build_request("GET", "/v1/changes", timeout=WATCHING)
+        with self._streamed(request) as response:
+            yield from httpx2.EventSource(response, _LONGEST_CHANGE)
+
+    @contextmanager
+    def _streamed(self, request: httpx2.Request) -> Iterator[httpx2.Response]:
         with self._answering():
             response = self._client.send(request, stream=True)
             try:
                 if not response.is_success:
                     response.read()
                     self._refuse(response)
-                yield from httpx2.EventSource(response, _LONGEST_CHANGE)
+                yield response
             finally:
                 response.close()
 

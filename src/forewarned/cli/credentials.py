@@ -46,7 +46,9 @@ class _VariableOnly(click.Option):
         pass
 
 
-def _noting(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def noting(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback that puts what was given into the context's `meta`."""
+
     def note(context: click.Context, _: click.Parameter, value: object) -> None:
         if value:
             context.meta[key] = value
@@ -60,7 +62,7 @@ def _token_file_option() -> Callable[[F], F]:
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="PATH",
         expose_value=False,
-        callback=_noting(_FILE),
+        callback=noting(_FILE),
         help=f"File with the token to send to the server [default: the token in {VARIABLE}].",
     )
 
@@ -71,7 +73,7 @@ def _ca_option(**more: Any) -> Callable[[F], F]:  # whatever click's options tak
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="PATH",
         expose_value=False,
-        callback=_noting(_CA),
+        callback=noting(_CA),
         help="Certificate to trust for an HTTPS server, as PEM"
         f" [env: {CA_VARIABLE}; default: what the system trusts].",
         **more,
@@ -89,7 +91,7 @@ def credential_options_or_variables(function: F) -> F:
         hidden=True,
         expose_value=False,
         envvar=VARIABLE,
-        callback=_noting(_SHOWN),
+        callback=noting(_SHOWN),
     )
     return token(_token_file_option()(_ca_option(envvar=CA_VARIABLE)(function)))
 

@@ -66,6 +66,7 @@ class CommandError(Exception):
         code: str,
         field: str | None = None,
         advice: Iterable[str] = (),
+        details: str = "",
         body: bytes = b"",
     ) -> None:
         super().__init__(message)
@@ -73,6 +74,8 @@ class CommandError(Exception):
         self.code = code
         self.field = field
         self.advice = list(advice)
+        self.details = details
+        """The message in JSON, where the advice is not shown; empty for the same message."""
         self.body = body
         """The API's own error, where there was one."""
 

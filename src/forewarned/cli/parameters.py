@@ -4,6 +4,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,66 +32,41 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EVENT_TYPES: Final = tuple(type_.lower() for type_ in EventType)
 
 
-class Span(click.ParamType[str]):
+def read_span(text: str) -> str:
     """A duration, sent on as it was typed: the server reads the same forms."""
-
-    name = "span"
-
-    @override
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            parse_duration(value)
-        except InvalidDurationError as error:
-            self.fail(str(error), param, ctx)
-        return value
-
-
-class Instant(click.ParamType[datetime]):
-    """A point in time with its offset, which only then means the same everywhere."""
-
-    name = "instant"
-
-    @override
-    def convert(
-        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        try:
-            found = datetime.fromisoformat(str(value))
-        except ValueError:
-            found = None
-        if found is None or found.tzinfo is None:
-            self.fail(f"{value!r} is not an instant: write it like {AN_INSTANT}", param, ctx)
-        return found
-
-
-class Expiry(click.ParamType[datetime]):
-    """A span from now on, a date or an instant: when something ends, by this machine's clock."""
-
-    name = "expiry"
-
-    @override
-    def convert(
-        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        now = wall_clock().replace(microsecond=0)
-        found = _expiry(str(value), now)
-        if found is None:
-            self.fail(
-                f"{value!r} is not in the future: write it like 30d, 2027-01-31 or {AN_INSTANT}",
-                param,
-                ctx,
-            )
-        if found <= now:
-            self.fail(f"{value!r} is not in the future", param, ctx)
-        return found
-
-
-def _expiry(text: str, now: datetime) -> datetime | None:
-    """A date is its first moment, in UTC. None for anything else."""
     try:
+        parse_duration(text)
+    except InvalidDurationError as error:
+        raise click.BadParameter(str(error)) from error
+    return text
+
+
+def read_instant(text: str) -> datetime:
+    """A point in time with its offset, which only then means the same everywhere."""
+    with suppress(ValueError):
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found
+    raise click.BadParameter(f"{text!r} is not an instant: write it like {AN_INSTANT}")
+
+
+def read_expiry(text: str) -> datetime:
+    """A span from now on, a date or an instant: when something ends, by this machine's clock."""
+    now = wall_clock().replace(microsecond=0)
+    found = _end(text, now)
+    if found is None:
+        raise click.BadParameter(
+            f"{text!r} is not in the future: write it like 30d, 2027-01-31 or {AN_INSTANT}"
+        )
+    if found <= now:
+        raise click.BadParameter(f"{text!r} is not in the future")
+    return found
+
+
+def _end(text: str, now: datetime) -> datetime | None:
+    """A date is its first moment, in UTC. None for anything else."""
+    with suppress(InvalidDurationError, OverflowError):
         return now + parse_duration(text)
-    except (InvalidDurationError, OverflowError):
-        pass
     try:
         found = datetime.fromisoformat(text)
         if found.tzinfo is not None:
@@ -100,41 +76,25 @@ def _expiry(text: str, now: datetime) -> datetime | None:
     return found.replace(tzinfo=UTC) if _DATE.fullmatch(text) else None
 
 
-class Speed(click.ParamType[float]):
+def read_speed(text: str) -> float:
     """`60x`, `0.5x`, or just the number."""
-
-    name = "speed"
-
-    @override
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            speed = float(str(value).removesuffix("x").removesuffix("×"))
-        except ValueError:
-            speed = math.nan
+    with suppress(ValueError):
+        found = float(text.removesuffix("x").removesuffix("×"))
         # JSON has no word for what is not finite.
-        if not math.isfinite(speed):
-            self.fail(f"{value!r} is not a speed: write it like 60x", param, ctx)
-        return speed
+        if math.isfinite(found):
+            return found
+    raise click.BadParameter(f"{text!r} is not a speed: write it like 60x")
 
 
-class EventTypeName(click.ParamType[str]):
+def read_event_type(text: str) -> str:
     """In any letter case; the API has them capitalised."""
+    if text.lower() not in EVENT_TYPES:
+        raise click.BadParameter(f"{text!r} is not one of {', '.join(EVENT_TYPES)}")
+    return text.capitalize()
 
-    name = "type"
 
-    @override
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value.lower() not in EVENT_TYPES:
-            self.fail(f"{value!r} is not one of {', '.join(EVENT_TYPES)}", param, ctx)
-        return value.capitalize()
-
-    @override
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        return [CompletionItem(t) for t in EVENT_TYPES if t.startswith(incomplete.lower())]
+def complete_type(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [type_ for type_ in EVENT_TYPES if type_.startswith(incomplete.lower())]
 
 
 def _completer(names: "Callable[[Control], Iterable[str]]") -> Completer:
@@ -212,7 +172,13 @@ def scope_option(help: str) -> Callable[[F], F]:
 
 def type_option(help: str, default: str | None = None) -> Callable[[F], F]:
     return click.option(
-        "--type", "type_", type=EventTypeName(), metavar="TYPE", default=default, help=help
+        "--type",
+        "type_",
+        type=read_event_type,
+        metavar="TYPE",
+        default=default,
+        help=help,
+        shell_complete=complete_type,
     )
 
 
@@ -221,7 +187,7 @@ def plan_options(function: F) -> F:
     options = (
         click.option(
             "--notice",
-            type=Span(),
+            type=read_span,
             metavar="SPAN",
             help="Time from now to NotBefore, like 15m [default: the minimum of its type].",
         ),
@@ -231,7 +197,7 @@ def plan_options(function: F) -> F:
             help="Allow a notice below the minimum of its type; emulators only.",
         ),
         click.option(
-            "--duration", type=Span(), metavar="SPAN", help="How long the impact will take."
+            "--duration", type=read_span, metavar="SPAN", help="How long the impact will take."
         ),
         click.option("--description", metavar="TEXT", help="Description to show to the VMs."),
     )

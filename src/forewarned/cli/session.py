@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
-from forewarned.cli.credentials import credential_options, credentials_of
+from forewarned.cli.credentials import credential_options, credentials_of, noting
 from forewarned.cli.failures import CommandError
 
 if TYPE_CHECKING:
-    import httpx2
     from rich.console import Console, RenderableType
 
     from forewarned.cli.connection import Answer, Control
@@ -32,21 +31,11 @@ _JSON: Final = "forewarned.json"
 _CONTROL: Final = "forewarned.control"
 
 
-def _note_json(context: click.Context, _: click.Parameter, value: bool) -> None:
-    if value:
-        context.meta[_JSON] = True
-
-
-def _note_control(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value:
-        context.meta[_CONTROL] = value
-
-
 json_option = click.option(
     "--json",
     is_flag=True,
     expose_value=False,
-    callback=_note_json,
+    callback=noting(_JSON),
     help="Print the API's response, as JSON.",
 )
 
@@ -56,7 +45,7 @@ def _control_option(**more: Any) -> Callable[[F], F]:  # whatever click's option
         "--control",
         metavar="HOST:PORT|URL",
         expose_value=False,
-        callback=_note_control,
+        callback=noting(_CONTROL),
         help=f"Address of the server's control listener [env: {CONTROL_VARIABLE};"
         f" default: {DEFAULT_CONTROL}].",
         **more,
@@ -83,22 +72,20 @@ def is_control_named(context: click.Context) -> bool:
 class Session:
     """One command's run."""
 
-    def __init__(
-        self, address: str, *, is_json: bool, transport: "httpx2.BaseTransport | None" = None
-    ) -> None:
-        self.address = address
-        self.is_json = is_json
-        self._transport = transport
+    def __init__(self, address: str = "") -> None:
+        """Where the control listener is, if not where the command line says."""
+        self._context = click.get_current_context()
+        self.address = address or control_address(self._context)
+        self.is_json = wants_json(self._context)
 
     @cached_property
     def control(self) -> "Control":
         from forewarned.cli.connection import Control
 
-        context = click.get_current_context()
         control = Control(
-            self.address, credentials=credentials_of(context), transport=self._transport
+            self.address, credentials=credentials_of(self._context), transport=self._context.obj
         )
-        return context.with_resource(control)
+        return self._context.with_resource(control)
 
     @cached_property
     def out(self) -> "Console":
@@ -133,13 +120,19 @@ def with_session(function: Callable[Concatenate[Session, P], None]) -> Callable[
     """Give a command its session, and the options that every such command takes."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> None:
-        context = click.get_current_context()
-        session = Session(
-            control_address(context), is_json=wants_json(context), transport=context.obj
-        )
-        function(session, *args, **kwargs)
+        function(Session(), *args, **kwargs)
 
     return control_option(credential_options(json_option(update_wrapper(call, function))))
+
+
+def printed_as_json(value: object) -> bool:
+    """Whether `--json` was given: then the value is printed, and nothing is left to print."""
+    if not wants_json(click.get_current_context()):
+        return False
+    import msgspec
+
+    click.echo(msgspec.json.encode(value))
+    return True
 
 
 def report(error: CommandError, context: click.Context) -> None:
@@ -151,6 +144,7 @@ def report(error: CommandError, context: click.Context) -> None:
         return
     import msgspec
 
-    fault = {"code": error.code, "message": error.message, "field": error.field}
+    message = error.details or error.message
+    fault = {"code": error.code, "message": message, "field": error.field}
     body = error.body or msgspec.json.encode({"error": fault})
     click.echo(msgspec.json.format(body, indent=-1).decode(), err=True)

@@ -15,7 +15,7 @@ from forewarned.agent.config.settings import (
     load,
     parse,
 )
-from forewarned.agent.hooks.command import CommandSettings
+from forewarned.agent.hooks.command import CommandHook
 from forewarned.agent.model import Approve, Leader
 from forewarned.config.values import Address
 
@@ -79,7 +79,7 @@ def test_a_file_says_where_to_look_what_to_run_and_when() -> None:
     assert settings.agent.poll == timedelta(seconds=5)
     assert settings.agent.readiness == DirectoryReadiness(path=Path("/mnt/shared"))
     drain = settings.hooks["drain"]
-    assert isinstance(drain, CommandSettings)
+    assert isinstance(drain, CommandHook)
     assert drain.argv == ("drain", "web")
     assert drain.timeout == timedelta(seconds=90)
     assert not drain.required

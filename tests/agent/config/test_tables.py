@@ -81,8 +81,8 @@ def problems(text: str) -> tuple[str, ...]:
         settings = parse(text, path=FILE)
     except SettingsError as refused:
         return refused.mistakes or ("refused for no reason",)
-    for name, hook in settings.hooks.items():
-        hook.make(name).describe(Phase.PREPARE)
+    for hook in settings.hooks.values():
+        hook.describe(Phase.PREPARE)
     return ()
 
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from forewarned.agent.hooks.kinds import KINDS, HookSettings
+from forewarned.agent.hooks.kinds import KINDS, HookTable
 from forewarned.agent.hooks.ports import Call, Hook
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.model import HookOutcome, Phase, Sighting
 from tests.builders import MINUTE, NOON
 
@@ -49,6 +50,7 @@ def a_call(
     return Call(
         sighting=sighting or a_sighting(),
         me=ME,
+        step="hook",
         phase=phase,
         limit=limit,
         time_left=10 * MINUTE,
@@ -60,14 +62,14 @@ def a_call(
 
 
 # Any: a table of the agent's file.
-def settings_of(kind: str, **table: Any) -> HookSettings:
+def settings_of(kind: str, **table: Any) -> HookTable:
     """As the agent reads them from its file, checks included."""
-    made: HookSettings = msgspec.convert(table, KINDS[kind], builtin_types=(timedelta,))
+    made: HookTable = msgspec.convert(table, KINDS[kind], builtin_types=(timedelta,))
     return made
 
 
 def a_hook(kind: str, **table: Any) -> Hook:
-    return settings_of(kind, **table).make("hook")
+    return RetryingHook(settings_of(kind, **table))
 
 
 async def undone(hook: Hook, outcome: HookOutcome, call: Call | None = None) -> HookOutcome:

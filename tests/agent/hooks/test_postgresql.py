@@ -161,7 +161,7 @@ async def test_the_leader_hands_over_and_waits_for_the_new_one(
         "a new leader",
         "a new leader",
     ]
-    assert back.detail == "a switchover is not undone"
+    assert back.detail == "a hook of this kind is never undone"
     assert patroni.leader == "pg2"
 
 

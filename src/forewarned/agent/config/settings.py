@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from forewarned.agent.config.rules import Rule
-from forewarned.agent.hooks.kinds import KINDS, HookSettings
+from forewarned.agent.hooks.kinds import KINDS, HookTable
 from forewarned.agent.model import Leader
 from forewarned.agent.targets.http import check_url
 from forewarned.client._endpoint.discovery import endpoint_url
@@ -114,7 +114,7 @@ class AgentSettings:
 
     path: Path
     agent: AgentTable
-    hooks: Mapping[str, HookSettings]
+    hooks: Mapping[str, HookTable]
     rules: tuple[Rule, ...]
 
     @property
@@ -185,7 +185,7 @@ def _read(raw: Mapping[str, Any], path: Path, reader: TableReader) -> AgentSetti
     )
 
 
-def _hooks(declared: object, reader: TableReader) -> Iterator[tuple[str, HookSettings]]:
+def _hooks(declared: object, reader: TableReader) -> Iterator[tuple[str, HookTable]]:
     if not isinstance(declared, Mapping):
         reader.refuse(("hooks",), "expected tables like [hooks.drain]")
         return
@@ -208,7 +208,7 @@ def _hooks(declared: object, reader: TableReader) -> Iterator[tuple[str, HookSet
                 yield name, hook
 
 
-def _check_times(hook: HookSettings, path: KeyPath, reader: TableReader) -> None:
+def _check_times(hook: HookTable, path: KeyPath, reader: TableReader) -> None:
     if hook.timeout <= timedelta(0):
         reader.refuse((*path, "timeout"), "expected more than 0s")
     elif hook.expected is not None and hook.expected > hook.timeout:

@@ -1,22 +1,21 @@
 """Runs a program, with the event in its environment and as JSON on its standard input."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta, field
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook, VetoError
-from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.retries import VetoError
+from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.hooks.templates import event_json, variables
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.programs import last_line, missing, run_program
 
 
-class CommandSettings(HookSettings, frozen=True, kw_only=True):
+class CommandHook(HookTable, frozen=True, kw_only=True):
     """Runs a program, with the event in `FOREWARNED_*` variables and as JSON on its stdin."""
 
     argv: Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -49,33 +48,26 @@ class CommandSettings(HookSettings, frozen=True, kw_only=True):
         return bool(self.undo_argv)
 
     @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Command(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Command:
-    settings: CommandSettings
-    retries_undo = False
-
     async def run(self, call: Call) -> str:
-        return await self._run(self.settings.argv, call)
+        return await self._run(self.argv, call)
 
-    async def undo(self, call: Call) -> str:
-        return await self._run(self.settings.undo_argv, call)
+    @override
+    async def put_back(self, call: Call) -> str:
+        return await self._run(self.undo_argv, call)
 
+    @override
     async def check(self) -> list[str]:
-        settings = self.settings
         found = [
             problem
-            for argv in (settings.argv, settings.undo_argv)
+            for argv in (self.argv, self.undo_argv)
             if argv
-            for problem in missing(argv[0], directory=settings.directory)
+            for problem in missing(argv[0], directory=self.directory)
         ]
         return list(dict.fromkeys(found))
 
+    @override
     def describe(self, phase: Phase) -> str:
-        argv = self.settings.undo_argv if phase is Phase.UNDO else self.settings.argv
+        argv = self.undo_argv if phase is Phase.UNDO else self.argv
         return f"run {' '.join(argv)}" if argv else "nothing"
 
     async def _run(self, argv: Sequence[str], call: Call) -> str:
@@ -85,12 +77,12 @@ class _Command:
         ran = await run_program(
             argv,
             # Last, so that nothing in the file can override the event.
-            variables={**self.settings.environment, **variables(call)},
+            variables={**self.environment, **variables(call)},
             stdin=event_json(call),
-            directory=self.settings.directory,
+            directory=self.directory,
         )
         if ran.exit_code == 0:
             return last_line(ran.stdout)
-        if ran.exit_code == self.settings.veto_exit_code:
+        if ran.exit_code == self.veto_exit_code:
             raise VetoError(last_line(ran.stderr) or last_line(ran.stdout))
         raise TargetError(f"{argv[0]} {ran.last_words}")

@@ -8,7 +8,6 @@ import base64
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -16,9 +15,8 @@ from typing import Annotated, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook
-from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.hooks.templates import check_template, fill
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
@@ -33,7 +31,7 @@ class While(StrEnum):
     ABSENT = "absent"
 
 
-class FlagSettings(UndoableSettings, frozen=True, kw_only=True):
+class FlagHook(UndoableTable, frozen=True, kw_only=True):
     """Makes or removes a file that nginx, or a load balancer's health check, looks for."""
 
     path: str
@@ -55,68 +53,62 @@ class FlagSettings(UndoableSettings, frozen=True, kw_only=True):
     def targets(self) -> frozenset[str]:
         return frozenset({f"file {self.path}"})
 
-    @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Flag(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Flag:
-    settings: FlagSettings
-    retries_undo = True
-
     @property
-    def path(self) -> Path:
-        return Path(self.settings.path)
+    def _file(self) -> Path:
+        return Path(self.path)
 
+    @override
     async def run(self, call: Call) -> str:
         try:
-            if self.settings.draining is While.PRESENT:
+            if self.draining is While.PRESENT:
                 return self._make(call)
             return self._remove(call)
         except OSError as error:
-            raise _refused(self.path, error) from error
+            raise _refused(self._file, error) from error
 
-    async def undo(self, call: Call) -> str:
+    @override
+    async def put_back(self, call: Call) -> str:
         notes = call.notes
         try:
             if "made" in notes:
                 return self._unmake(notes["made"].encode())
             if "removed" in notes:
-                return self._put_back(notes)
+                return self._make_again(notes)
         except OSError as error:
-            raise _refused(self.path, error) from error
+            raise _refused(self._file, error) from error
         return "nothing was changed"
 
+    @override
     async def check(self) -> list[str]:
-        folder = self.path.parent
+        folder = self._file.parent
         if not folder.is_dir():
             return [f"there is no directory {folder}"]
         if not os.access(folder, os.W_OK | os.X_OK):
             return [f"the agent may not make or remove files in {folder}"]
-        if self.path.exists() and not self.path.is_file():
-            return [f"{self.path} is not a file"]
+        if self._file.exists() and not self._file.is_file():
+            return [f"{self._file} is not a file"]
         return []
 
+    @override
     def describe(self, phase: Phase) -> str:
         if phase is Phase.UNDO:
-            return f"put {self.path} back as it was"
-        word = "make" if self.settings.draining is While.PRESENT else "remove"
-        return f"{word} {self.path}"
+            return f"put {self._file} back as it was"
+        word = "make" if self.draining is While.PRESENT else "remove"
+        return f"{word} {self._file}"
 
     def _make(self, call: Call) -> str:
-        if "made" not in call.notes and self.path.exists():
-            return f"{self.path} exists already, and stays"
-        content = fill(self.settings.content, call)
+        if "made" not in call.notes and self._file.exists():
+            return f"{self._file} exists already, and stays"
+        content = fill(self.content, call)
         call.save_notes({"made": content})
-        _write(self.path, content.encode(), mode=int(self.settings.mode, 8))
-        return f"made {self.path}"
+        _write(self._file, content.encode(), mode=int(self.mode, 8))
+        return f"made {self._file}"
 
     def _remove(self, call: Call) -> str:
         try:
-            content, status = _read(self.path)
+            content, status = _read(self._file)
         except FileNotFoundError:
-            return f"{self.path} does not exist, so there is nothing to remove"
+            return f"{self._file} does not exist, so there is nothing to remove"
         call.save_notes(
             {
                 "removed": base64.b64encode(content).decode(),
@@ -124,30 +116,30 @@ class _Flag:
                 "owner": f"{status.st_uid}:{status.st_gid}",
             }
         )
-        self.path.unlink(missing_ok=True)
-        return f"removed {self.path}"
+        self._file.unlink(missing_ok=True)
+        return f"removed {self._file}"
 
     def _unmake(self, content: bytes) -> str:
         try:
-            found, _ = _read(self.path)
+            found, _ = _read(self._file)
         except FileNotFoundError:
-            return f"{self.path} is gone already"
+            return f"{self._file} is gone already"
         if found != content:
-            return f"{self.path} has been changed since, and stays"
-        self.path.unlink(missing_ok=True)
-        return f"removed {self.path}"
+            return f"{self._file} has been changed since, and stays"
+        self._file.unlink(missing_ok=True)
+        return f"removed {self._file}"
 
-    def _put_back(self, notes: Mapping[str, str]) -> str:
-        if self.path.exists():
-            return f"{self.path} exists again already"
+    def _make_again(self, notes: Mapping[str, str]) -> str:
+        if self._file.exists():
+            return f"{self._file} exists again already"
         user, _, group = notes["owner"].partition(":")
         _write(
-            self.path,
+            self._file,
             base64.b64decode(notes["removed"]),
             mode=int(notes["mode"], 8),
             owner=(int(user), int(group)),
         )
-        return f"put {self.path} back"
+        return f"put {self._file} back"
 
 
 def _read(path: Path) -> tuple[bytes, os.stat_result]:

@@ -7,15 +7,13 @@ later.
 import asyncio
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook
-from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
 
@@ -33,7 +31,7 @@ _DENIED: Final = "Permission denied"
 ServerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.:-]+/[A-Za-z0-9_.:-]+$")]
 
 
-class HaproxySettings(UndoableSettings, frozen=True, kw_only=True):
+class HaproxyHook(UndoableTable, frozen=True, kw_only=True):
     """Drains servers of HAProxy, waits for their sessions to end, and puts them back."""
 
     socket: str = "/run/haproxy/admin.sock"
@@ -55,17 +53,8 @@ class HaproxySettings(UndoableSettings, frozen=True, kw_only=True):
         return frozenset(f"haproxy {self.socket} {server}" for server in self.servers)
 
     @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Haproxy(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Haproxy:
-    settings: HaproxySettings
-    retries_undo = True
-
     async def run(self, call: Call) -> str:
-        servers = self.settings.servers
+        servers = self.servers
         ours = set(call.notes.get("drained", "").split())
         for server in servers:
             state = await self._admin_state(server)
@@ -73,7 +62,7 @@ class _Haproxy:
                 ours.add(server)
                 call.save_notes({"drained": " ".join(sorted(ours))})
                 await self._set(server, "drain")
-        while self.settings.wait:
+        while self.wait:
             sessions = await self._sessions()
             busy = {server: sessions[server] for server in servers if sessions.get(server)}
             if not busy:
@@ -86,7 +75,8 @@ class _Haproxy:
             return f"{', '.join(theirs)} had been drained before, and will stay so"
         return f"drained {', '.join(servers)}"
 
-    async def undo(self, call: Call) -> str:
+    @override
+    async def put_back(self, call: Call) -> str:
         back = []
         for server in call.notes.get("drained", "").split():
             state = await self._admin_state(server)
@@ -96,23 +86,25 @@ class _Haproxy:
                 back.append(server)
         return f"put back {', '.join(back)}" if back else "nothing to put back"
 
+    @override
     async def check(self) -> list[str]:
         problems = []
-        for server in self.settings.servers:
+        for server in self.servers:
             try:
                 await self._admin_state(server)
             except TargetError as error:
                 problems.append(str(error))
         # Without a state to set, it answers with its usage, or that the socket may not do this.
-        if not problems and await self._ask(f"set server {self.settings.servers[0]}") == _DENIED:
-            problems.append(f"{self.settings.socket} is not of level admin")
+        if not problems and await self._ask(f"set server {self.servers[0]}") == _DENIED:
+            problems.append(f"{self.socket} is not of level admin")
         return problems
 
+    @override
     def describe(self, phase: Phase) -> str:
-        servers = ", ".join(self.settings.servers)
+        servers = ", ".join(self.servers)
         if phase is Phase.UNDO:
             return f"put the drained servers back: {servers}"
-        waits = " and wait for their sessions" if self.settings.wait else ""
+        waits = " and wait for their sessions" if self.wait else ""
         return f"drain {servers} of HAProxy{waits}"
 
     async def _set(self, server: str, state: str) -> None:
@@ -144,7 +136,7 @@ class _Haproxy:
             raise TargetError("HAProxy's statistics can't be read") from error
 
     async def _ask(self, command: str) -> str:
-        where = self.settings.socket
+        where = self.socket
         try:
             async with asyncio.timeout(_ANSWER):
                 return (await _exchange(where, command)).strip()

@@ -1,15 +1,14 @@
 """Calls an HTTP service. URL, headers and body may have placeholders."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import field
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook, VetoError
-from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.retries import VetoError
+from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.hooks.templates import (
     check_template,
     fill,
@@ -39,7 +38,7 @@ _METHODS: Final = "GET POST PUT PATCH DELETE HEAD OPTIONS"
 _SUCCESSES: Final = tuple(range(200, 300))
 
 
-class HttpSettings(HookSettings, frozen=True, kw_only=True):
+class HttpHook(HookTable, frozen=True, kw_only=True):
     """Calls an HTTP service. Proxies and redirects are never followed."""
 
     url: str
@@ -83,51 +82,40 @@ class HttpSettings(HookSettings, frozen=True, kw_only=True):
         return self.undo_url is not None
 
     @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Http(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Http:
-    settings: HttpSettings
-    retries_undo = False
-
     async def run(self, call: Call) -> str:
-        settings = self.settings
-        return await self._ask(call, settings.method, settings.url, settings.body)
+        return await self._ask(call, self.method, self.url, self.body)
 
-    async def undo(self, call: Call) -> str:
-        settings = self.settings
-        if settings.undo_url is None:
+    @override
+    async def put_back(self, call: Call) -> str:
+        if self.undo_url is None:
             return "there is no undo_url"
-        body = settings.body if settings.undo_body is None else settings.undo_body
-        return await self._ask(
-            call, settings.undo_method or settings.method, settings.undo_url, body
-        )
+        body = self.body if self.undo_body is None else self.undo_body
+        return await self._ask(call, self.undo_method or self.method, self.undo_url, body)
 
+    @override
     async def check(self) -> list[str]:
         """Only whether it can be reached: the call itself may have any effect."""
-        if self.settings.bearer_file is not None:
-            secret(self.settings.bearer_file)
-        asked = Request(method="OPTIONS", url=f"{origin(self.settings.url)}/")
-        await send(asked, ca_file=self.settings.ca_file)
+        if self.bearer_file is not None:
+            secret(self.bearer_file)
+        asked = Request(method="OPTIONS", url=f"{origin(self.url)}/")
+        await send(asked, ca_file=self.ca_file)
         return []
 
+    @override
     def describe(self, phase: Phase) -> str:
-        settings = self.settings
         if phase is Phase.UNDO:
-            if settings.undo_url is None:
+            if self.undo_url is None:
                 return "nothing"
-            method = settings.undo_method or settings.method
-            return f"call {method} {without_secrets(settings.undo_url)}"
-        return f"call {settings.method} {without_secrets(settings.url)}"
+            method = self.undo_method or self.method
+            return f"call {method} {without_secrets(self.undo_url)}"
+        return f"call {self.method} {without_secrets(self.url)}"
 
     async def _ask(self, call: Call, method: str, url: str, body: Body) -> str:
         call.waiting_for(f"an answer from {origin(url)}")
-        headers = {name: fill_line(value, call) for name, value in self.settings.headers.items()}
+        headers = {name: fill_line(value, call) for name, value in self.headers.items()}
         names = {name.lower(): value for name, value in headers.items()}
-        if self.settings.bearer_file is not None:
-            headers["Authorization"] = f"Bearer {secret(self.settings.bearer_file)}"
+        if self.bearer_file is not None:
+            headers["Authorization"] = f"Bearer {secret(self.bearer_file)}"
         if isinstance(body, dict):
             content = json.dumps(fill_json(body, call))
             if "content-type" not in names:
@@ -142,13 +130,13 @@ class _Http:
             headers=headers,
             body=content.encode() if content else None,
         )
-        answer = await send(asked, ca_file=self.settings.ca_file)
+        answer = await send(asked, ca_file=self.ca_file)
         return self._judged(answer, origin(url))
 
     def _judged(self, answer: Answer, where: str) -> str:
         told = f"{where} answered {answer.status}"
-        if answer.status in self.settings.veto:
+        if answer.status in self.veto:
             raise VetoError(f"{told}: {answer.excerpt()}".removesuffix(": "))
-        if answer.status not in (self.settings.ok or _SUCCESSES):
+        if answer.status not in (self.ok or _SUCCESSES):
             raise TargetError(f"{told}: {answer.excerpt()}".removesuffix(": "))
         return told

@@ -6,15 +6,13 @@ with the cordon, so neither a crash nor an operator's `kubectl cordon` can be mi
 """
 
 import asyncio
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook
-from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.environment import node_name
 from forewarned.agent.targets.errors import TargetError
@@ -35,7 +33,7 @@ _NAMED: Final = 5
 """As many pods as a message names."""
 
 
-class KubernetesSettings(UndoableSettings, frozen=True, kw_only=True):
+class KubernetesHook(UndoableTable, frozen=True, kw_only=True):
     """Cordons the node, evicts its pods as disruption budgets allow, and uncordons it."""
 
     node: str | None = None
@@ -62,32 +60,25 @@ class KubernetesSettings(UndoableSettings, frozen=True, kw_only=True):
             raise ValueError("a node's name can't be empty")
 
     @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Kubernetes(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kubernetes:
-    settings: KubernetesSettings
-    retries_undo = True
-
     async def run(self, call: Call) -> str:
         cluster, name = self._cluster(), self._node()
         cordoned = await _cordon(cluster, name, call.sighting.event_id)
         told = f"cordoned {name}" if cordoned else f"{name} was already cordoned"
-        if self.settings.evict:
+        if self.evict:
             left = await self._evict(cluster, name, call)
             told += f", evicted its pods; {len(left)} stay" if left else ", evicted its pods"
         return told
 
-    async def undo(self, call: Call) -> str:
+    @override
+    async def put_back(self, call: Call) -> str:
         return await _uncordon(self._cluster(), self._node(), call.sighting.event_id)
 
+    @override
     async def check(self) -> list[str]:
         cluster, name = self._cluster(), self._node()
         await cluster.node(name)
         needed = [("patch", "nodes", "")]
-        if self.settings.evict:
+        if self.evict:
             needed += [("list", "pods", ""), ("create", "pods", "eviction")]
         return [
             f"the agent's service account may not {verb} {'/'.join(filter(None, (what, part)))}"
@@ -95,11 +86,12 @@ class _Kubernetes:
             if not await cluster.may(verb, what, part)
         ]
 
+    @override
     def describe(self, phase: Phase) -> str:
         name = self._node()
         if phase is Phase.UNDO:
             return f"uncordon node {name}, if it was cordoned for the event"
-        return f"cordon node {name}" + (" and evict its pods" if self.settings.evict else "")
+        return f"cordon node {name}" + (" and evict its pods" if self.evict else "")
 
     async def _evict(self, cluster: Cluster, name: str, call: Call) -> list[Pod]:
         """Returns the pods that stay, once all others have gone."""
@@ -123,7 +115,7 @@ class _Kubernetes:
 
     async def _ask_to_go(self, cluster: Cluster, going: list[Pod], accepted: set[str]) -> list[Pod]:
         """Returns those that a budget holds back. `accepted` has the uids of evicted pods."""
-        grace = None if self.settings.grace is None else int(self.settings.grace.total_seconds())
+        grace = None if self.grace is None else int(self.grace.total_seconds())
         held = []
         for pod in going:
             if pod.uid in accepted or pod.is_leaving:
@@ -141,18 +133,15 @@ class _Kubernetes:
     def _goes(self, pod: Pod) -> bool:
         if pod.is_mirror or pod.is_finished or pod.controller == "DaemonSet":
             return False
-        if pod.namespace in self.settings.keep_namespaces:
+        if pod.namespace in self.keep_namespaces:
             return False
-        return pod.controller is not None or self.settings.evict_unmanaged
+        return pod.controller is not None or self.evict_unmanaged
 
     def _cluster(self) -> Cluster:
-        settings = self.settings
-        return Cluster.find(
-            settings.server, token_file=settings.token_file, ca_file=settings.ca_file
-        )
+        return Cluster.find(self.server, token_file=self.token_file, ca_file=self.ca_file)
 
     def _node(self) -> str:
-        return self.settings.node or node_name()
+        return self.node or node_name()
 
 
 async def _cordon(cluster: Cluster, name: str, event_id: str) -> bool:

@@ -1,15 +1,13 @@
 """Writes a line to the agent's own log."""
 
 import logging
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook
-from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.hooks.templates import check_template, fill_line, values
 from forewarned.agent.model import Phase
 
@@ -30,7 +28,7 @@ _NUMBERS: Final = {
 }
 
 
-class LogSettings(HookSettings, frozen=True, kw_only=True):
+class LogHook(HookTable, frozen=True, kw_only=True):
     """Writes a line to the agent's log."""
 
     required: bool = False
@@ -44,31 +42,16 @@ class LogSettings(HookSettings, frozen=True, kw_only=True):
         check_template(self.text)
 
     @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Log(self, name), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    settings: LogSettings
-    name: str
-    retries_undo = False
-
     async def run(self, call: Call) -> str:
         told = {name: value for name, value in values(call).items() if value}
         _log.log(
-            _NUMBERS[self.settings.level],
+            _NUMBERS[self.level],
             "%s",
-            fill_line(self.settings.text, call),
-            extra={"hook": self.name, "event": told},
+            fill_line(self.text, call),
+            extra={"hook": call.step, "event": told},
         )
         return ""
 
-    async def undo(self, _call: Call) -> str:
-        return "a log line can't be undone"
-
-    async def check(self) -> list[str]:
-        return []
-
+    @override
     def describe(self, _phase: Phase) -> str:
-        return f"log a line, as {self.settings.level}"
+        return f"log a line, as {self.level}"

@@ -2,15 +2,13 @@
 
 import json
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook
-from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.hooks.templates import check_template, event_json, fill_line
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
@@ -28,7 +26,7 @@ class Shape(StrEnum):
     """A message with an adaptive card, as Teams workflows take it."""
 
 
-class NotifySettings(HookSettings, frozen=True, kw_only=True):
+class NotifyHook(HookTable, frozen=True, kw_only=True):
     """Sends a message to a webhook, or to a channel of Slack or Teams."""
 
     required: bool = False
@@ -50,19 +48,10 @@ class NotifySettings(HookSettings, frozen=True, kw_only=True):
         check_template(self.text)
 
     @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Notify(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Notify:
-    settings: NotifySettings
-    retries_undo = False
-
     async def run(self, call: Call) -> str:
         url = self._url()
         call.waiting_for(f"an answer from {origin(url)}")
-        told = self._body(fill_line(self.settings.text, call).strip(), call)
+        told = self._body(fill_line(self.text, call).strip(), call)
         answer = await send(
             Request(
                 method="POST",
@@ -75,32 +64,31 @@ class _Notify:
             raise TargetError(f"{origin(url)} answered {answer.status}: {answer.excerpt()}")
         return f"notified {origin(url)}"
 
-    async def undo(self, _call: Call) -> str:
-        return "a message can't be undone"
-
+    @override
     async def check(self) -> list[str]:
         # Only whether it can be reached: someone would read a message.
         await send(Request(method="OPTIONS", url=f"{origin(self._url())}/"))
         return []
 
+    @override
     def describe(self, _phase: Phase) -> str:
-        where = origin(self.settings.url) if self.settings.url else "the URL in url_file"
+        where = origin(self.url) if self.url else "the URL in url_file"
         return f"send a message to {where}"
 
     def _url(self) -> str:
-        if self.settings.url is not None:
-            return self.settings.url
-        url = secret(self.settings.url_file or "")
+        if self.url is not None:
+            return self.url
+        url = secret(self.url_file or "")
         try:
             check_url(url)
         except ValueError:
             # Without the URL: it is in a file because it is a secret.
-            raise TargetError(f"{self.settings.url_file} does not hold a URL") from None
+            raise TargetError(f"{self.url_file} does not hold a URL") from None
         return url
 
     # Any: what JSON is made of.
     def _body(self, text: str, call: Call) -> dict[str, Any]:
-        match self.settings.shape:
+        match self.shape:
             case Shape.JSON:
                 return {**json.loads(event_json(call)), "Text": text}
             case Shape.SLACK:

@@ -24,6 +24,8 @@ class Call:
     """The event, as it was seen last; in undo and recover it is over."""
     me: str
     """This VM's name."""
+    step: str = ""
+    """The hook's name in the agent's file."""
     phase: Phase
     limit: timedelta
     """How long it may take; it is cancelled after that."""

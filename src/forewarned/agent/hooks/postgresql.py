@@ -13,9 +13,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook
-from forewarned.agent.hooks.settings import HookSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.http import Answer, Request, check_url, secret, send
@@ -31,7 +30,7 @@ class PostgresqlAction(StrEnum):
     SWITCHOVER = "switchover"
 
 
-class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
+class PostgresqlHook(HookTable, frozen=True, kw_only=True):
     """Writes a checkpoint with `psql`, or hands leadership over through Patroni's REST API."""
 
     action: PostgresqlAction = PostgresqlAction.CHECKPOINT
@@ -59,43 +58,38 @@ class PostgresqlSettings(HookSettings, frozen=True, kw_only=True):
             raise ValueError("give user and password_file together, or neither")
 
     @override
-    def make(self, name: str) -> Hook:
-        if self.action is PostgresqlAction.CHECKPOINT:
-            return RetryingHook(_Checkpoint(self), retries=self.retries)
-        return RetryingHook(_Switchover(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Checkpoint:
-    settings: PostgresqlSettings
-    retries_undo = False
-
     async def run(self, call: Call) -> str:
+        if self.action is PostgresqlAction.SWITCHOVER:
+            return await _Patroni(self).switch_over(call)
         call.waiting_for("the checkpoint to be written")
         await self._psql("CHECKPOINT")
         return "wrote a checkpoint"
 
-    async def undo(self, _call: Call) -> str:
-        return "there is nothing to undo"
-
+    @override
     async def check(self) -> list[str]:
-        problems = missing(self.settings.psql[0])
+        if self.action is PostgresqlAction.SWITCHOVER:
+            return await _Patroni(self).check()
+        problems = missing(self.psql[0])
         if not problems:
             await self._psql("SELECT 1")
         return problems
 
-    def describe(self, _phase: Phase) -> str:
-        return "write a checkpoint of PostgreSQL"
+    @override
+    def describe(self, phase: Phase) -> str:
+        if self.action is PostgresqlAction.CHECKPOINT:
+            return "write a checkpoint of PostgreSQL"
+        to = f" to {self.candidate}" if self.candidate else ""
+        return f"switch over{to} through Patroni, if this node is the leader"
 
     async def _psql(self, statement: str) -> None:
         ran = await run_program(
             (
-                *self.settings.psql,
+                *self.psql,
                 "--no-psqlrc",
                 "--no-password",
                 "--quiet",
                 "--set=ON_ERROR_STOP=1",
-                f"--dbname={self.settings.connection}",
+                f"--dbname={self.connection}",
                 f"--command={statement}",
             )
         )
@@ -110,11 +104,10 @@ class _Leader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Switchover:
-    settings: PostgresqlSettings
-    retries_undo = False
+class _Patroni:
+    settings: PostgresqlHook
 
-    async def run(self, call: Call) -> str:
+    async def switch_over(self, call: Call) -> str:
         me = await self._me()
         leader = await self._leader()
         if leader is None:
@@ -128,9 +121,6 @@ class _Switchover:
             await asyncio.sleep(_LOOK)
         return f"{leader.name} is the leader now"
 
-    async def undo(self, _call: Call) -> str:
-        return "a switchover is not undone"
-
     async def check(self) -> list[str]:
         members = await self._members()
         me = await self._me()
@@ -141,10 +131,6 @@ class _Switchover:
         if self.settings.candidate is not None and self.settings.candidate not in names:
             problems.append(f"Patroni's cluster has no member {self.settings.candidate}")
         return problems
-
-    def describe(self, _phase: Phase) -> str:
-        to = f" to {self.settings.candidate}" if self.settings.candidate else ""
-        return f"switch over{to} through Patroni, if this node is the leader"
 
     async def _switch(self, me: str) -> None:
         told = {"leader": me}

@@ -1,6 +1,4 @@
-"""What all kinds of hooks have in common: a limit, retries, and outcomes in place of exceptions.
-
-A kind says what is to be done once, and raises a TargetError where that failed.
+"""A hook of any kind with its limit, its retries, and outcomes in place of exceptions.
 
 Invariants: the next attempt knows what an earlier one has kept, so that it never takes our own
 change for someone else's; and putting back is retried until its limit wherever a retry does no
@@ -11,9 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import HookOutcome, Phase, Verdict
 from forewarned.agent.targets.errors import TargetError
 
@@ -30,32 +29,18 @@ class VetoError(Exception):
     """The hook's target says that the event must not be approved."""
 
 
-class HookKind(Protocol):
-    """One kind of hook: what it does in one attempt. What it returns is shown to people."""
-
-    retries_undo: bool
-    """Whether its undo is retried until the limit, regardless of the number of retries."""
-
-    async def run(self, call: Call, /) -> str: ...
-
-    async def undo(self, call: Call, /) -> str: ...
-
-    async def check(self) -> list[str]: ...
-
-    def describe(self, phase: Phase, /) -> str: ...
-
-
 class RetryingHook:
-    def __init__(self, work: HookKind, *, retries: int) -> None:
+    """Making one has no side effects."""
+
+    def __init__(self, work: HookTable) -> None:
         self._work = work
-        self._retries = retries
 
     async def run(self, call: Call) -> HookOutcome:
-        return await self._within_limit(call, self._work.run, retries=self._retries)
+        return await self._within_limit(call, self._work.run, retries=self._work.retries)
 
     async def undo(self, call: Call) -> HookOutcome:
-        retries = None if self._work.retries_undo else self._retries
-        return await self._within_limit(call, self._work.undo, retries=retries)
+        retries = None if self._work.retries_undo else self._work.retries
+        return await self._within_limit(call, self._work.put_back, retries=retries)
 
     async def check(self) -> list[str]:
         try:

@@ -5,16 +5,14 @@ stops only those that this hook has started.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
 
 from msgspec import Meta
 from typing_extensions import override
 
-from forewarned.agent.hooks.ports import Call, Hook
-from forewarned.agent.hooks.retries import RetryingHook
-from forewarned.agent.hooks.settings import UndoableSettings
+from forewarned.agent.hooks.ports import Call
+from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.programs import ProgramResult, missing, run_program
@@ -33,7 +31,7 @@ _OPPOSITE: Final = {Verb.STOP: Verb.START, Verb.START: Verb.STOP}
 _DONE: Final = {Verb.STOP: "stopped", Verb.START: "started", Verb.RESTART: "restarted"}
 
 
-class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
+class SystemdHook(UndoableTable, frozen=True, kw_only=True):
     """Stops or starts systemd units, and waits for them. Undo starts only what it stopped."""
 
     units: Annotated[
@@ -57,18 +55,9 @@ class SystemdSettings(UndoableSettings, frozen=True, kw_only=True):
         return frozenset(f"unit {unit}" for unit in whole)
 
     @override
-    def make(self, name: str) -> Hook:
-        return RetryingHook(_Systemd(self), retries=self.retries)
-
-
-@dataclass(frozen=True, slots=True)
-class _Systemd:
-    settings: SystemdSettings
-    retries_undo = True
-
     async def run(self, call: Call) -> str:
-        verb = self.settings.action
-        concerned = list(self.settings.units)
+        verb = self.action
+        concerned = list(self.units)
         if verb is not Verb.RESTART:
             concerned = call.notes.get("changed", "").split()
             if not concerned:
@@ -77,26 +66,29 @@ class _Systemd:
                 call.save_notes({"changed": " ".join(concerned)})
         return await self._all(verb, concerned, call)
 
-    async def undo(self, call: Call) -> str:
+    @override
+    async def put_back(self, call: Call) -> str:
         changed = call.notes.get("changed", "").split()
-        return await self._all(_OPPOSITE[self.settings.action], changed[::-1], call)
+        return await self._all(_OPPOSITE[self.action], changed[::-1], call)
 
+    @override
     async def check(self) -> list[str]:
         problems = missing("systemctl")
-        for unit in [] if problems else self.settings.units:
+        for unit in [] if problems else self.units:
             if await _property("LoadState", unit) != "loaded":
                 problems.append(f"systemd has no unit {unit}")
         return problems
 
+    @override
     def describe(self, phase: Phase) -> str:
-        units = ", ".join(self.settings.units)
+        units = ", ".join(self.units)
         if phase is not Phase.UNDO:
-            return f"{self.settings.action} {units}"
-        verb = _OPPOSITE.get(self.settings.action, self.settings.action)
-        return f"{verb} the units that were {_DONE[self.settings.action]}: {units}"
+            return f"{self.action} {units}"
+        verb = _OPPOSITE.get(self.action, self.action)
+        return f"{verb} the units that were {_DONE[self.action]}: {units}"
 
     async def _those(self, *, running: bool) -> list[str]:
-        states = {unit: await _property("ActiveState", unit) for unit in self.settings.units}
+        states = {unit: await _property("ActiveState", unit) for unit in self.units}
         return [unit for unit, state in states.items() if (state in _RUNNING) == running]
 
     async def _all(self, verb: Verb, units: Sequence[str], call: Call) -> str:

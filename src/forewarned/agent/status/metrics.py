@@ -38,33 +38,28 @@ def render(status: AgentStatus, counters: Counters, *, age: timedelta | None) ->
 
 def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> Iterator[str]:
     yield from _metric(
-        "forewarned_agent_healthy",
-        "gauge",
+        "healthy",
         "Whether documents can be read.",
         [({}, int(status.healthy))],
     )
     yield from _metric(
-        "forewarned_agent_ready",
-        "gauge",
+        "ready",
         "Whether the VM may be used: 0 from the first prepare hook until all is undone.",
         [({}, int(status.ready))],
     )
     yield from _metric(
-        "forewarned_agent_document_age_seconds",
-        "gauge",
+        "document_age_seconds",
         "Seconds since the last valid document; absent before the first.",
         [] if age is None else [({}, age.total_seconds())],
     )
     stages = Counter(event.stage for event in status.events)
     yield from _metric(
-        "forewarned_agent_events",
-        "gauge",
+        "events",
         "Events of this VM that the agent remembers, by stage.",
         [({"stage": str(stage)}, stages[stage]) for stage in Stage],
     )
     yield from _metric(
-        "forewarned_agent_seconds_to_not_before",
-        "gauge",
+        "seconds_to_not_before",
         "Seconds until NotBefore, for each event that has not started.",
         [
             ({"event": event.event_id, "type": event.type}, _seconds(event.time_left))
@@ -73,20 +68,17 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
         ],
     )
     yield from _metric(
-        "forewarned_agent_not_put_back",
-        "gauge",
+        "not_put_back",
         "Steps whose undo failed or was interrupted, of events that the agent remembers.",
         [({}, sum(len(event.not_put_back) for event in status.events))],
     )
     yield from _metric(
-        "forewarned_agent_events_reappeared",
-        "gauge",
+        "events_reappeared",
         "Events that are shown again after they were gone, which the agent ignores.",
         [({}, sum(event.reappeared for event in status.events))],
     )
     yield from _metric(
-        "forewarned_agent_hooks_total",
-        "counter",
+        "hooks_total",
         "Hooks that have ended, by outcome.",
         [
             ({"step": step, "phase": phase, "verdict": verdict}, count)
@@ -94,8 +86,7 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
         ],
     )
     yield from _metric(
-        "forewarned_agent_hook_seconds_total",
-        "counter",
+        "hook_seconds_total",
         "How long hooks ran.",
         [
             ({"step": step, "phase": phase}, seconds)
@@ -103,16 +94,17 @@ def _lines(status: AgentStatus, counters: Counters, age: timedelta | None) -> It
         ],
     )
     yield from _metric(
-        "forewarned_agent_approvals_total",
-        "counter",
+        "approvals_total",
         "Approvals that were sent, by whether the service accepted them.",
         [({"taken": "yes"}, counters.approvals), ({"taken": "no"}, counters.approvals_failed)],
     )
 
 
 def _metric(
-    name: str, kind: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]
+    what: str, meaning: str, samples: Iterable[tuple[Mapping[str, str], float]]
 ) -> Iterator[str]:
+    name = f"forewarned_agent_{what}"
+    kind = "counter" if what.endswith("_total") else "gauge"
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} {kind}"
     for labels, value in samples:

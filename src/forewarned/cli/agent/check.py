@@ -17,6 +17,7 @@ from forewarned.agent.config.settings import (
     KubernetesReadiness,
 )
 from forewarned.agent.hooks.kinds import KINDS
+from forewarned.agent.hooks.retries import RetryingHook
 from forewarned.agent.readiness.ports import ReadinessError
 from forewarned.cli.agent.naming import found_endpoint, knows_instances, look_for_events, own_name
 from forewarned.client import ProtocolError, RefusedError, ScheduledEventsError
@@ -46,7 +47,7 @@ async def check_targets(settings: AgentSettings, *, patience: timedelta = PATIEN
         wanted.append(("agent.readiness", "kubernetes", lambda: _leases(readiness)))
     for name, hook in settings.hooks.items():
         kind = next(kind for kind, type_ in KINDS.items() if type_ is type(hook))
-        wanted.append((f"hooks.{name}", kind, hook.make(name).check))
+        wanted.append((f"hooks.{name}", kind, RetryingHook(hook).check))
     return await asyncio.gather(
         *(_checked(name, kind, check, patience) for name, kind, check in wanted)
     )
@@ -60,27 +61,19 @@ async def _checked(
             problems = await check()
     except TimeoutError:
         problems = [f"no answer within {patience.total_seconds():g} s"]
+    except (ScheduledEventsError, ReadinessError) as error:
+        problems = [str(error)]
     return Target(name=name, kind=kind, problems=tuple(problems))
 
 
 async def _metadata(settings: AgentSettings) -> list[str]:
     try:
         await own_name(settings)
-    except (RefusedError, ProtocolError) as error:
+    except (RefusedError, ProtocolError):
         # An agent whose file has its name needs only the events.
         if settings.resource is None or await knows_instances(settings):
-            return [str(error)]
-        return await _events(settings)
-    except ScheduledEventsError as error:
-        return [str(error)]
-    return []
-
-
-async def _events(settings: AgentSettings) -> list[str]:
-    try:
+            raise
         await look_for_events(settings)
-    except ScheduledEventsError as error:
-        return [str(error)]
     return []
 
 
@@ -97,11 +90,8 @@ async def _shared(path: Path) -> list[str]:
 
 
 async def _leases(settings: KubernetesReadiness) -> list[str]:
-    try:
-        # Of no event: whether leases can be read at all is what is asked.
-        await open_readiness(settings, endpoint=lambda: None).reports("check")
-    except ReadinessError as error:
-        return [str(error)]
+    # Of no event: whether leases can be read at all is what is asked.
+    await open_readiness(settings, endpoint=lambda: None).reports("check")
     return []
 
 
@@ -109,11 +99,8 @@ async def _served(settings: AgentSettings) -> list[str]:
     # Its library takes its time, and most files have no use for it.
     from forewarned.agent.readiness.server import ServerReports
 
-    try:
-        endpoint = await found_endpoint(settings)
-        await ServerReports(lambda: endpoint).check()
-    except (ScheduledEventsError, ReadinessError) as error:
-        return [str(error)]
+    endpoint = await found_endpoint(settings)
+    await ServerReports(lambda: endpoint).check()
     return []
 
 

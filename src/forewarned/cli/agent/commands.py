@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from forewarned.cli.failures import CommandError, RefusedError, UsageError
-from forewarned.cli.parameters import EventTypeName
-from forewarned.cli.session import Session, json_option, wants_json
+from forewarned.cli.parameters import complete_type, read_event_type
+from forewarned.cli.session import Session, json_option, printed_as_json
 from forewarned.cli.wording import count
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def check(file: Path, *, offline: bool) -> None:
     Nothing is changed: hooks only look at their targets, and no event is read.
     """
     settings = _load(file, RefusedError)
-    session = _session()
     if offline:
         found = []
     else:
@@ -96,10 +95,8 @@ def check(file: Path, *, offline: bool) -> None:
     from forewarned.cli.agent.pages import check_table
 
     problems = sum(len(each.problems) for each in found)
-    if session.is_json:
-        click.echo(msgspec.json.encode({"file": str(file), "targets": found}))
-    else:
-        session.print([check_table(found), ""] if found else [])
+    if not printed_as_json({"file": str(file), "targets": found}):
+        Session().print([check_table(found), ""] if found else [])
         hooks, rules = count(len(settings.hooks), "hook"), count(len(settings.rules), "rule")
         click.echo(f"{file}: {rules}, {hooks}; no mistakes")
     if problems:
@@ -118,7 +115,7 @@ def status(address: str, *, all_: bool) -> None:
     from forewarned.cli.agent.status import ask
 
     told = ask(address)
-    session = _session()
+    session = Session()
     if session.is_json:
         click.echo(msgspec.json.format(told.body, indent=-1))
         return
@@ -144,15 +141,12 @@ def explain(event: str, *, address: str) -> None:
 
     told = ask(address).status
     found = find(told, event)
-    session = _session()
-    if session.is_json:
-        click.echo(msgspec.json.encode(found))
-    else:
-        session.print(explanation_page(found, told))
+    if not printed_as_json(found):
+        Session().print(explanation_page(found, told))
 
 
 @agent.command()
-@click.argument("type_", metavar="TYPE", type=EventTypeName())
+@click.argument("type_", metavar="TYPE", type=read_event_type, shell_complete=complete_type)
 @click.option("--live", is_flag=True, help="Run the hooks and undo them; approve nothing.")
 @_config_option
 @json_option
@@ -171,17 +165,10 @@ def rehearse(type_: str, *, live: bool, config: Path) -> None:
     if live:
         refuse_while_busy(settings)
     resource, found = asyncio.run(rehearse_here(settings, type_, live=live))
-    session = _session()
-    if session.is_json:
-        click.echo(as_json(found, resource=resource))
-    else:
-        session.print(rehearsal_page(found, resource=resource))
+    if not printed_as_json(as_json(found, resource=resource)):
+        Session().print(rehearsal_page(found, resource=resource))
     if not found.is_ready:
         raise RefusedError(f"this VM would not be ready for a {type_} in time", code="not_ready")
-
-
-def _session() -> Session:
-    return Session("", is_json=wants_json(click.get_current_context()))
 
 
 def _load(file: Path, kind: type[CommandError]) -> "AgentSettings":
@@ -190,10 +177,10 @@ def _load(file: Path, kind: type[CommandError]) -> "AgentSettings":
     try:
         return load(file)
     except SettingsError as error:
-        fault = {"code": "bad_agent_file", "message": str(error), "field": "file"}
         raise kind(
             f"{count(len(error.mistakes), 'mistake')} in {file}; nothing has changed",
             code="bad_agent_file",
+            field="file",
             advice=error.mistakes,
-            body=msgspec.json.encode({"error": fault}),
+            details=str(error),
         ) from error

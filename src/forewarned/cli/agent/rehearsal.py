@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-import msgspec
-
 from forewarned.agent.assembly import make_hooks
 from forewarned.agent.config.settings import AgentSettings
 from forewarned.agent.journal import Journal, JournalError
@@ -112,7 +110,7 @@ async def _known_name(settings: AgentSettings) -> str:
         ) from error
 
 
-def as_json(found: Rehearsed, *, resource: str) -> bytes:
+def as_json(found: Rehearsed, *, resource: str) -> dict[str, object]:
     """A step that was not run has no verdict."""
     steps = [
         {
@@ -136,7 +134,7 @@ def as_json(found: Rehearsed, *, resource: str) -> bytes:
         }
         for fit in found.fits
     ]
-    shown = {
+    return {
         "resource": resource,
         "type": found.type,
         "live": found.live,
@@ -145,4 +143,3 @@ def as_json(found: Rehearsed, *, resource: str) -> bytes:
         "steps": steps,
         "fits": fits,
     }
-    return msgspec.json.encode(shown)

@@ -13,12 +13,11 @@ from datetime import datetime
 from pathlib import Path
 
 import click
-import msgspec
 
 from forewarned.cli.commands.serve import data_folder, folder_options
 from forewarned.cli.failures import RefusedError, UsageError
-from forewarned.cli.parameters import Expiry
-from forewarned.cli.session import Session, json_option, wants_json
+from forewarned.cli.parameters import read_expiry
+from forewarned.cli.session import Session, json_option, printed_as_json
 from forewarned.cli.tables import principal_table
 from forewarned.clock import wall_clock
 from forewarned.security import principals
@@ -49,7 +48,7 @@ def token() -> None:
 )
 @click.option(
     "--expires",
-    type=Expiry(),
+    type=read_expiry,
     metavar="SPAN|DATE",
     help="When it expires, in real time: 30d from now, or on 2027-01-31 at 00:00 UTC.",
 )
@@ -100,9 +99,9 @@ def create(
 
 
 def _print_secret(made: Principal, secret: str) -> None:
-    if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode(_with_secret(made, secret)))
-    elif not made.client_id:
+    if printed_as_json(_with_secret(made, secret)):
+        return
+    if not made.client_id:
         # Alone on its line, so that it can be put into a variable.
         click.echo(secret)
     else:
@@ -129,14 +128,12 @@ def _with_secret(made: Principal, secret: str) -> dict[str, object]:
 @json_option
 def list_(*, config: Path | None, data: str | None) -> None:
     """List the tokens: names, roles, and when they expire. No secret is shown."""
-    context = click.get_current_context()
-    session = Session("", is_json=wants_json(context))
     with _faults():
         known = principals.load(data_folder(config, data) / principals.FILE)
-    if session.is_json:
-        click.echo(msgspec.json.encode([_shown(each) for each in known]))
-    elif known:
-        session.print([principal_table(known, now=wall_clock())])
+    if printed_as_json([_shown(each) for each in known]):
+        return
+    if known:
+        Session().print([principal_table(known, now=wall_clock())])
     else:
         click.echo("there are no tokens")
 
@@ -157,9 +154,7 @@ def revoke(*, name: str, config: Path | None, data: str | None) -> None:
                 advice=["'forewarned token list' lists the tokens."],
             )
         known.remove(found[0])
-    if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode(_shown(found[0])))
-    else:
+    if not printed_as_json(_shown(found[0])):
         click.echo(f"the token of {found[0].name} is revoked")
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
 from forewarned.cli.commands.serve import folder_options, local_settings
 from forewarned.cli.failures import RefusedError
-from forewarned.cli.session import json_option, wants_json
+from forewarned.cli.session import json_option, printed_as_json
 
 # As the server names it, whose own module needs packages that are not everywhere.
 FILE: Final = "arm-ca.pem"
@@ -41,9 +40,9 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
         )
     path = settings.data.absolute() / FILE
     pem = _read(path)
-    if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode({"path": str(path), "pem": pem}))
-    elif only_path:
+    if printed_as_json({"path": str(path), "pem": pem}):
+        return
+    if only_path:
         click.echo(str(path))
     else:
         click.echo(pem, nl=False)

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from forewarned.cli import pages
 from forewarned.cli.connection import ENDLESS, Answer
-from forewarned.cli.parameters import AN_INSTANT, Instant, Span, Speed
+from forewarned.cli.parameters import AN_INSTANT, read_instant, read_span, read_speed
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.tables import history_table
 from forewarned.control.v1 import wire
@@ -46,7 +46,7 @@ def resume(session: Session) -> None:
 
 
 @clock.command()
-@click.argument("speed", type=Speed(), metavar="SPEED")
+@click.argument("speed", type=read_speed, metavar="SPEED")
 @with_session
 def speed(session: Session, speed: float) -> None:
     """Let the clock run at SPEED times real time, like 60x."""
@@ -54,10 +54,10 @@ def speed(session: Session, speed: float) -> None:
 
 
 @clock.command()
-@click.argument("span", type=Span(), metavar="[SPAN]", required=False)
+@click.argument("span", type=read_span, metavar="[SPAN]", required=False)
 @click.option(
     "--to",
-    type=Instant(),
+    type=read_instant,
     metavar="INSTANT",
     help=f"The instant to go to, instead of SPAN, like {AN_INSTANT}.",
 )

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from forewarned.cli.failures import RefusedError
-from forewarned.cli.session import Session, with_session
+from forewarned.cli.session import Session, printed_as_json, with_session
 from forewarned.control.v1 import wire
 
 _CLOUD: Final = "forewarned"
@@ -96,8 +96,7 @@ def env(session: Session, client: str) -> None:
             advice=["It was started with '--arm off': start it without."],
         )
     found = _CLIENTS[client](at, at.arm)
-    if session.is_json:
-        click.echo(msgspec.json.encode(found))
+    if printed_as_json(found):
         return
     for name, value in found.variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")

@@ -7,7 +7,7 @@ import click
 
 from forewarned.cli import lookup, pages
 from forewarned.cli.failures import RefusedError
-from forewarned.cli.parameters import Span, event_argument
+from forewarned.cli.parameters import event_argument, read_span
 from forewarned.cli.session import Session, with_session
 from forewarned.clock import monotonic
 from forewarned.config.durations import format_duration, parse_duration
@@ -32,7 +32,7 @@ _A_REQUEST: Final = timedelta(seconds=20)
 )
 @click.option(
     "--timeout",
-    type=Span(),
+    type=read_span,
     metavar="SPAN",
     default="5m",
     show_default=True,

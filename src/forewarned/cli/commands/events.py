@@ -9,10 +9,10 @@ import click
 from forewarned.cli import lookup, pages
 from forewarned.cli.parameters import (
     AN_INSTANT,
-    Instant,
     complete_event,
     complete_vm,
     event_argument,
+    read_instant,
     scope_option,
     type_option,
 )
@@ -105,11 +105,11 @@ def explain(session: Session, event: str) -> None:
 @click.option("--actor", metavar="NAME", help="Only what this actor did, like cli:ada.")
 @click.option(
     "--since",
-    type=Instant(),
+    type=read_instant,
     metavar="INSTANT",
     help=f"Only from this instant on, like {AN_INSTANT}.",
 )
-@click.option("--until", type=Instant(), metavar="INSTANT", help="Only before this instant.")
+@click.option("--until", type=read_instant, metavar="INSTANT", help="Only before this instant.")
 @click.option("--before", type=int, metavar="N", help="Only lines older than line N.")
 @click.option(
     "--limit",

@@ -7,7 +7,7 @@ import click
 from rich.console import RenderableType
 
 from forewarned.cli.lookup import suggesting_vms
-from forewarned.cli.parameters import Span, complete_fault, complete_vm, given
+from forewarned.cli.parameters import complete_fault, complete_vm, given, read_span
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.tables import fault_table
 from forewarned.cli.wording import count
@@ -34,9 +34,12 @@ def faults(session: Session) -> None:
     "--status", type=click.IntRange(400, 599), metavar="CODE", help="For kind status, like 500."
 )
 @click.option(
-    "--retry-after", type=Span(), metavar="SPAN", help="For kind status: the value of Retry-After."
+    "--retry-after",
+    type=read_span,
+    metavar="SPAN",
+    help="For kind status: the value of Retry-After.",
 )
-@click.option("--delay", type=Span(), metavar="SPAN", help="Delay the response, with any kind.")
+@click.option("--delay", type=read_span, metavar="SPAN", help="Delay the response, with any kind.")
 @click.option(
     "--times",
     type=click.IntRange(min=1),

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import msgspec
 from rich.console import Console
 
 from forewarned.cli import fleet_apply, pages
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.fleet_generation import generate
-from forewarned.cli.session import Session, json_option, wants_json, with_session
+from forewarned.cli.session import Session, json_option, printed_as_json, with_session
 from forewarned.cli.tables import PlannedRow, plan_table
 from forewarned.cli.wording import count
 from forewarned.control.fleet import wire as fleet_wire
@@ -70,11 +69,9 @@ def check(file: Path) -> None:
     for each in _expand(plan, file):
         rows.append(_row(each))
         hosts.update(vm.host for vm in each.scope.resources.values())
-    session = Session("", is_json=wants_json(click.get_current_context()))
-    if session.is_json:
-        click.echo(msgspec.json.encode(fleet_wire.to_wire(plan)))
+    if printed_as_json(fleet_wire.to_wire(plan)):
         return
-    vms = sum(row.vms for row in rows)
+    session, vms = Session(), sum(row.vms for row in rows)
     session.print([plan_table(rows), ""] if rows else [])
     session.print(
         [f"{count(vms, 'VM')} in {count(len(rows), 'scope')} on {count(len(hosts), 'host')}"]
@@ -102,12 +99,12 @@ def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:
 
 
 def _refusal(file: Path, problems: tuple[str, ...]) -> RefusedError:
-    fault = {"code": "invalid_fleet", "message": "\n".join(problems), "field": "fleet"}
     return RefusedError(
         f"{count(len(problems), 'mistake')} in {file}; nothing has changed",
         code="invalid_fleet",
+        field="fleet",
         advice=problems,
-        body=msgspec.json.encode({"error": fault}),
+        details="\n".join(problems),
     )
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
-import msgspec
 
 from forewarned.cli.credentials import credential_options
 from forewarned.cli.failures import RefusedError, UsageError
-from forewarned.cli.session import Session, control_address, json_option, wants_json
+from forewarned.cli.session import Session, json_option, printed_as_json
 from forewarned.cli.tables import setting_table
 from forewarned.config.values import Address, show
 from forewarned.control.v1 import wire
@@ -150,24 +149,18 @@ def refuse_missing_packages() -> None:
 @json_option
 @credential_options
 @click.option("--running", is_flag=True, help="Show the settings of the running server.")
-@click.pass_context
-def settings(
-    context: click.Context, /, *, config: Path | None, running: bool, **flags: str | None
-) -> None:
+def settings(*, config: Path | None, running: bool, **flags: str | None) -> None:
     """Print each setting, and where its value comes from.
 
     It takes the options of 'forewarned serve', and shows the settings that 'serve' would use.
     """
-    address = flags["control"] or control_address(context)
-    session = Session(address, is_json=wants_json(context), transport=context.obj)
+    session = Session(flags["control"] or "")
     if running:
         answer = session.control.get("/v1/settings")
         session.show(answer, lambda: [setting_table(answer.read(list[wire.Setting]))])
         return
     values = _listed(load_settings(config, flags))
-    if session.is_json:
-        click.echo(msgspec.json.encode(values))
-    else:
+    if not printed_as_json(values):
         session.print([setting_table(values)])
 
 

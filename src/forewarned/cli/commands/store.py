@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import click
-import msgspec
 
 from forewarned.cli.commands.serve import data_folder, folder_options
 from forewarned.cli.failures import RefusedError
-from forewarned.cli.session import json_option, wants_json
+from forewarned.cli.session import json_option, printed_as_json
 from forewarned.security.state_directory import DATABASE
 from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.sqlite.restore_marker import declare_restored
@@ -39,7 +38,5 @@ def restored(*, config: Path | None, data: str | None) -> None:
         declare_restored(path)
     except CannotOpenError as error:
         raise RefusedError(str(error), code="store_in_use") from error
-    if wants_json(click.get_current_context()):
-        click.echo(msgspec.json.encode({"path": str(path)}))
-    else:
+    if not printed_as_json({"path": str(path)}):
         click.echo("all incarnations will be raised at the next start")
