@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarned.agent.event_loop import EventLoop, health
+from forewarned.agent.event_loop import EventLoop, why_not_healthy
 from forewarned.agent.event_worker import WorkerContext
 from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.journal import Began, Ended, Gone, Journal, JournalError, Planned
@@ -313,7 +313,7 @@ async def test_a_watch_that_fails_begins_again_with_a_whole_document(
         await until(lambda: is_approved(machine))
         client.fail(RefusedError(400, "what?"))
         await until(lambda: is_finished(machine))
-        assert runner.health().is_well
+        assert not runner.why_not_healthy()
 
     assert client.reads == 3
     assert machine.hooks["drain"].phases == [Phase.PREPARE, Phase.UNDO]
@@ -488,4 +488,4 @@ async def test_it_is_well_as_long_as_documents_come(
         trouble=None if trouble is None else UnavailableError(trouble),
     )
 
-    assert health(contact, None).why_not == says
+    assert why_not_healthy(contact, None) == says

@@ -9,8 +9,8 @@ import pytest
 
 from forewarned.control.fleet.file import load_fleet, parse_fleet
 from forewarned.core.model import ScopeKind
-from forewarned.service.fleet.plan import expand
 from tests.cli.served import invoke
+from tests.service.fleet.expansion import expand
 
 ELSEWHERE = ipaddress.ip_network("192.0.2.0/24")
 

@@ -7,7 +7,6 @@ left alone until the first such document, because they may be over.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -33,16 +32,6 @@ class Client(Protocol):
     ) -> AsyncGenerator[Change, None]: ...
 
     def contact(self) -> Contact: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    why_not: str
-    """Empty if it is healthy."""
-
-    @property
-    def is_well(self) -> bool:
-        return not self.why_not
 
 
 class EventLoop:
@@ -91,8 +80,9 @@ class EventLoop:
                     self._trouble = error
                 await asyncio.sleep(_AGAIN.total_seconds())
 
-    def health(self) -> Health:
-        return health(self._client.contact(), self._trouble)
+    def why_not_healthy(self) -> str:
+        """Empty if it is healthy."""
+        return why_not_healthy(self._client.contact(), self._trouble)
 
     async def _follow(self, tasks: asyncio.TaskGroup) -> None:
         document = await self._client.document()
@@ -176,16 +166,16 @@ def _sighting(event: Event) -> Sighting:
     )
 
 
-def health(contact: Contact, trouble: Exception | None) -> Health:
-    """Whether documents arrive. Silence is healthy while the service holds a request."""
+def why_not_healthy(contact: Contact, trouble: Exception | None) -> str:
+    """Empty while documents arrive. Silence is healthy while the service holds a request."""
     why = trouble or contact.trouble
     if contact.age is None:
-        return Health(why_not=f"no document yet: {why}" if why else "no document yet")
+        return f"no document yet: {why}" if why else "no document yet"
     patience = STALE if why is not None else STALE + contact.wait
     if contact.age <= patience:
-        return Health(why_not="")
+        return ""
     because = f": {why}" if why else ""
-    return Health(why_not=f"no document for {contact.age.total_seconds():.0f} s{because}")
+    return f"no document for {contact.age.total_seconds():.0f} s{because}"
 
 
 def _facts(sighting: Sighting) -> dict[str, object]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -41,13 +40,6 @@ _LOOK_AGAIN: Final = 0.2
 """Seconds. Another thread may take the signal that a child has ended."""
 BY_SIGNAL: Final = 128
 """What a shell adds to a signal's number, for the exit code of a program that it has ended."""
-
-
-class Isolation(StrEnum):
-    AUTO = "auto"
-    """A namespace, where the system lets us make one."""
-    NAMESPACE = "namespace"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,8 @@ from forewarned.service.fleet.declaration import (
     ScaleSet,
     VirtualMachine,
 )
-from forewarned.service.fleet.plan import expand
 from forewarned.service.fleet.validation import InvalidFleetError
+from tests.service.fleet.expansion import expand
 
 ROOT = Path(__file__).resolve().parents[3]
 RANGE = ipaddress.ip_network("127.8.0.0/16")

@@ -24,8 +24,8 @@ from forewarned.service.fleet.declaration import (
     VirtualMachine,
 )
 from forewarned.service.fleet.placement import AddressesExhaustedError, PlannedScope
-from forewarned.service.fleet.plan import expand
 from forewarned.service.fleet.validation import InvalidFleetError, mistakes
+from tests.service.fleet.expansion import expand
 
 RANGE = ipaddress.ip_network("127.8.0.0/16")
 SPOT = Model(priority=Priority.SPOT)

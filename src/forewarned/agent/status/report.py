@@ -68,9 +68,8 @@ class Reporter:
 
     def status(self) -> AgentStatus:
         context, contact = self.context, self.contact()
-        health = self.runner.health()
+        why = trouble = self.runner.why_not_healthy()
         busy = [p for p in context.journal.events.values() if keeps_from_work(p)]
-        why = health.why_not
         if not why and busy:
             why = f"event {busy[0].event_id} ({busy[0].sighting.type}): {stage(busy[0])}"
         events = tuple(self._event(key, each) for key, each in context.journal.events.items())
@@ -80,7 +79,7 @@ class Reporter:
             resource=context.me,
             endpoint=contact.endpoint or "",
             started_at=self.started_at,
-            healthy=health.is_well,
+            healthy=not trouble,
             ready=not busy,
             why=why,
             service_now=None if contact.at is None else context.now(),
@@ -90,10 +89,6 @@ class Reporter:
             warnings=tuple(warning for event in events for warning in _warnings(event)),
             events=events,
         )
-
-    def age(self) -> timedelta | None:
-        """Of the last good document."""
-        return self.contact().age
 
     def _event(self, key: str, progress: Progress) -> EventStatus:
         worker = self.runner.workers.get(key)

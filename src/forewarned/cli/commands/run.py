@@ -2,8 +2,8 @@
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -100,7 +100,7 @@ def run(
         stack.enter_context(signals_held())
         emulator = None if wants_own else _running(session, is_named=is_control_named(context))
         # Left after the emulator, which writes to it until its end.
-        folder = stack.enter_context(_folder()) if emulator is None else ""
+        folder = "" if emulator is not None else stack.enter_context(_folder())
         backstage = stack.enter_context(Backstage(_new_loop))
         emulator = emulator or _started(backstage, folder, flags)
         name = _vm(stack.enter_context(_control(emulator)), vm)
@@ -167,10 +167,8 @@ def _started(backstage: "Backstage", folder: str, flags: Mapping[str, str | None
     return Emulator(metadata=at.metadata_url, control=at.control_url, arm=at.arm_url)
 
 
-@contextmanager
-def _folder() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="forewarned-", ignore_cleanup_errors=True) as folder:
-        yield folder
+def _folder() -> AbstractContextManager[str]:
+    return tempfile.TemporaryDirectory(prefix="forewarned-", ignore_cleanup_errors=True)
 
 
 def _new_loop() -> "asyncio.AbstractEventLoop":
@@ -184,13 +182,10 @@ def _new_loop() -> "asyncio.AbstractEventLoop":
     return uvloop.new_event_loop()
 
 
-@contextmanager
-def _control(emulator: "Emulator") -> "Iterator[Control]":
+def _control(emulator: "Emulator") -> "Control":
     from forewarned.cli.connection import Control
 
-    credentials = credentials_of(click.get_current_context())
-    with Control(emulator.control, credentials=credentials) as control:
-        yield control
+    return Control(emulator.control, credentials=credentials_of(click.get_current_context()))
 
 
 def _vm(control: "Control", wanted: str | None) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from forewarned.config.durations import InvalidDurationError, format_duration, parse_duration
-from forewarned.config.mistakes import show_path
+from forewarned.config.mistakes import KeyPath, show_path
 from forewarned.config.tables import TableReader
 from forewarned.core.model import EvictionPolicy, Policy, Priority
 from forewarned.service.fleet.declaration import (
@@ -30,7 +30,6 @@ from forewarned.service.fleet.declaration import (
     ScaleSet,
     VirtualMachine,
 )
-from forewarned.service.fleet.layout import KeyPath
 from forewarned.service.fleet.validation import InvalidFleetError, Mistake, mistakes
 
 # A slip of the hand must not ask for more VMs than there is memory.

@@ -15,10 +15,9 @@ from forewarned.service.fleet.declaration import (
     PLACEMENT_GROUP_SIZE,
     FleetPlan,
     Model,
-    Orchestration,
     ScaleSet,
 )
-from forewarned.service.fleet.layout import ScopeLayout, VmLayout, flexible_name, uniform_name
+from forewarned.service.fleet.layout import ScopeLayout, VmLayout
 from forewarned.service.ports import Transaction
 
 
@@ -58,19 +57,9 @@ def grow(
 ) -> None:
     """Add VMs, numbered from `first` on. The first placement group is created even for no VMs."""
     numbers = range(first, first + more)
-    vms = [layout.instance(declared, number, _names(tx, declared, number)) for number in numbers]
+    vms = [layout.instance(declared, number, tx.binding) for number in numbers]
     for group in _groups(tx, declared, vms):
         enrollment.enroll(tx, group, where, revision=revision, context=context)
-
-
-def _names(tx: Transaction, declared: ScaleSet, number: int) -> tuple[str, str]:
-    prefix = declared.computer_name_prefix or declared.name
-    if declared.orchestration is Orchestration.UNIFORM:
-        return uniform_name(declared.name, prefix, number)
-    attempt = 0
-    while tx.binding((names := flexible_name(declared.name, prefix, number, attempt))[0]):
-        attempt += 1
-    return names
 
 
 def _groups(tx: Transaction, declared: ScaleSet, vms: list[VmLayout]) -> list[ScopeLayout]:

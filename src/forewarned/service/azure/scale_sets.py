@@ -38,8 +38,8 @@ from forewarned.service.azure.models.scale_set import (
 from forewarned.service.azure.models.set_changes import refuse_name, revised_set
 from forewarned.service.azure.protection import NONE
 from forewarned.service.azure.resource_ids import ResourceId, same
-from forewarned.service.fleet.declaration import FleetPlan, Model
-from forewarned.service.fleet.layout import flexible_name, uniform_name
+from forewarned.service.fleet.declaration import FleetPlan, Model, Orchestration, ScaleSet
+from forewarned.service.fleet.layout import instance_names
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Declaration
@@ -306,11 +306,8 @@ def _counters(tx: Transaction, view: ScaleSetView) -> Declaration:
 
 
 def _was_used(tx: Transaction, view: ScaleSetView, number: int) -> bool:
-    name, _ = (
-        flexible_name(view.id.name, "", number, 0)
-        if view.is_flexible
-        else uniform_name(view.id.name, "", number)
-    )
+    mode = Orchestration.FLEXIBLE if view.is_flexible else Orchestration.UNIFORM
+    name, _ = instance_names(ScaleSet(name=view.id.name, capacity=0, orchestration=mode), number)
     return any(
         tx.history(HistoryFilter(scope_id=scope_id, resource=ResourceName(name), limit=1))
         for scope_id in inventory.placement_groups(tx, view.id.name)

@@ -9,8 +9,7 @@ from forewarned.core.errors import Category, RefusalError, UnknownEventError
 from forewarned.core.ids import EventId, same_name
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
-from forewarned.service.azure import inventory
-from forewarned.service.azure.availability_sets import UnknownAvailabilitySetError
+from forewarned.service.azure import availability_sets, inventory, scale_sets, vms
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
     MACHINES,
@@ -18,8 +17,6 @@ from forewarned.service.azure.resource_ids import (
     ResourceId,
     same,
 )
-from forewarned.service.azure.scale_sets import UnknownSetError
-from forewarned.service.azure.vms import UnknownVmError
 from forewarned.service.events import approval
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import EventRecord
@@ -66,28 +63,17 @@ def acknowledge(
 
 def _events_of(snapshot: Snapshot, id_: ResourceId) -> Concerns:
     if same(id_.type, MACHINES):
-        return _of_vm(snapshot, id_)
+        vm = vms.find(snapshot, id_)
+        return lambda record: (
+            record.scope_id == vm.scope_id
+            and any(same_name(vm.name, other) for other in record.event.resources)
+        )
     if same(id_.type, SCALE_SETS):
-        scale_set = inventory.scale_set(snapshot, id_)
-        if scale_set is None:
-            raise UnknownSetError(id_.path)
-        groups = set(inventory.placement_groups(snapshot, scale_set.id.name))
+        name = scale_sets.find(snapshot, id_).id.name
+        groups = set(inventory.placement_groups(snapshot, name))
         return lambda record: record.scope_id in groups
     if same(id_.type, AVAILABILITY_SETS):
-        availability_set = inventory.availability_set(snapshot, id_)
-        if availability_set is None:
-            raise UnknownAvailabilitySetError(id_.path)
+        availability_sets.find(snapshot, id_)
         scope_id = inventory.availability_scope(snapshot, id_.name)
         return lambda record: record.scope_id == scope_id
     raise UnknownKindError(id_.type)
-
-
-def _of_vm(snapshot: Snapshot, id_: ResourceId) -> Concerns:
-    vm = inventory.virtual_machine(snapshot, id_)
-    if vm is None:
-        raise UnknownVmError(id_.path)
-    name, scope_id = vm.name, vm.scope_id
-    return lambda record: (
-        record.scope_id == scope_id
-        and any(same_name(name, other) for other in record.event.resources)
-    )

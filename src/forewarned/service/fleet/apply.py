@@ -19,12 +19,12 @@ from forewarned.service.engine import Engine
 from forewarned.service.fleet.comparison import Comparison, compare
 from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.writes import (
-    Account,
     Applied,
     carry_out,
     mixed_scopes,
     refuse_shared_hosts,
     steps,
+    total,
 )
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.ports import Snapshot, Transaction
@@ -141,10 +141,8 @@ class Fleet:
             if tx.note(_APPLIED) == order.digest:
                 return None
             tx.put_note(_APPLIED, order.digest)
-        account = Account()
-        for step in steps(self._compare(order, list(tx.places()))):
-            account.add(carry_out(tx, step, by=order.by))
-        return account.total()
+        made = steps(self._compare(order, list(tx.places())))
+        return total([carry_out(tx, step, by=order.by) for step in made])
 
     async def _apply_in_steps(self, order: "_Order") -> Applied | None:
         digest = order.digest
@@ -158,11 +156,12 @@ class Fleet:
         while (some := await asyncio.to_thread(next, mixed, None)) is not None:
             refuse = partial(refuse_shared_hosts, planned=some, comparison=comparison)
             await self._engine.ask(refuse)
-        made, account, done = enumerate(steps(comparison)), Account(), 0
+        made, done = enumerate(steps(comparison)), 0
+        applied: list[Applied] = []
         order.progress(done, comparison.work)
         while (numbered := await asyncio.to_thread(next, made, None)) is not None:
             number, step = numbered
-            account.add(await self._engine.decide(partial(carry_out, step=step, by=order.by)))
+            applied.append(await self._engine.decide(partial(carry_out, step=step, by=order.by)))
             done += step.work
             order.progress(done, comparison.work)
             if number % _REST == 0:
@@ -172,7 +171,7 @@ class Fleet:
         if digest is not None:
             # Last: if the server stops on the way, the next start goes on with it.
             await self._engine.decide(lambda tx: tx.put_note(_APPLIED, digest))
-        return account.total()
+        return total(applied)
 
     def _compare(self, order: "_Order", places: list[Place]) -> Comparison:
         return compare(order.plan, places, address_range=self._address_range, prune=order.prune)

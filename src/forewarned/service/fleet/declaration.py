@@ -1,4 +1,4 @@
-"""A fleet as an operator declares it. `plan.expand` turns it into scopes and bindings."""
+"""A fleet as an operator declares it. `plan.Expansion` turns it into scopes and bindings."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping

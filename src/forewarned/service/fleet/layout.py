@@ -5,10 +5,10 @@ names the VMs it named before.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
 
+from forewarned.config.mistakes import KeyPath
 from forewarned.core.model import Policy, ScopeKind
 from forewarned.service.fleet.declaration import (
     PLACEMENT_GROUP_SIZE,
@@ -20,9 +20,6 @@ from forewarned.service.fleet.declaration import (
     ScaleSet,
     VirtualMachine,
 )
-
-KeyPath = tuple[str | int, ...]
-"""A place in a plan: `("scale_sets", 0, "capacity")`."""
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -142,20 +139,21 @@ def placement_group(
 
 
 def _instances(declared: ScaleSet, path: KeyPath) -> Iterator[VmLayout]:
-    prefix = declared.computer_name_prefix or declared.name
-    naming = (
-        _uniform_names(declared.name, prefix)
-        if declared.orchestration is Orchestration.UNIFORM
-        else _flexible_names(declared.name, prefix)
-    )
+    seen: set[str] = set()
     for index in range(declared.capacity):
-        yield instance(declared, index, next(naming), path)
+        vm = instance(declared, index, seen.__contains__, path)
+        seen.add(vm.name)
+        yield vm
 
 
 def instance(
-    declared: ScaleSet, index: int, names: tuple[str, str], path: KeyPath = ()
+    declared: ScaleSet, index: int, is_taken: Callable[[str], object], path: KeyPath = ()
 ) -> VmLayout:
-    """One VM of a set, by its number; `names` are its own and its computer's."""
+    """One VM of a set, by its number. In a Flexible set it gets a name that is not taken."""
+    attempt, names = 0, instance_names(declared, index)
+    while declared.orchestration is Orchestration.FLEXIBLE and is_taken(names[0]):
+        attempt += 1
+        names = instance_names(declared, index, attempt)
     zones = declared.zones or ("",)
     return VmLayout(
         name=names[0],
@@ -196,34 +194,18 @@ def _cloud_service(declared: CloudService, path: KeyPath) -> ScopeLayout:
     )
 
 
-def _uniform_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """Azure counts instances in decimal in their names, and in base 36 in their host names."""
-    for index in count():
-        yield uniform_name(set_name, prefix, index)
+def instance_names(declared: ScaleSet, index: int, attempt: int = 0) -> tuple[str, str]:
+    """The names of a set's VM and of its computer.
 
-
-def _flexible_names(set_name: str, prefix: str) -> Iterator[tuple[str, str]]:
-    """In Azure the first digits of a random GUID. Ours look the same, but are deterministic."""
-    seen: set[str] = set()
-    for index in count():
-        for attempt in count():
-            name, computer_name = flexible_name(set_name, prefix, index, attempt)
-            if name not in seen:
-                break
-        seen.add(name)
-        yield name, computer_name
-
-
-def uniform_name(set_name: str, prefix: str, index: int) -> tuple[str, str]:
-    """The names of the VM and of its computer."""
-    return f"{set_name}_{index}", f"{prefix}{_base36(index):0>6}"
-
-
-def flexible_name(set_name: str, prefix: str, index: int, attempt: int) -> tuple[str, str]:
-    """Different for each attempt, for the rare case that a name is taken."""
-    seed = f"{set_name.casefold()}/{index}/{attempt}".encode()
-    digest = hashlib.sha256(seed).hexdigest()
-    return f"{set_name}_{digest[:8]}", f"{prefix}{digest[8:14]}"
+    Azure counts Uniform instances in decimal in their names, and in base 36 in their host names.
+    Flexible ones have the first digits of a random GUID; ours look the same, but are deterministic,
+    and different for each attempt, for the rare case that a name is taken.
+    """
+    name, prefix = declared.name, declared.computer_name_prefix or declared.name
+    if declared.orchestration is Orchestration.UNIFORM:
+        return f"{name}_{index}", f"{prefix}{_base36(index):0>6}"
+    digest = hashlib.sha256(f"{name.casefold()}/{index}/{attempt}".encode()).hexdigest()
+    return f"{name}_{digest[:8]}", f"{prefix}{digest[8:14]}"
 
 
 def _base36(number: int) -> str:

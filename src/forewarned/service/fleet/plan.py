@@ -5,8 +5,6 @@ update domains of one scope.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType
-from typing import Final
 
 from forewarned.core.ids import HostName
 from forewarned.service.fleet.addresses import plain_address
@@ -20,25 +18,6 @@ from forewarned.service.fleet.placement import (
     host_name,
     planned_scope,
 )
-from forewarned.service.fleet.validation import declaration_mistakes, layout_mistakes
-
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-def expand(
-    plan: FleetPlan, *, address_range: Network, kept: Mapping[str, str] = _NOTHING
-) -> list[PlannedScope]:
-    """The scopes of a plan, in its order.
-
-    `kept` are the addresses that VMs have now, by name: a VM for which the plan has no address
-    keeps the one it has, so that a plan can grow in the middle and no VM moves.
-    """
-    for mistake in declaration_mistakes(plan):
-        raise mistake.error
-    for mistake in layout_mistakes(layouts(plan)):
-        raise mistake.error
-    folded = {name.casefold(): address for name, address in kept.items()}
-    return list(Expansion(plan, address_range=address_range, kept=folded).scopes())
 
 
 class Expansion:

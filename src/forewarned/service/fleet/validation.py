@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from forewarned.config.durations import format_duration
+from forewarned.config.mistakes import KeyPath
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.model import EvictionPolicy, Priority
 from forewarned.core.notice import LONGEST_TERMINATE
@@ -26,7 +27,7 @@ from forewarned.service.fleet.declaration import (
     ScaleSet,
     VirtualMachine,
 )
-from forewarned.service.fleet.layout import KeyPath, ScopeLayout, layouts
+from forewarned.service.fleet.layout import ScopeLayout, layouts
 
 SHORTEST_TERMINATE: Final = timedelta(minutes=5)
 MOST_UPDATE_DOMAINS: Final = 20

@@ -5,7 +5,7 @@ carried out in order: what has to make way does so before those it makes way for
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -50,28 +50,13 @@ class Applied:
     unchanged: int = 0
 
 
-@dataclass(slots=True)
-class Account:
-    """What the steps so far did."""
-
-    added: list[ResourceName] = field(default_factory=list)
-    changed: list[ResourceName] = field(default_factory=list)
-    removed: list[ResourceName] = field(default_factory=list)
-    unchanged: int = 0
-
-    def add(self, applied: Applied) -> None:
-        self.added += applied.added
-        self.changed += applied.changed
-        self.removed += applied.removed
-        self.unchanged += applied.unchanged
-
-    def total(self) -> Applied:
-        return Applied(
-            added=tuple(self.added),
-            changed=tuple(self.changed),
-            removed=tuple(self.removed),
-            unchanged=self.unchanged,
-        )
+def total(parts: Sequence[Applied]) -> Applied:
+    return Applied(
+        added=tuple(name for each in parts for name in each.added),
+        changed=tuple(name for each in parts for name in each.changed),
+        removed=tuple(name for each in parts for name in each.removed),
+        unchanged=sum(each.unchanged for each in parts),
+    )
 
 
 def steps(comparison: Comparison) -> Iterator[Step]:
