@@ -9,7 +9,7 @@ from forewarned.core import lifecycle
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, MaintenanceId, ResourceName
 from forewarned.core.lifecycle import Plan
-from forewarned.core.maintenance import Work
+from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import (
     Actor,
     Approval,
@@ -65,8 +65,8 @@ def some_work(
     short_notice: bool = False,
     duration: timedelta | None = None,
     description: str = "",
-) -> Work:
-    return Work(
+) -> Maintenance:
+    return Maintenance(
         id=MaintenanceId(id),
         type=type,
         notice=notice,

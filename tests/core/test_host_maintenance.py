@@ -13,7 +13,7 @@ from forewarned.core.errors import (
     UnknownHostError,
 )
 from forewarned.core.ids import EventId, HostName, MaintenanceId
-from forewarned.core.maintenance import Work
+from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import (
     EventSource,
     EventStatus,
@@ -49,7 +49,7 @@ def three_scopes(*, active: bool = True) -> list[Scope]:
     ]
 
 
-def maintained(scopes: list[Scope], work: Work | None = None) -> list[Change]:
+def maintained(scopes: list[Scope], work: Maintenance | None = None) -> list[Change]:
     return maintenance.maintain_host(
         scopes, HOST, work or some_work(), event_ids=fresh_ids(), rules=AZURE, now=NOON
     )

@@ -12,7 +12,7 @@ from forewarned.core.errors import (
     NotMaintainableError,
 )
 from forewarned.core.ids import EventId, HostName, ResourceName
-from forewarned.core.maintenance import Work
+from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import (
     EventSource,
     EventStatus,
@@ -50,7 +50,7 @@ def a_set(*, active: bool = True) -> Scope:
     return a_scope(resources=RESOURCES, active=active)
 
 
-def maintained(scope: Scope, work: Work | None = None) -> Change:
+def maintained(scope: Scope, work: Maintenance | None = None) -> Change:
     return maintenance.maintain_set(
         scope, work or some_work(), event_ids=fresh_ids(), rules=AZURE, now=NOON
     )

@@ -45,11 +45,12 @@ from forewarned.core.model import (
     StartCause,
 )
 from forewarned.core.rules import Rules
-from forewarned.core.starting import settle
+from forewarned.core.starting import settle, started
 from forewarned.core.transitions import (
     Activated,
     Approved,
     Deactivated,
+    EventTransition,
     Interrupted,
     Restored,
     Started,
@@ -92,19 +93,10 @@ def schedule(scope: Scope, plan: Plan, *, rules: Rules, now: datetime) -> Change
         short_notice=plan.short_notice,
         short_notice_allowed=rules.short_notice_allowed,
     )
-    event = Event(
-        id=plan.id,
-        type=plan.type,
-        status=EventStatus.SCHEDULED,
-        source=plan.source,
-        resources=tuple(resource.name for resource in resources),
-        created_at=now,
+    event = replace(
+        _event(scope, plan, resources, now),
         not_before=notice.not_before(now, lead),
-        description=plan.description,
-        duration=plan.duration,
-        announced=scope.active and not plan.silent,
         approval=_approval_by_policy(scope, plan, now),
-        maintenance=plan.maintenance,
     )
     return settle(scope, Change(scope=with_event(scope, event)), now=now)
 
@@ -113,20 +105,7 @@ def fail(scope: Scope, plan: Plan, *, now: datetime) -> Change:
     """Publish an event that has begun already: a host does not ask before it breaks."""
     resources = named(scope, plan.resources)
     _refuse_malformed(scope, plan, resources)
-    event = Event(
-        id=plan.id,
-        type=plan.type,
-        status=EventStatus.STARTED,
-        source=plan.source,
-        resources=tuple(resource.name for resource in resources),
-        created_at=now,
-        not_before=None,
-        description=plan.description,
-        duration=plan.duration,
-        announced=scope.active,
-        started_at=now,
-        start_cause=StartCause.HOST_FAILURE,
-    )
+    event = started(_event(scope, plan, resources, now), StartCause.HOST_FAILURE, now)
     fact = Started(scope_id=scope.id, at=now, event=event, cause=StartCause.HOST_FAILURE)
     return published(scope, Change(scope=with_event(scope, event), transitions=(fact,)))
 
@@ -194,21 +173,15 @@ def call_off(scope: Scope, work: MaintenanceId, *, reason: str, now: datetime) -
 def interrupt(scope: Scope, event_id: EventId, *, now: datetime) -> Change:
     """The impact begins: what the actuator does to the VMs of a Started event."""
     event = _started_event(scope, event_id)
-    after = _moved(scope, event, ResourceState.RUNNING, ResourceState.INTERRUPTED)
-    if after is scope:
-        return Change(scope=scope)
     fact = Interrupted(scope_id=scope.id, at=now, event=event)
-    return Change(scope=after, transitions=(fact,))
+    return _moved(scope, fact, ResourceState.RUNNING, ResourceState.INTERRUPTED)
 
 
 def restore(scope: Scope, event_id: EventId, *, now: datetime) -> Change:
     """The impact is over and the VMs run again; the event goes on until it is completed."""
     event = _started_event(scope, event_id)
-    after = _moved(scope, event, ResourceState.INTERRUPTED, ResourceState.RUNNING)
-    if after is scope:
-        return Change(scope=scope)
     fact = Restored(scope_id=scope.id, at=now, event=event)
-    return Change(scope=after, transitions=(fact,))
+    return _moved(scope, fact, ResourceState.INTERRUPTED, ResourceState.RUNNING)
 
 
 def complete(
@@ -341,6 +314,23 @@ def _started_event(scope: Scope, event_id: EventId) -> Event:
 # --- parts of decisions --------------------------------------------------------------------------
 
 
+def _event(scope: Scope, plan: Plan, resources: tuple[Resource, ...], now: datetime) -> Event:
+    """Without a NotBefore, and approved by no one."""
+    return Event(
+        id=plan.id,
+        type=plan.type,
+        status=EventStatus.SCHEDULED,
+        source=plan.source,
+        resources=tuple(resource.name for resource in resources),
+        created_at=now,
+        not_before=None,
+        description=plan.description,
+        duration=plan.duration,
+        announced=scope.active and not plan.silent,
+        maintenance=plan.maintenance,
+    )
+
+
 def _approval_by_policy(scope: Scope, plan: Plan, now: datetime) -> Approval | None:
     policy = scope.policy
     states = {resource.state for resource in scope.resources.values()}
@@ -377,14 +367,14 @@ def _after(
             assert_never(other)
 
 
-def _moved(scope: Scope, event: Event, old: ResourceState, new: ResourceState) -> Scope:
-    """The scope itself if none of the event's VMs is in the old state."""
+def _moved(scope: Scope, fact: EventTransition, old: ResourceState, new: ResourceState) -> Change:
+    """No change if none of the event's VMs is in the old state."""
     after = scope
-    for name in event.resources:
+    for name in fact.event.resources:
         resource = scope.resources.get(name)
         if resource is not None and resource.state is old:
             after = _with_resource(after, replace(resource, state=new))
-    return after
+    return Change(scope=after, transitions=() if after is scope else (fact,))
 
 
 def _with_resource(scope: Scope, resource: Resource) -> Scope:

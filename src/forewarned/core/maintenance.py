@@ -5,10 +5,9 @@ NotBefore, and begins when every one of them is approved or due. A set's mainten
 after another, each for one update domain, so that the set as a whole stays up.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import chain
 from typing import Final
 
 from forewarned.core import descriptions, lifecycle, notice
@@ -36,11 +35,13 @@ from forewarned.core.rules import Rules
 from forewarned.core.starting import cause, settle
 from forewarned.core.transitions import MaintenancePlanned
 
+Names = tuple[ResourceName, ...]
+
 _MAINTAINABLE: Final = frozenset({EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Maintenance:
     """What is to be done, wherever it is done."""
 
     id: MaintenanceId
@@ -54,7 +55,7 @@ class Work:
 def maintain_host(  # each argument is a fact the decision needs
     scopes: Iterable[Scope],
     host: HostName,
-    work: Work,
+    work: Maintenance,
     *,
     event_ids: Iterator[EventId],
     rules: Rules,
@@ -62,30 +63,28 @@ def maintain_host(  # each argument is a fact the decision needs
 ) -> list[Change]:
     """Announce work on a host to every scope that has a VM on it."""
     _refuse_unfit(work)
-    changes = []
-    for scope, parts in _on_host(scopes, host):
-        change = Change(scope=scope)
-        for domain, names in parts.items():
-            _refuse_conflict(change.scope, domain)
-            plan = Plan(
-                id=next(event_ids),
-                type=work.type,
-                source=EventSource.PLATFORM,
-                resources=names,
-                notice=work.notice,
-                short_notice=work.short_notice,
-                duration=work.duration,
-                description=work.description,
-                maintenance=work.id,
-            )
-            change = change.plus(lifecycle.schedule(change.scope, plan, rules=rules, now=now))
-        changes.append(change)
-    return _agreed(changes, work.id, now=now)
+
+    def announce(scope: Scope, names: Names) -> Change:
+        _refuse_conflict(scope, scope.resources[names[0]].update_domain)
+        plan = Plan(
+            id=next(event_ids),
+            type=work.type,
+            source=EventSource.PLATFORM,
+            resources=names,
+            notice=work.notice,
+            short_notice=work.short_notice,
+            duration=work.duration,
+            description=work.description,
+            maintenance=work.id,
+        )
+        return lifecycle.schedule(scope, plan, rules=rules, now=now)
+
+    return _agreed(_on_host(scopes, host, announce), work.id, now=now)
 
 
 def maintain_set(
     scope: Scope,
-    work: Work,
+    work: Maintenance,
     *,
     event_ids: Iterator[EventId],
     rules: Rules,
@@ -137,20 +136,18 @@ def fail_host(
     now: datetime,
 ) -> list[Change]:
     """A host broke: events that have started already, one for each update domain on it."""
-    changes = []
-    for scope, parts in _on_host(scopes, host):
-        change = Change(scope=scope)
-        for names in parts.values():
-            plan = Plan(
-                id=next(event_ids),
-                type=rules.host_failure_type,
-                source=EventSource.PLATFORM,
-                resources=names,
-                description=description,
-            )
-            change = change.plus(lifecycle.fail(change.scope, plan, now=now))
-        changes.append(change)
-    return changes
+
+    def fail(scope: Scope, names: Names) -> Change:
+        plan = Plan(
+            id=next(event_ids),
+            type=rules.host_failure_type,
+            source=EventSource.PLATFORM,
+            resources=names,
+            description=description,
+        )
+        return lifecycle.fail(scope, plan, now=now)
+
+    return _on_host(scopes, host, fail)
 
 
 def predict_failure(
@@ -163,10 +160,10 @@ def predict_failure(
     now: datetime,
 ) -> list[Change]:
     """A host is going to break in days: each VM may leave it when that suits the VM."""
-    changes = []
-    for scope, parts in _on_host(scopes, host):
+
+    def announce(scope: Scope, names: Names) -> Change:
         change = Change(scope=scope)
-        for name in chain.from_iterable(parts.values()):
+        for name in names:
             plan = Plan(
                 id=next(event_ids),
                 type=EventType.REDEPLOY,
@@ -176,8 +173,9 @@ def predict_failure(
                 description=description,
             )
             change = change.plus(lifecycle.schedule(change.scope, plan, rules=rules, now=now))
-        changes.append(change)
-    return changes
+        return change
+
+    return _on_host(scopes, host, announce)
 
 
 def settle_work(scopes: Iterable[Scope], work: MaintenanceId, *, now: datetime) -> list[Change]:
@@ -207,27 +205,30 @@ def _agreed(changes: list[Change], work: MaintenanceId, *, now: datetime) -> lis
 
 
 def _on_host(
-    scopes: Iterable[Scope], host: HostName
-) -> list[tuple[Scope, dict[int, tuple[ResourceName, ...]]]]:
-    """The scopes with VMs up on this host, and those VMs by update domain."""
-    found = []
+    scopes: Iterable[Scope], host: HostName, decide: Callable[[Scope, Names], Change]
+) -> list[Change]:
+    """What is decided for the VMs up on this host: scope by scope, by update domain."""
+    changes = []
     for scope in scopes:
-        parts: dict[int, tuple[ResourceName, ...]] = {}
+        parts: dict[int, Names] = {}
         for vm in scope.resources.values():
             if vm.host == host and _is_up(vm):
                 parts[vm.update_domain] = (*parts.get(vm.update_domain, ()), vm.name)
+        change = Change(scope=scope)
+        for _, names in sorted(parts.items()):
+            change = change.plus(decide(change.scope, names))
         if parts:
-            found.append((scope, dict(sorted(parts.items()))))
-    if not found:
+            changes.append(change)
+    if not changes:
         raise UnknownHostError(host)
-    return found
+    return changes
 
 
 def _is_up(resource: Resource) -> bool:
     return resource.state is not ResourceState.DEALLOCATED
 
 
-def _refuse_unfit(work: Work) -> None:
+def _refuse_unfit(work: Maintenance) -> None:
     if work.type not in _MAINTAINABLE:
         raise NotMaintainableError(work.type)
     descriptions.refuse_unfit(work.description, work.duration)

@@ -24,7 +24,7 @@ from forewarned.core.model import (
 )
 from forewarned.core.transitions import Scheduled, Started, Transition
 
-NO_WORK: Final[frozenset[MaintenanceId]] = frozenset()
+NO_MAINTENANCE: Final[frozenset[MaintenanceId]] = frozenset()
 
 
 def settle(
@@ -32,7 +32,7 @@ def settle(
     change: Change,
     *,
     now: datetime,
-    agreed: Collection[MaintenanceId] = NO_WORK,
+    agreed: Collection[MaintenanceId] = NO_MAINTENANCE,
 ) -> Change:
     """Start what may start, and report it after what `change` has reported.
 
@@ -47,8 +47,8 @@ def settle(
             break
         events = dict(scope.events)
         for event, cause in due:
-            started = events[event.id] = _start(event, cause, now)
-            facts.append(Started(scope_id=scope.id, at=now, event=started, cause=cause))
+            begun = events[event.id] = started(event, cause, now)
+            facts.append(Started(scope_id=scope.id, at=now, event=begun, cause=cause))
         scope = replace(scope, events=events)
     facts += [
         Scheduled(scope_id=scope.id, at=now, event=event)
@@ -121,7 +121,7 @@ def _waits_for_other_scopes(event: Event, scope: Scope, agreed: Collection[Maint
     return scope.rounds is None or scope.rounds.id != work
 
 
-def _start(event: Event, why: StartCause, now: datetime) -> Event:
+def started(event: Event, why: StartCause, now: datetime) -> Event:
     return replace(
         event, status=EventStatus.STARTED, not_before=None, started_at=now, start_cause=why
     )

@@ -17,7 +17,7 @@ from forewarned.core.errors import (
 )
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.lifecycle import Plan
-from forewarned.core.maintenance import Work
+from forewarned.core.maintenance import Maintenance
 from forewarned.core.model import Actor, EventSource, EventType, Scope
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import EventTransition
@@ -165,8 +165,8 @@ class Scheduler:
 
         return await self._engine.decide(decision)
 
-    def _work(self, request: WorkRequest) -> Work:
-        return Work(
+    def _work(self, request: WorkRequest) -> Maintenance:
+        return Maintenance(
             id=MaintenanceId(self._new_id()),
             type=request.type,
             notice=request.notice,
