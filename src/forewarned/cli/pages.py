@@ -21,28 +21,21 @@ from forewarned.cli.wording import (
     plain,
     short_ids,
 )
-from forewarned.control.v1.wire import (
-    Clock,
-    Event,
-    Explained,
-    FleetApplied,
-    Health,
-    Scope,
-    Scopes,
-    Sibling,
-)
+from forewarned.control.v1 import wire
 
 _API_VERSION = "2020-07-01"
 _MOST_SHOWN = 10
 
 
-def event_page(events: Sequence[Event], *, now: datetime, none: str) -> Iterator[RenderableType]:
+def event_page(
+    events: Sequence[wire.Event], *, now: datetime, none: str
+) -> Iterator[RenderableType]:
     yield event_table(events, now=now) if events else none
 
 
-def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableType]:
+def notice_page(events: Iterable[wire.Event], health: wire.Health) -> Iterator[RenderableType]:
     """For events that were not announced: what happens, and how to get notice next time."""
-    unseen: dict[str, Event] = {}
+    unseen: dict[str, wire.Event] = {}
     for event in events:
         # A host that fails gives no notice to VMs that read, either.
         if not event.announced and event.start_cause != "host_failure":
@@ -62,7 +55,7 @@ def notice_page(events: Iterable[Event], health: Health) -> Iterator[RenderableT
         yield _command_line(curl)
 
 
-def _curl(vm: str, health: Health) -> str:
+def _curl(vm: str, health: wire.Health) -> str:
     where = f"{health.metadata}/vm/{vm}" if health.mode == "emulator" else health.metadata
     query = f"/metadata/scheduledevents?api-version={_API_VERSION}"
     return f"curl -H Metadata:true '{where}{query}'"
@@ -73,7 +66,7 @@ def _command_line(text: str) -> RenderableType:
     return Group(Text(f"  {text}", no_wrap=True, overflow="ignore"))
 
 
-def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
+def next_steps(events: Iterable[wire.Event]) -> Iterator[RenderableType]:
     waiting = [event for event in events if event.status == "Scheduled" and not event.approval]
     if not waiting:
         return
@@ -88,7 +81,7 @@ def next_steps(events: Iterable[Event]) -> Iterator[RenderableType]:
     yield f"{explain:<{len(approve)}}  forewarned explain {first}"
 
 
-def completion_page(events: Iterable[Event], health: Health) -> Iterator[RenderableType]:
+def completion_page(events: Iterable[wire.Event], health: wire.Health) -> Iterator[RenderableType]:
     """For events that have started where only an operator completes them."""
     started = [event.event_id for event in events if event.status == "Started"]
     if not started or health.mode == "emulator":
@@ -99,7 +92,7 @@ def completion_page(events: Iterable[Event], health: Health) -> Iterator[Rendera
     yield from _some([f"  forewarned complete {short[event_id]}" for event_id in started], "  ")
 
 
-def explanation_page(found: Explained) -> Iterator[RenderableType]:
+def explanation_page(found: wire.Explained) -> Iterator[RenderableType]:
     event = found.event
     yield Text.assemble(
         (event.type, TYPE_STYLES.get(event.type, "")),
@@ -114,7 +107,7 @@ def explanation_page(found: Explained) -> Iterator[RenderableType]:
         yield history_table(found.history)
 
 
-def _reasons(found: Explained) -> Iterator[tuple[str, str]]:
+def _reasons(found: wire.Explained) -> Iterator[tuple[str, str]]:
     yield "why", plain(found.why)
     for number, reason in enumerate(found.waits_for):
         yield "" if number else "waits for", plain(reason)
@@ -125,7 +118,7 @@ def _reasons(found: Explained) -> Iterator[tuple[str, str]]:
     yield "next", plain(found.next_step)
 
 
-def _siblings(found: Explained) -> list[str]:
+def _siblings(found: wire.Explained) -> list[str]:
     short = short_ids(each.event_id for each in found.siblings)
     return [
         f"{short[each.event_id]} {each.type} of {listing(each.resources)} in {plain(each.scope)}:"
@@ -134,7 +127,7 @@ def _siblings(found: Explained) -> list[str]:
     ]
 
 
-def _readiness(sibling: Sibling) -> str:
+def _readiness(sibling: wire.Sibling) -> str:
     if sibling.status == "Started":
         return "started"
     return "ready" if sibling.ready else "waits for approval"
@@ -156,7 +149,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
     return facts
 
 
-def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
+def _fact_rows(event: wire.Event, now: datetime) -> Iterator[tuple[str, str]]:
     yield "VMs", listing(event.resources)
     yield "scope", plain(event.scope)
     yield "source", event.source
@@ -186,7 +179,7 @@ def _fact_rows(event: Event, now: datetime) -> Iterator[tuple[str, str]]:
         yield "announced", "no: no VM reads this scope's document"
 
 
-def fleet_page(fleet: Scopes, *, now: datetime) -> Iterator[RenderableType]:
+def fleet_page(fleet: wire.Scopes, *, now: datetime) -> Iterator[RenderableType]:
     # A scope outlives its VMs, which may come back; until then there is nothing to see in it.
     shown = [scope for scope in fleet.scopes if scope.vms or scope.open_events]
     if not shown:
@@ -200,7 +193,7 @@ def fleet_page(fleet: Scopes, *, now: datetime) -> Iterator[RenderableType]:
     yield f"{count(vms, 'VM')} in {count(len(shown), 'scope')}"
 
 
-def _scope_heading(scope: Scope, now: datetime) -> Text:
+def _scope_heading(scope: wire.Scope, now: datetime) -> Text:
     if scope.active:
         seen = "" if scope.last_read_at is None else f", read {ago(scope.last_read_at, now)}"
         by = "" if scope.last_read_by is None else f" by {plain(scope.last_read_by)}"
@@ -217,14 +210,14 @@ def _scope_heading(scope: Scope, now: datetime) -> Text:
     )
 
 
-def _maintenance(scope: Scope) -> str:
+def _maintenance(scope: wire.Scope) -> str:
     if scope.maintenance is None or not scope.maintenance.remaining_update_domains:
         return "under maintenance"
     left = ", ".join(map(str, scope.maintenance.remaining_update_domains))
     return f"under {scope.maintenance.type} maintenance, update domain {left} to come"
 
 
-def applied_page(applied: FleetApplied) -> Iterator[RenderableType]:
+def applied_page(applied: wire.FleetApplied) -> Iterator[RenderableType]:
     yield _applied("added", applied.added, "green")
     yield _applied("changed", applied.changed, "yellow")
     yield _applied("removed", applied.removed, "red")
@@ -238,7 +231,7 @@ def _applied(what: str, names: Sequence[str], style: str) -> Text:
     return Text(text, style if names else "")
 
 
-def clock_line(clock: Clock) -> str:
+def clock_line(clock: wire.Clock) -> str:
     match clock.state:
         case "real":
             pace = "real time"

@@ -10,24 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
-from forewarned.core import descriptions, notice
+from forewarned.core import descriptions, errors, notice
 from forewarned.core.change import Change, ended, published, with_event
 from forewarned.core.copying import replace
-from forewarned.core.errors import (
-    AlreadyStartedError,
-    ClosedEventError,
-    DuplicateEventError,
-    DuplicateResourceError,
-    NoResourcesError,
-    NotOwnResourceError,
-    NotSpotError,
-    NotStartedError,
-    SeveralUpdateDomainsError,
-    SpotTerminateError,
-    TooManyUserEventsError,
-    UnknownEventError,
-    UnknownResourceError,
-)
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, same_name
 from forewarned.core.membership import departed
 from forewarned.core.model import (
@@ -151,9 +136,9 @@ def cancel(
     """Cancel a Scheduled event. If it is part of maintenance, all of that is canceled."""
     event = _open_event(scope, event_id, closed)
     if event is None:
-        raise ClosedEventError(event_id)
+        raise errors.ClosedEventError(event_id)
     if event.status is not EventStatus.SCHEDULED:
-        raise AlreadyStartedError(event_id)
+        raise errors.AlreadyStartedError(event_id)
     if event.maintenance is not None:
         return call_off(scope, event.maintenance, reason=reason, now=now)
     return settle(scope, ended(scope, event, reason=reason, now=now), now=now)
@@ -252,9 +237,9 @@ def named(scope: Scope, names: Collection[ResourceName]) -> tuple[Resource, ...]
     for name in names:
         resource = by_name.get(name.casefold())
         if resource is None:
-            raise UnknownResourceError(name)
+            raise errors.UnknownResourceError(name)
         if resource in found:
-            raise DuplicateResourceError(name)
+            raise errors.DuplicateResourceError(name)
         found.append(resource)
     return tuple(found)
 
@@ -264,12 +249,12 @@ def named(scope: Scope, names: Collection[ResourceName]) -> tuple[Resource, ...]
 
 def _refuse_malformed(scope: Scope, plan: Plan, resources: tuple[Resource, ...]) -> None:
     if not resources:
-        raise NoResourcesError
+        raise errors.NoResourcesError
     if plan.id in scope.events:
-        raise DuplicateEventError(plan.id)
+        raise errors.DuplicateEventError(plan.id)
     domains = {resource.update_domain for resource in resources}
     if len(domains) > 1:
-        raise SeveralUpdateDomainsError(domains)
+        raise errors.SeveralUpdateDomainsError(domains)
     descriptions.refuse_unfit(plan.description, plan.duration)
 
 
@@ -278,36 +263,36 @@ def _refuse_unfit(scope: Scope, plan: Plan, resources: tuple[Resource, ...], rul
     for resource in resources:
         is_spot = resource.priority is Priority.SPOT
         if plan.type is EventType.PREEMPT and not is_spot:
-            raise NotSpotError(resource.name)
+            raise errors.NotSpotError(resource.name)
         if plan.type is EventType.TERMINATE and is_spot and not plan.silent:
-            raise SpotTerminateError(resource.name)
+            raise errors.SpotTerminateError(resource.name)
     if plan.source is EventSource.USER and rules.max_user_events is not None:
         is_open = [event.source is EventSource.USER for event in scope.events.values()]
         if sum(is_open) >= rules.max_user_events:
-            raise TooManyUserEventsError(rules.max_user_events)
+            raise errors.TooManyUserEventsError(rules.max_user_events)
 
 
 def _refuse_foreign_terminate(event: Event, by: Actor, rules: Rules) -> None:
     if event.type is not EventType.TERMINATE or not rules.own_terminate_only:
         return
     if by.resource is not None and not any(same_name(by.resource, n) for n in event.resources):
-        raise NotOwnResourceError(event.id)
+        raise errors.NotOwnResourceError(event.id)
 
 
 def _open_event(scope: Scope, event_id: EventId, closed: Collection[EventId]) -> Event | None:
     """None for an event of this scope that is over."""
     event = scope.events.get(event_id)
     if event is None and event_id not in closed:
-        raise UnknownEventError(event_id)
+        raise errors.UnknownEventError(event_id)
     return event
 
 
 def _started_event(scope: Scope, event_id: EventId) -> Event:
     event = scope.events.get(event_id)
     if event is None:
-        raise UnknownEventError(event_id)
+        raise errors.UnknownEventError(event_id)
     if event.status is not EventStatus.STARTED:
-        raise NotStartedError(event_id)
+        raise errors.NotStartedError(event_id)
     return event
 
 

@@ -10,14 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from forewarned.core import descriptions, lifecycle, notice
+from forewarned.core import descriptions, errors, lifecycle, notice
 from forewarned.core.change import Change
-from forewarned.core.errors import (
-    MaintenanceConflictError,
-    NoResourcesError,
-    NotMaintainableError,
-    UnknownHostError,
-)
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName
 from forewarned.core.lifecycle import Plan
 from forewarned.core.model import (
@@ -94,9 +88,9 @@ def maintain_set(
     _refuse_unfit(work)
     resources = [vm for vm in scope.resources.values() if _is_up(vm)]
     if not resources:
-        raise NoResourcesError
+        raise errors.NoResourcesError
     if scope.rounds is not None:
-        raise MaintenanceConflictError(scope.id, _domains_under_work(scope))
+        raise errors.MaintenanceConflictError(scope.id, _domains_under_work(scope))
     domains = sorted({resource.update_domain for resource in resources})
     for domain in domains:
         _refuse_conflict(scope, domain)
@@ -220,7 +214,7 @@ def _on_host(
         if parts:
             changes.append(change)
     if not changes:
-        raise UnknownHostError(host)
+        raise errors.UnknownHostError(host)
     return changes
 
 
@@ -230,14 +224,14 @@ def _is_up(resource: Resource) -> bool:
 
 def _refuse_unfit(work: Maintenance) -> None:
     if work.type not in _MAINTAINABLE:
-        raise NotMaintainableError(work.type)
+        raise errors.NotMaintainableError(work.type)
     descriptions.refuse_unfit(work.description, work.duration)
 
 
 def _refuse_conflict(scope: Scope, domain: int) -> None:
     busy = _domains_under_work(scope) - {domain}
     if busy:
-        raise MaintenanceConflictError(scope.id, busy)
+        raise errors.MaintenanceConflictError(scope.id, busy)
 
 
 def _domains_under_work(scope: Scope) -> set[int]:

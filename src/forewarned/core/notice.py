@@ -4,11 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, assert_never
 
-from forewarned.core.errors import (
-    NoticeTooLongError,
-    NoticeTooShortError,
-    ShortNoticeForbiddenError,
-)
+from forewarned.core import errors
 from forewarned.core.model import EventType, Resource
 
 DEFAULT_TERMINATE: Final = timedelta(minutes=5)
@@ -43,16 +39,16 @@ def agree(
 ) -> timedelta:
     """The notice to give: what was asked for if it is legal, the minimum if nothing was."""
     if short_notice and not short_notice_allowed:
-        raise ShortNoticeForbiddenError
+        raise errors.ShortNoticeForbiddenError
     least = minimum(type_, resources)
     if asked is None:
         return least
     most = max(least, LONGEST_TERMINATE) if type_ is EventType.TERMINATE else LONGEST
     if asked > most:
-        raise NoticeTooLongError(asked, most)
+        raise errors.NoticeTooLongError(asked, most)
     floor = timedelta(0) if short_notice else least
     if asked < floor:
-        raise NoticeTooShortError(asked, floor)
+        raise errors.NoticeTooShortError(asked, floor)
     return asked
 
 

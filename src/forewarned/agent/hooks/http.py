@@ -6,18 +6,10 @@ from typing import Any, Final
 from msgspec import field
 from typing_extensions import override
 
+from forewarned.agent.hooks import templates
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.retries import VetoError
 from forewarned.agent.hooks.table import HookTable
-from forewarned.agent.hooks.templates import (
-    check_template,
-    fill,
-    fill_json,
-    fill_json_text,
-    fill_line,
-    fill_url,
-    templates_in,
-)
 from forewarned.agent.model import Phase
 from forewarned.agent.targets.errors import TargetError
 from forewarned.agent.targets.http import (
@@ -73,8 +65,8 @@ class HttpHook(HookTable, frozen=True, kw_only=True):
         for name, value in self.headers.items():
             check_header(name, value)
         texts = [self.url, self.undo_url, *self.headers.values(), self.body, self.undo_body]
-        for text in templates_in(texts):
-            check_template(text)
+        for text in templates.templates_in(texts):
+            templates.check_template(text)
 
     @property
     @override
@@ -112,21 +104,21 @@ class HttpHook(HookTable, frozen=True, kw_only=True):
 
     async def _ask(self, call: Call, method: str, url: str, body: Body) -> str:
         call.waiting_for(f"an answer from {origin(url)}")
-        headers = {name: fill_line(value, call) for name, value in self.headers.items()}
+        headers = {name: templates.fill_line(value, call) for name, value in self.headers.items()}
         names = {name.lower(): value for name, value in headers.items()}
         if self.bearer_file is not None:
             headers["Authorization"] = f"Bearer {secret(self.bearer_file)}"
         if isinstance(body, dict):
-            content = json.dumps(fill_json(body, call))
+            content = json.dumps(templates.fill_json(body, call))
             if "content-type" not in names:
                 headers["Content-Type"] = "application/json"
         elif "json" in names.get("content-type", ""):
-            content = fill_json_text(body, call)
+            content = templates.fill_json_text(body, call)
         else:
-            content = fill(body, call)
+            content = templates.fill(body, call)
         asked = Request(
             method=method,
-            url=fill_url(url, call),
+            url=templates.fill_url(url, call),
             headers=headers,
             body=content.encode() if content else None,
         )

@@ -4,15 +4,16 @@ Invariant: asking twice does not act twice. Clients send a request again when
 they get no answer, so an action on a VM with an open event of that kind joins the event.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 from forewarned.core import descriptions, lifecycle, power
 from forewarned.core.change import Change
 from forewarned.core.errors import Category, RefusalError
-from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.lifecycle import Plan
 from forewarned.core.model import (
     Actor,
@@ -27,6 +28,8 @@ from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.azure.inventory import VmView
 from forewarned.service.engine import save
 from forewarned.service.ports import Transaction
+
+T = TypeVar("T")
 
 
 class Action(StrEnum):
@@ -59,6 +62,11 @@ class NothingToMaintainError(RefusalError):
         super().__init__(f"there is no platform maintenance to start for {listed}")
 
 
+_EVENTS: Final = {
+    Action.RESTART: (EventType.REBOOT, EventSource.USER),
+    Action.REDEPLOY: (EventType.REDEPLOY, EventSource.USER),
+    Action.EVICT: (EventType.PREEMPT, EventSource.PLATFORM),
+}
 _POWER: Final = {
     Action.START: ResourceState.RUNNING,
     Action.POWER_OFF: ResourceState.STOPPED,
@@ -76,25 +84,19 @@ def operate(
 ) -> tuple[EventId, ...]:
     """The events to wait for. All VMs are checked before anything is done to one of them."""
     match action:
-        case Action.RESTART:
+        case Action.RESTART | Action.REDEPLOY | Action.EVICT:
             _refuse_off(vms, action)
-            wanted = [_Wanted(m, EventType.REBOOT, EventSource.USER) for m in vms]
-        case Action.REDEPLOY:
-            _refuse_off(vms, action)
-            wanted = [_Wanted(m, EventType.REDEPLOY, EventSource.USER) for m in vms]
-        case Action.EVICT:
-            _refuse_off(vms, action)
-            wanted = [_Wanted(m, EventType.PREEMPT, EventSource.PLATFORM) for m in vms]
+            wanted = [_Wanted(vm, *_EVENTS[action]) for vm in vms]
         case Action.REIMAGE:
             wanted = [
                 _Wanted(
-                    m,
+                    vm,
                     EventType.REBOOT,
                     EventSource.USER,
-                    notice=m.profile.image_notice,
-                    silent=m.profile.image_notice is None,
+                    notice=vm.profile.image_notice,
+                    silent=vm.profile.image_notice is None,
                 )
-                for m in vms
+                for vm in vms
             ]
         case Action.DELETE:
             return remove(tx, vms, force=False, context=context)
@@ -131,21 +133,13 @@ def remove(
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Wanted:
-    def __init__(
-        self,
-        vm: VmView,
-        type_: EventType,
-        source: EventSource,
-        *,
-        notice: timedelta | None = None,
-        silent: bool = False,
-    ) -> None:
-        self.vm = vm
-        self.type = type_
-        self.source = source
-        self.notice = notice
-        self.silent = silent
+    vm: VmView
+    type: EventType
+    source: EventSource
+    notice: timedelta | None = None
+    silent: bool = False
 
     def plan(self, ids: Ids) -> Plan:
         return Plan(
@@ -170,7 +164,7 @@ def _schedule(
     tx: Transaction, wanted: Sequence[_Wanted], *, context: AzureContext
 ) -> tuple[EventId, ...]:
     event_ids: list[EventId] = []
-    for scope_id, here in _by_scope(wanted):
+    for scope_id, here in _by_scope(wanted, lambda each: each.vm.scope_id):
         change = Change(scope=tx.load(scope_id))
         for each in here:
             joined = next(filter(each.is_met_by, change.scope.events.values()), None)
@@ -217,11 +211,9 @@ def _maintain(
 
 
 def _switch(tx: Transaction, vms: Sequence[VmView], state: ResourceState, *, by: Actor) -> None:
-    names: dict[ScopeId, list[ResourceName]] = {}
-    for vm in vms:
-        names.setdefault(vm.scope_id, []).append(vm.name)
-    for scope_id, here in names.items():
-        save(tx, power.switch(tx.load(scope_id), here, state, now=tx.now), by=by)
+    for scope_id, here in _by_scope(vms, lambda vm: vm.scope_id):
+        names = [vm.name for vm in here]
+        save(tx, power.switch(tx.load(scope_id), names, state, now=tx.now), by=by)
 
 
 def _refuse_off(vms: Iterable[VmView], action: Action) -> None:
@@ -230,8 +222,10 @@ def _refuse_off(vms: Iterable[VmView], action: Action) -> None:
             raise NotRunningError(vm.name, vm.resource.state, action)
 
 
-def _by_scope(wanted: Iterable[_Wanted]) -> Iterator[tuple[ScopeId, list[_Wanted]]]:
-    grouped: dict[ScopeId, list[_Wanted]] = {}
-    for each in wanted:
-        grouped.setdefault(each.vm.scope_id, []).append(each)
-    yield from grouped.items()
+def _by_scope(
+    parts: Iterable[T], scope_id: Callable[[T], ScopeId]
+) -> Iterable[tuple[ScopeId, list[T]]]:
+    grouped: dict[ScopeId, list[T]] = {}
+    for each in parts:
+        grouped.setdefault(scope_id(each), []).append(each)
+    return grouped.items()

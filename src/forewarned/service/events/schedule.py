@@ -7,14 +7,8 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
-from forewarned.core import descriptions, lifecycle, maintenance
+from forewarned.core import descriptions, errors, lifecycle, maintenance
 from forewarned.core.change import Change
-from forewarned.core.errors import (
-    DuplicateResourceError,
-    NoResourcesError,
-    UnknownEventError,
-    UnknownResourceError,
-)
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.lifecycle import Plan
 from forewarned.core.maintenance import Maintenance
@@ -143,7 +137,7 @@ class Scheduler:
         def decision(tx: Transaction) -> list[EventRecord]:
             record = tx.event(event_id)
             if record is None:
-                raise UnknownEventError(event_id)
+                raise errors.UnknownEventError(event_id)
             scope = tx.load(record.scope_id)
             closed = tx.closed(scope.id, (event_id,))
             change = lifecycle.cancel(scope, event_id, reason=reason, now=tx.now, closed=closed)
@@ -205,13 +199,13 @@ def _by_scope(
     for name in names:
         binding = tx.binding(name)
         if binding is None:
-            raise UnknownResourceError(name)
+            raise errors.UnknownResourceError(name)
         here = found.get(binding.scope_id, ())
         if binding.name in here:
-            raise DuplicateResourceError(binding.name)
+            raise errors.DuplicateResourceError(binding.name)
         found[binding.scope_id] = (*here, binding.name)
     if not found:
-        raise NoResourcesError
+        raise errors.NoResourcesError
     return found
 
 

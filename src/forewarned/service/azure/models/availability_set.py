@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import AvailabilitySetView
+from forewarned.service.azure.models import policies, profiles
 from forewarned.service.azure.models.documents import (
     Fields,
     Json,
@@ -16,13 +17,7 @@ from forewarned.service.azure.models.documents import (
     put_at,
     without,
 )
-from forewarned.service.azure.models.policies import (
-    POLICY,
-    read_policy,
-    settle_policy,
-    show_policy,
-)
-from forewarned.service.azure.models.profiles import read_location, read_tags, refuse_tags
+from forewarned.service.azure.models.policies import POLICY
 from forewarned.service.azure.models.virtual_machine import with_property
 from forewarned.service.fleet.declaration import (
     FAULT_DOMAINS,
@@ -67,8 +62,8 @@ def declared_availability_set(view: AvailabilitySetView) -> DeclaredAvailability
     document.setdefault("sku", {"name": "Aligned"})
     put_at(document, f"properties.{_UPDATE_DOMAINS}", update_domains)
     put_at(document, f"properties.{_FAULT_DOMAINS}", fault_domains)
-    if read_policy(Fields(document).object("properties")) != view.policy:
-        document = with_property(document, POLICY, show_policy(view.policy))
+    if policies.read_policy(Fields(document).object("properties")) != view.policy:
+        document = with_property(document, POLICY, policies.show_policy(view.policy))
     return DeclaredAvailabilitySet(
         name=view.id.name,
         update_domains=update_domains,
@@ -91,9 +86,9 @@ def revised_availability_set(
     resource = Fields(document)
     properties = resource.object("properties")
     here = before.get("location")
-    document["location"] = read_location(resource, here=here) or here or location
-    refuse_tags(Fields(changes(before, document)), resource)
-    document["tags"] = read_tags(resource)
+    document["location"] = profiles.read_location(resource, here=here) or here or location
+    profiles.refuse_tags(Fields(changes(before, document)), resource)
+    document["tags"] = profiles.read_tags(resource)
     resource.object("sku").text("name")
     update_domains = properties.number(_UPDATE_DOMAINS)
     fault_domains = properties.number(_FAULT_DOMAINS)
@@ -101,7 +96,7 @@ def revised_availability_set(
         name=name,
         update_domains=UPDATE_DOMAINS if update_domains is None else update_domains,
         fault_domains=FAULT_DOMAINS if fault_domains is None else fault_domains,
-        policy=read_policy(properties),
+        policy=policies.read_policy(properties),
         document=document,
     )
     for mistake in declaration_mistakes(FleetPlan(availability_sets=(revised,))):
@@ -110,7 +105,7 @@ def revised_availability_set(
         _refuse_changes(former, revised)
     put_at(document, f"properties.{_UPDATE_DOMAINS}", revised.update_domains)
     put_at(document, f"properties.{_FAULT_DOMAINS}", revised.fault_domains)
-    settle_policy(document)
+    policies.settle_policy(document)
     return revised
 
 

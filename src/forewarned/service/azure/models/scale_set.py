@@ -11,19 +11,12 @@ from typing import Any, Final
 
 from forewarned.core.model import Priority
 from forewarned.service.azure.inventory import ScaleSetView, VmView, taken
+from forewarned.service.azure.models import policies, profiles
 from forewarned.service.azure.models.defaults import complete_profile
 from forewarned.service.azure.models.documents import Fields, Json, decoded, without
 from forewarned.service.azure.models.origin import ORIGIN
-from forewarned.service.azure.models.policies import POLICY, read_policy, show_policy
-from forewarned.service.azure.models.profiles import (
-    EVENTS_PROFILE,
-    USUAL_SIZE,
-    Notices,
-    read_model,
-    read_os_type,
-    read_zones,
-    show_notices,
-)
+from forewarned.service.azure.models.policies import POLICY
+from forewarned.service.azure.models.profiles import EVENTS_PROFILE, USUAL_SIZE, Notices
 from forewarned.service.fleet.declaration import (
     SCALE_SET_FAULT_DOMAINS,
     Orchestration,
@@ -71,12 +64,12 @@ def read_set(document: Json, *, name: str, capacity: int) -> DeclaredScaleSet:
         name=name,
         capacity=capacity,
         orchestration=Orchestration(properties.text("orchestrationMode") or Orchestration.UNIFORM),
-        zones=read_zones(resource),
+        zones=profiles.read_zones(resource),
         fault_domains=SCALE_SET_FAULT_DOMAINS if fault_domains is None else fault_domains,
         single_placement_group=bool(properties.flag("singlePlacementGroup")),
         computer_name_prefix=profile.object("osProfile").word("computerNamePrefix") or "",
-        model=read_model(resource, profile, size=resource.object("sku").word("name")),
-        policy=read_policy(properties),
+        model=profiles.read_model(resource, profile, size=resource.object("sku").word("name")),
+        policy=policies.read_policy(properties),
         location=resource.word("location") or "",
         upgrade_mode=UpgradeMode(
             properties.object("upgradePolicy").text("mode") or UpgradeMode.MANUAL
@@ -104,7 +97,7 @@ def completed(profile: Mapping[str, Any], set_name: str, *, is_flexible: bool) -
     """A complete `virtualMachineProfile`; a Flexible set need not have one."""
     result = dict(profile)
     if result or not is_flexible:
-        os_type = read_os_type(Fields(result))
+        os_type = profiles.read_os_type(Fields(result))
         complete_profile(result, set_name, os_type=os_type, is_flexible=is_flexible)
     return result
 
@@ -120,7 +113,7 @@ def _described(view: ScaleSetView) -> Json:
     described: Json = {"sku": {"name": USUAL_SIZE}, "tags": {}, "properties": properties}
     if view.location:
         described["location"] = view.location
-    policy = show_policy(view.policy)
+    policy = policies.show_policy(view.policy)
     if policy is not None:
         properties[POLICY] = policy
     if not view.vms:
@@ -139,7 +132,7 @@ def _described(view: ScaleSetView) -> Json:
     if first.resource.priority is Priority.SPOT:
         profile["priority"] = first.resource.priority
         profile["evictionPolicy"] = first.resource.eviction_policy
-    notices = show_notices(
+    notices = profiles.show_notices(
         Notices(terminate=first.resource.terminate_notice, image=first.profile.image_notice)
     )
     if notices is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from forewarned.service.azure.models import policies, profiles
 from forewarned.service.azure.models.documents import (
     Fields,
     InvalidPropertyError,
@@ -18,18 +19,7 @@ from forewarned.service.azure.models.documents import (
     without,
 )
 from forewarned.service.azure.models.origin import ORIGIN
-from forewarned.service.azure.models.policies import settle_policy
-from forewarned.service.azure.models.profiles import (
-    EVENTS_PROFILE,
-    USUAL_SIZE,
-    read_location,
-    refuse_notices,
-    refuse_os_type,
-    refuse_tags,
-    refuse_zones,
-    settle_notices,
-    show_termination,
-)
+from forewarned.service.azure.models.profiles import EVENTS_PROFILE, USUAL_SIZE
 from forewarned.service.azure.models.scale_set import (
     VM_PROFILE,
     DeclaredScaleSet,
@@ -103,7 +93,7 @@ class ScaleSetChange:
         if self.is_spot:
             put_at(document, f"{profile}.priority", "Spot")
         if self.is_notified is not None:
-            shown = show_termination(self.terminate_notice, is_on=self.is_notified)
+            shown = profiles.show_termination(self.terminate_notice, is_on=self.is_notified)
             put_at(document, f"{profile}.{EVENTS_PROFILE}", shown)
         return document
 
@@ -126,7 +116,7 @@ def revised_set(
         merged_resource(before or {"tags": {}}, without(sent, *_DERIVED)), *_DERIVED, *_SECRET
     )
     here = before.get("location")
-    put_at(document, "location", read_location(Fields(document), here=here) or location)
+    put_at(document, "location", profiles.read_location(Fields(document), here=here) or location)
     capacity = _capacity(Fields(sent), former)
     _refuse_invalid(Fields(changes(before, document)), Fields(document))
     _keep_settled(document, before)
@@ -164,8 +154,8 @@ def _keep_settled(document: Json, before: Json) -> None:
 
 def _refuse_invalid(news: Fields, resource: Fields) -> None:
     """What a client changes must be valid in Azure. Raises InvalidPropertyError."""
-    refuse_tags(news, resource)
-    refuse_zones(news)
+    profiles.refuse_tags(news, resource)
+    profiles.refuse_zones(news)
     sku = news.object("sku")
     size = sku.text("name")
     if size and not _SIZE.fullmatch(size):
@@ -177,8 +167,8 @@ def _refuse_invalid(news: Fields, resource: Fields) -> None:
             "platformFaultDomainCount", f"expected a number from 1 to {MOST_FAULT_DOMAINS}"
         )
     profile = properties.object(VM_PROFILE)
-    refuse_notices(profile)
-    refuse_os_type(profile)
+    profiles.refuse_notices(profile)
+    profiles.refuse_os_type(profile)
     for part in _PARTS:
         profile.object(part)
     os_profile, storage = profile.object("osProfile"), profile.object("storageProfile")
@@ -211,8 +201,8 @@ def _settle(document: Json, capacity: int) -> None:
     put_at(document, "properties.singlePlacementGroup", is_single)
     if fields.object("sku").word("name") is None:
         put_at(document, "sku.name", USUAL_SIZE)
-    settle_policy(document)
-    settle_notices(document, Fields(document).object("properties").object(VM_PROFILE))
+    policies.settle_policy(document)
+    profiles.settle_notices(document, Fields(document).object("properties").object(VM_PROFILE))
 
 
 def _refuse_too_large(revised: DeclaredScaleSet) -> None:

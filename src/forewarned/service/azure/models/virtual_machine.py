@@ -11,6 +11,7 @@ from typing import Any, Final
 from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import VmView
+from forewarned.service.azure.models import policies, profiles
 from forewarned.service.azure.models.defaults import complete_vm
 from forewarned.service.azure.models.documents import (
     Fields,
@@ -24,27 +25,8 @@ from forewarned.service.azure.models.documents import (
     without,
 )
 from forewarned.service.azure.models.origin import ORIGIN
-from forewarned.service.azure.models.policies import (
-    POLICY,
-    read_policy,
-    settle_policy,
-    show_policy,
-)
-from forewarned.service.azure.models.profiles import (
-    EVENTS_PROFILE,
-    Notices,
-    read_location,
-    read_model,
-    read_notices,
-    read_priority,
-    read_zones,
-    refuse_notices,
-    refuse_os_type,
-    refuse_tags,
-    refuse_zones,
-    settle_notices,
-    show_notices,
-)
+from forewarned.service.azure.models.policies import POLICY
+from forewarned.service.azure.models.profiles import EVENTS_PROFILE, Notices
 from forewarned.service.azure.models.scale_set import VM_PROFILE, model_path
 from forewarned.service.azure.resource_ids import (
     AVAILABILITY_SETS,
@@ -150,18 +132,18 @@ def _with_notices(document: Json, vm: VmView) -> Json:
     """The VM's set may have brought it to a model with other notices than it declares."""
     priority = vm.resource.priority
     here = Notices(terminate=vm.resource.terminate_notice, image=vm.profile.image_notice)
-    if read_notices(Fields(document).object("properties"), priority=priority) == here:
+    if profiles.read_notices(Fields(document).object("properties"), priority=priority) == here:
         return document
-    return with_property(document, EVENTS_PROFILE, show_notices(here))
+    return with_property(document, EVENTS_PROFILE, profiles.show_notices(here))
 
 
 def _with_policy(document: Json, vm: VmView) -> Json:
     """A VM in a set has the set's policy."""
     if not vm.is_alone:
         return without(document, f"properties.{POLICY}")
-    if read_policy(Fields(document).object("properties")) == vm.policy:
+    if policies.read_policy(Fields(document).object("properties")) == vm.policy:
         return document
-    return with_property(document, POLICY, show_policy(vm.policy))
+    return with_property(document, POLICY, policies.show_policy(vm.policy))
 
 
 def with_property(document: Json, name: str, shown: Json | None) -> Json:
@@ -191,14 +173,14 @@ def revised_vm(
     _refuse_invalid(Fields(changes(before, document)), resource)
     _keep_image(document, before)
     here = None if vm is None else vm.profile.location
-    location = read_location(resource, here=here) or location
+    location = profiles.read_location(resource, here=here) or location
     name = id_.name if vm is None else vm.name
     size = properties.object("hardwareProfile").word("vmSize")
     revised = DeclaredVm(
         name=name,
         zone=_zone(resource),
-        model=read_model(resource, properties, size=size),
-        policy=read_policy(properties),
+        model=profiles.read_model(resource, properties, size=size),
+        policy=policies.read_policy(properties),
         location=location,
         computer_name=properties.object("osProfile").word("computerName") or name,
         availability_set=_reference(properties, _AVAILABILITY_SET, AVAILABILITY_SETS, near=id_),
@@ -222,10 +204,10 @@ def _keep_image(document: Json, before: Json) -> None:
 def _refuse_invalid(news: Fields, resource: Fields) -> None:
     """What a client changes must be valid in Azure. Raises InvalidPropertyError."""
     properties = news.object("properties")
-    refuse_tags(news, resource)
-    refuse_zones(news)
-    refuse_notices(properties)
-    refuse_os_type(properties)
+    profiles.refuse_tags(news, resource)
+    profiles.refuse_zones(news)
+    profiles.refuse_notices(properties)
+    profiles.refuse_os_type(properties)
     properties.object("hardwareProfile").text("vmSize")
     properties.object("osProfile").text("computerName", longest=_LONGEST_COMPUTER_NAME)
     storage, network = properties.object("storageProfile"), properties.object("networkProfile")
@@ -236,7 +218,7 @@ def _refuse_invalid(news: Fields, resource: Fields) -> None:
 
 
 def _zone(resource: Fields) -> str:
-    zones = read_zones(resource)
+    zones = profiles.read_zones(resource)
     if len(zones) > 1:
         raise resource.wrong("zones", "expected at most one zone")
     return zones[0] if zones else ""
@@ -277,9 +259,9 @@ def _settled(document: Json, location: str) -> Json:
     """The document as it is stored, with values of the types that they are shown in."""
     settled = dict(document)
     settled["location"] = location
-    settle_policy(settled)
-    settle_notices(settled, Fields(settled).object("properties"))
+    policies.settle_policy(settled)
+    profiles.settle_notices(settled, Fields(settled).object("properties"))
     properties = Fields(settled).object("properties")
     if properties.text("priority") is not None:
-        put_at(settled, "properties.priority", read_priority(properties))
+        put_at(settled, "properties.priority", profiles.read_priority(properties))
     return settled
