@@ -1,12 +1,14 @@
 """A store that holds every transaction function to the scopes that its caller said it touches."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
 from forewarned.core.change import Change
 from forewarned.core.ids import MaintenanceId, ScopeId
 from forewarned.core.model import Actor, Scope
-from forewarned.service.ports import Listener, Snapshot, Store, Transaction
+from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Commit
 
 T = TypeVar("T")
@@ -81,6 +83,12 @@ class TouchingStore:
             return await self._store.transact(function, tell=tell)
         self.held += 1
         return done
+
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        await self._store.mark_read(marks, older_by=older_by)
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        return self._store.lease(name)
 
     async def read(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)

@@ -4,8 +4,9 @@ import ast
 import asyncio
 import inspect
 import ipaddress
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.reset import Reset
 from forewarned.service.listings import EventFilter, HistoryFilter
-from forewarned.service.ports import Listener, Snapshot, Store, Transaction
+from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
 from forewarned.storage import MemoryStore, SqliteStore
 from tests.bases import a_basis
@@ -71,6 +72,12 @@ class RacingStore:
         with pytest.raises(LostRaceError):
             await self._store.transact(lose, touching=touching)
         return await self._store.transact(function, touching=touching, tell=tell)
+
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        await self._store.mark_read(marks, older_by=older_by)
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        return self._store.lease(name)
 
     async def read(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)
@@ -159,7 +166,6 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     await use_cases.actuation.report(impact, impact)
     yield await use_cases.actuation.complete_by_hand(started.event.id, by=OPERATOR)
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
-    await use_cases.activation.flush()
     yield await use_cases.clock_control.step(2 * DAY)
     yield await world.reset.reset(by=OPERATOR)
 

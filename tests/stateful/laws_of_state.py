@@ -1,12 +1,13 @@
 """What must hold whenever nothing is under way: between memory, the store, and the time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Document
 from forewarned.core.transitions import EventTransition, Transition
+from forewarned.service.lifecycle.activation import MARKS
 from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import EventRecord, Saved
@@ -61,7 +62,14 @@ def i10_a_document_is_one_committed_snapshot(oracle: Oracle, state: State) -> No
 
 def i14_what_was_told_is_stored(oracle: Oracle, state: State) -> None:
     """Whoever was answered, or heard of it, can rely on it."""
-    assert state.scopes == oracle.scopes, "I14, I23: the store differs from what was told"
+    assert set(state.scopes) == set(oracle.scopes)
+    for scope_id, saved in state.scopes.items():
+        told = oracle.scopes[scope_id]
+        # Of reads nobody is told.
+        unread = replace(told.scope, last_read_at=saved.scope.last_read_at)
+        assert saved == replace(told, scope=unread), (
+            "I14, I23: the store differs from what was told"
+        )
 
 
 def i19_every_event_has_its_record(oracle: Oracle, state: State) -> None:
@@ -87,6 +95,13 @@ def i28_scopes_are_on_while_somebody_reads(oracle: Oracle, state: State) -> None
             assert not saved.scope.active, f"I28: {scope_id} is silent, and on"
 
 
+def i28_the_store_knows_of_reads_within_the_hour(oracle: Oracle, state: State) -> None:
+    for scope_id, reads in oracle.reads.items():
+        mark = state.scopes[scope_id].scope.last_read_at
+        assert mark is not None, f"I28: {scope_id} was read, and the store has never heard of it"
+        assert reads.latest - state.silence / MARKS < mark <= reads.latest, f"I28: {scope_id}"
+
+
 def i29_history_is_what_was_told(oracle: Oracle, state: State) -> None:
     facts = oracle.facts[state.rows_seen :]
     rows = state.rows
@@ -107,6 +122,7 @@ LAWS: Final = (
     i19_every_event_has_its_record,
     i20_nothing_is_overdue,
     i28_scopes_are_on_while_somebody_reads,
+    i28_the_store_knows_of_reads_within_the_hour,
     i29_history_is_what_was_told,
 )
 

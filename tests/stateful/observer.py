@@ -162,13 +162,13 @@ class Observer:
 
     def crash(self, *, downtime: timedelta) -> None:
         self.run(self.stack.crash(downtime=downtime))
-        self.oracle.crashed(self.stack.now)
+        self.oracle.began_again(self.stack.now, self.stack.rules.silence)
         self._rows_seen = 0
         self.catch_up()
 
     def stop(self, *, downtime: timedelta) -> None:
         self.run(self.stack.stop(downtime=downtime))
-        self.oracle.stopped(self.stack.now)
+        self.oracle.began_again(self.stack.now, self.stack.rules.silence)
         self._rows_seen = 0
         self.catch_up()
 
@@ -234,6 +234,7 @@ class Observer:
         assert page is not None, "I24: no document"
         if page.is_active:
             app.activation.seen(caller.scope_id, caller.name)
+            await app.activation.finish()
         else:
             await app.activation.activate(caller, address="10.0.0.9")
 

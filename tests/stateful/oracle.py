@@ -18,6 +18,7 @@ from forewarned.core.transitions import (
     Started,
     Transition,
 )
+from forewarned.service.lifecycle.activation import MARKS
 from forewarned.service.records import Commit, Saved
 
 
@@ -105,7 +106,7 @@ class Reads:
     """When a scope was last read, as far as the server may know."""
 
     earliest: datetime
-    """What a crash has left of that knowledge."""
+    """What the end of a server has left of that knowledge, at least."""
     latest: datetime
 
 
@@ -137,15 +138,11 @@ class Oracle:
     def read(self, scope_id: ScopeId, at: datetime) -> None:
         self.reads[scope_id] = Reads(earliest=at, latest=at)
 
-    def crashed(self, back_at: datetime) -> None:
-        """Reads that no commit has told of are forgotten."""
+    def began_again(self, back_at: datetime, silence: timedelta) -> None:
+        """Reads since the store was last told of one are forgotten."""
         self.up_since = back_at
-        for scope_id, reads in self.reads.items():
-            kept = self.scopes[scope_id].scope.last_read_at
-            reads.earliest = min(reads.earliest, kept or reads.earliest)
-
-    def stopped(self, back_at: datetime) -> None:
-        self.up_since = back_at
+        for reads in self.reads.values():
+            reads.earliest = reads.latest - silence / MARKS
 
     def _learn_of_event(self, fact: EventTransition) -> None:
         event = fact.event

@@ -100,7 +100,7 @@ class Application:
         self.clock = clock
         engine, rules = Engine(store, observer, monotonic), basis.rules
         actuation = Actuation(engine)
-        activation = Activation(engine, clock)
+        activation = Activation(engine, clock, rules)
         movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
         self.use_cases = UseCases(
@@ -138,13 +138,11 @@ class Application:
         self._waker.set(await ask(self._load))
         if self._actuator is not None:
             await self.use_cases.actuation.resume(self._actuator)
-        self.use_cases.activation.flush_regularly()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # What is lost with an unavailable store is made good by the next poll of each scope.
+        await self.use_cases.activation.finish()
         with suppress(StoreUnavailableError):
-            await self.use_cases.activation.flush()
             await self._record_time(self.clock.now())
         await self.use_cases.engine.finish()
 

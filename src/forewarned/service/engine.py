@@ -4,9 +4,9 @@ Invariant: no one hears of a change before it is durable, and its caller is answ
 has heard of it.
 """
 
-from collections.abc import Callable, Collection
-from contextlib import suppress
-from datetime import timedelta
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from forewarned.core import maintenance
@@ -18,7 +18,7 @@ from forewarned.service.azure import protection
 from forewarned.service.azure.inventory import resource_id
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.preview import PreviewStore
-from forewarned.service.ports import Listener, Observer, Snapshot, Store, Transaction
+from forewarned.service.ports import Lease, Listener, Observer, Snapshot, Store, Transaction
 from forewarned.service.records import Commit
 
 T = TypeVar("T")
@@ -58,6 +58,13 @@ class Engine:
         if self._observer is not None:
             self._observer.committed((self._monotonic() - began_at).total_seconds())
         return result
+
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        """Not a change that anyone is told of: see `Store.mark_read`."""
+        await self._store.mark_read(marks, older_by=older_by)
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        return self._store.lease(name)
 
     async def ask(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)

@@ -13,6 +13,14 @@ class StoreUnavailableError(Exception):
     category = Category.UNAVAILABLE
 
 
+class LeaseLostError(StoreUnavailableError):
+    """Another node has taken over what this one was doing. What it has done so far stays."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"another node has taken the lease {name!r} over: try again")
+        self.name = name
+
+
 class NameTakenError(RefusalError):
     category = Category.CONFLICT
     field = "name"

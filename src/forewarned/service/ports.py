@@ -7,6 +7,7 @@ nothing between runs.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
@@ -188,7 +189,8 @@ class Transaction(Snapshot, Protocol):
         Invariant: the scope was loaded in this transaction, or created in it. Nodes wait for each
         other where they load, so what was decided from elsewhere may be out of date.
 
-        A change that leaves the scope equal to the loaded one, with no transition, writes nothing.
+        A change that leaves the scope equal to the loaded one, with no transition, writes nothing
+        but the next wake of a scope that was claimed: it may have come too early.
         Events that left the scope are kept, with the status that their transition shows. A VM that
         left the scope loses its binding.
         """
@@ -211,6 +213,17 @@ class Transaction(Snapshot, Protocol):
         """One row of history for what concerns no scope, such as a caller that was refused."""
 
 
+class Lease(Protocol):
+    """The right to do alone what takes several transactions."""
+
+    def check(self, tx: Transaction) -> None:
+        """To be called first in each of these transactions.
+
+        Raises LeaseLostError if another node has taken the lease, as it may once this one has not
+        been heard of for some time.
+        """
+
+
 class Store(Protocol):
     async def transact(
         self,
@@ -231,6 +244,17 @@ class Store(Protocol):
         """
 
     async def read(self, question: Callable[[Snapshot], T]) -> T: ...
+
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        """Note when the documents of active scopes were last read.
+
+        Only where the noted time is older than this one by so much: VMs read far more often than
+        anyone needs to know. No revision moves, no page changes, and no listener is told. The next
+        wake stays as well: the Waker computes it anew when it has come.
+        """
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        """Wait until no one else has the lease of this name, on any node, and hold it."""
 
 
 # --- time, and what carries events out -----------------------------------------------------------

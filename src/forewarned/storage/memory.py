@@ -5,9 +5,10 @@ stays as it was when it was taken.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Self, TypeVar
 
@@ -30,7 +31,7 @@ from forewarned.service.listings import (
     ScopeListing,
     ScopeSummary,
 )
-from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
+from forewarned.service.ports import Clock, Lease, Listener, Snapshot, Transaction
 from forewarned.service.records import (
     Binding,
     Census,
@@ -47,46 +48,14 @@ from forewarned.service.records import (
 )
 from forewarned.storage import diff, matching
 from forewarned.storage.commit_builder import CommitBuilder
+from forewarned.storage.contents import Contents
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
 from forewarned.storage.matching import each_once, forgotten_before, hosts_like, likeness
+from forewarned.storage.sqlite.leases import ProcessLeases
 
 T = TypeVar("T")
 NextWake = Callable[[Scope], datetime | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """Everything stored. No field is ever replaced; a copy's fields may be changed in place."""
-
-    scopes: dict[ScopeId, Saved] = field(default_factory=dict)
-    wakes: dict[ScopeId, datetime] = field(default_factory=dict)
-    owners: dict[str, ScopeId] = field(default_factory=dict)
-    """The scope of every VM, by its folded name."""
-    bindings: dict[str, Binding] = field(default_factory=dict)
-    """By folded name."""
-    addresses: dict[str, ResourceName] = field(default_factory=dict)
-    events: dict[EventId, EventRecord] = field(default_factory=dict)
-    """Open and over, oldest first."""
-    history: list[HistoryRow] = field(default_factory=list)
-    notes: dict[str, str] = field(default_factory=dict)
-    declarations: dict[str, Declaration] = field(default_factory=dict)
-    """By folded path."""
-    operations: dict[str, OperationRecord] = field(default_factory=dict)
-
-    def copy(self) -> "Contents":
-        return Contents(
-            scopes=self.scopes.copy(),
-            wakes=self.wakes.copy(),
-            owners=self.owners.copy(),
-            bindings=self.bindings.copy(),
-            addresses=self.addresses.copy(),
-            events=self.events.copy(),
-            history=self.history.copy(),
-            notes=self.notes.copy(),
-            declarations=self.declarations.copy(),
-            operations=self.operations.copy(),
-        )
 
 
 class MemoryStore:
@@ -94,6 +63,7 @@ class MemoryStore:
         self._clock = clock
         self._next_wake = next_wake
         self._contents = Contents()
+        self._leases = ProcessLeases()
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,6 +87,19 @@ class MemoryStore:
         if tell is not None:
             tell(commit)
         return result, commit
+
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        contents = self._contents.copy()
+        for scope_id, at in marks.items():
+            saved = contents.scopes.get(scope_id)
+            last = None if saved is None else saved.scope.last_read_at
+            if saved is not None and saved.scope.active and (last is None or last <= at - older_by):
+                scope = replace(saved.scope, last_read_at=at)
+                contents.scopes[scope_id] = replace(saved, scope=scope)
+        self._contents = contents
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        return self._leases.lease(name)
 
     async def read(self, question: Callable[[Snapshot], T]) -> T:
         return question(MemorySnapshot(self._contents, self._clock.now()))
@@ -378,6 +361,7 @@ class MemoryTransaction(MemorySnapshot):
         self._wake_of = next_wake
         self._builder = CommitBuilder()
         self._loaded: set[ScopeId] = set()
+        self._claimed: list[ScopeId] = []
         """Scopes that this function may save."""
 
     @override
@@ -390,7 +374,8 @@ class MemoryTransaction(MemorySnapshot):
 
     def claim_due(self, limit: int) -> list[ScopeId]:
         due = [(at, scope_id) for scope_id, at in self._contents.wakes.items() if at <= self._now]
-        return [scope_id for _, scope_id in sorted(due)[:limit]]
+        self._claimed = [scope_id for _, scope_id in sorted(due)[:limit]]
+        return self._claimed
 
     def exists(self, scope_id: ScopeId) -> bool:
         return scope_id in self._contents.scopes
@@ -408,6 +393,8 @@ class MemoryTransaction(MemorySnapshot):
         before = self._saved(change.scope.id)
         difference = diff.between(before.scope, change)
         if difference is None:
+            if change.scope.id in self._claimed:
+                self._put(before)
             return
         self._refuse_taken(difference)
         self._move_resources(difference)

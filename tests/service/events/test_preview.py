@@ -62,7 +62,9 @@ async def test_a_rehearsal_leaves_no_trace_on_disk_either(tmp_path: Path) -> Non
     next_wake = partial(lifecycle.next_wake, rules=rules)
     async with SqliteStore(tmp_path / "forewarned.db", clock, next_wake=next_wake) as store:
         engine = Engine(store)
-        fleet = Fleet(engine, Activation(engine, clock), ipaddress.ip_network("10.1.0.0/16"))
+        fleet = Fleet(
+            engine, Activation(engine, clock, Rules()), ipaddress.ip_network("10.1.0.0/16")
+        )
         await fleet.apply(parse({"vms": [{"name": "web"}]}), by=ME)
         before = await engine.ask(lambda s: (s.load(_scope("web", s)), s.history(HistoryFilter())))
 

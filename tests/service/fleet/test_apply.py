@@ -2,7 +2,8 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
 
@@ -19,6 +20,7 @@ from forewarned.service.engine import Engine
 from forewarned.service.errors import (
     AddressTakenError,
     HostSharedError,
+    LeaseLostError,
     NameTakenError,
     StoreUnavailableError,
 )
@@ -33,7 +35,7 @@ from forewarned.service.fleet.declaration import (
 from forewarned.service.fleet.placement import AddressesExhaustedError
 from forewarned.service.fleet.writes import STEP
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import Listener, Transaction
+from forewarned.service.ports import Lease, Listener, Transaction
 from forewarned.service.records import Commit, Place
 from forewarned.storage.memory import MemoryStore
 from tests.builders import NOON
@@ -47,10 +49,23 @@ FILLING: Final = tuple(VirtualMachine(name=f"vm-{n}") for n in range(STEP))
 """As many as make a step of their own."""
 
 
+class LostLease:
+    def check(self, tx: Transaction) -> None:
+        raise LeaseLostError("fleet")
+
+
 class Stopping(MemoryStore):
     """Becomes unavailable after a number of transactions."""
 
     left: int | None = None
+    is_leased_elsewhere = False
+    """Whether leases are lost as soon as they are held."""
+
+    @override
+    @asynccontextmanager
+    async def lease(self, name: str) -> AsyncIterator[Lease]:
+        async with super().lease(name) as lease:
+            yield LostLease() if self.is_leased_elsewhere else lease
 
     @override
     async def transact(
@@ -74,7 +89,7 @@ class Applying:
         self._engine = engine = Engine(self.store)
         engine.tell(self._hear)
         address_range = ipaddress.ip_network("10.0.0.0/16")
-        self.fleet = Fleet(engine, Activation(engine, clock), address_range, large=LARGE)
+        self.fleet = Fleet(engine, Activation(engine, clock, Rules()), address_range, large=LARGE)
         self.commits: list[Commit] = []
         self.progress: list[tuple[int, int]] = []
 
@@ -423,3 +438,18 @@ async def test_plans_are_applied_one_after_another(applying: Applying) -> None:
     assert not isinstance(one, BaseException)
     assert isinstance(other, NameTakenError)
     assert ResourceName("api_0") in one.added
+
+
+@pytest.mark.parametrize("plan", [FleetPlan(vms=FILLING[:LARGE]), FleetPlan(vms=FILLING)])
+async def test_a_plan_stops_where_another_node_has_taken_its_place(
+    applying: Applying, plan: FleetPlan
+) -> None:
+    """The next step would be written by what was true before the other node's."""
+    applying.store.is_leased_elsewhere = True
+
+    with pytest.raises(LeaseLostError):
+        await applying.fleet.apply_once(plan, by=ADA)
+
+    assert applying.commits == []
+    applying.store.is_leased_elsewhere = False
+    assert await applying.fleet.apply_once(plan, by=ADA) is not None

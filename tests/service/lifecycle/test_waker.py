@@ -55,7 +55,7 @@ class Watched:
         self.lateness: list[timedelta] = []
         self.engine = Engine(self.store, self)
         self.waker = Waker(
-            self.engine, Activation(self.engine, self.clock), RULES, self.clock, self
+            self.engine, Activation(self.engine, self.clock, RULES), RULES, self.clock, self
         )
         self.engine.tell(self.waker.hear)
 

@@ -3,11 +3,13 @@
 Invariant: nothing of a preview is committed, and no listener is told of it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from forewarned.core.ids import ScopeId
-from forewarned.service.ports import Listener, Snapshot, Store, Transaction
+from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Commit
 
 T = TypeVar("T")
@@ -42,6 +44,17 @@ class PreviewStore:
         except _RolledBackError as previewed:
             return previewed.result, Commit()
         raise AssertionError("a preview was committed")
+
+    async def mark_read(
+        self,
+        marks: Mapping[ScopeId, datetime],  # noqa: ARG002  # nothing is committed
+        *,
+        older_by: timedelta,  # noqa: ARG002
+    ) -> None:
+        return
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        return self._store.lease(name)
 
     async def read(self, question: Callable[[Snapshot], T]) -> T:
         return await self._store.read(question)

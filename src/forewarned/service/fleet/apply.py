@@ -20,6 +20,7 @@ from forewarned.service.fleet.comparison import Comparison, compare
 from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.writes import (
     Applied,
+    Step,
     carry_out,
     mixed_scopes,
     refuse_shared_hosts,
@@ -27,7 +28,7 @@ from forewarned.service.fleet.writes import (
     total,
 )
 from forewarned.service.lifecycle.activation import Activation
-from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.ports import Lease, Snapshot, Transaction
 from forewarned.service.records import Binding, Place
 
 __all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
@@ -36,6 +37,7 @@ LARGE: Final = 10_000
 """VMs above which a plan is written in steps: the store may be held for about a second at most."""
 
 _APPLIED: Final = "fleet applied"
+_LEASE: Final = "fleet"
 _REST: Final = 20
 """Steps, so 10,000 VMs: few enough to be looked through for garbage in milliseconds."""
 
@@ -69,8 +71,6 @@ class Fleet:
         self._reading = reading
         self._address_range = address_range
         self._large = large
-        # No other plan may change the fleet between the comparison with this one and its writing.
-        self._turn = asyncio.Lock()
         self._under_way: set[asyncio.Task[Applied | None]] = set()
 
     async def apply(
@@ -120,12 +120,14 @@ class Fleet:
         return await asyncio.shield(under_way)
 
     async def _carry_out(self, order: "_Order") -> Applied | None:
-        async with self._turn:
+        # No other plan may change the fleet between the comparison with this one and its writing.
+        async with self._engine.lease(_LEASE) as lease:
             if await self._is_large(order):
-                return await self._apply_in_steps(order)
+                return await self._apply_in_steps(order, lease)
             size = order.plan.size()
             order.progress(0, size)
-            applied = await self._engine.decide(partial(self._apply_at_once, order=order))
+            apply_at_once = partial(self._apply_at_once, order=order, lease=lease)
+            applied = await self._engine.decide(apply_at_once)
             order.progress(size, size)
             return applied
 
@@ -136,7 +138,8 @@ class Fleet:
         # Removing takes as long as adding.
         return await self._engine.ask(lambda s: len(list(islice(s.places(), limit + 1))) > limit)
 
-    def _apply_at_once(self, tx: Transaction, *, order: "_Order") -> Applied | None:
+    def _apply_at_once(self, tx: Transaction, *, order: "_Order", lease: Lease) -> Applied | None:
+        lease.check(tx)
         if order.digest is not None:
             if tx.note(_APPLIED) == order.digest:
                 return None
@@ -144,7 +147,7 @@ class Fleet:
         made = steps(self._compare(order, list(tx.places())))
         return total([carry_out(tx, step, by=order.by) for step in made])
 
-    async def _apply_in_steps(self, order: "_Order") -> Applied | None:
+    async def _apply_in_steps(self, order: "_Order", lease: Lease) -> Applied | None:
         digest = order.digest
         if digest is not None and await self._engine.ask(lambda s: s.note(_APPLIED)) == digest:
             return None
@@ -161,7 +164,8 @@ class Fleet:
         order.progress(done, comparison.work)
         while (numbered := await asyncio.to_thread(next, made, None)) is not None:
             number, step = numbered
-            applied.append(await self._engine.decide(partial(carry_out, step=step, by=order.by)))
+            carry_out_step = partial(_carry_out_step, step=step, by=order.by, lease=lease)
+            applied.append(await self._engine.decide(carry_out_step))
             done += step.work
             order.progress(done, comparison.work)
             if number % _REST == 0:
@@ -170,7 +174,7 @@ class Fleet:
                 gc.freeze()
         if digest is not None:
             # Last: if the server stops on the way, the next start goes on with it.
-            await self._engine.decide(lambda tx: tx.put_note(_APPLIED, digest))
+            await self._engine.decide(partial(_note_applied, digest=digest, lease=lease))
         return total(applied)
 
     def _compare(self, order: "_Order", places: list[Place]) -> Comparison:
@@ -194,6 +198,16 @@ class _Order:
     progress: Progress = unheard
     digest: str | None = None
     """Of a plan that is to be applied once; None for others."""
+
+
+def _carry_out_step(tx: Transaction, *, step: Step, by: Actor, lease: Lease) -> Applied:
+    lease.check(tx)
+    return carry_out(tx, step, by=by)
+
+
+def _note_applied(tx: Transaction, *, digest: str, lease: Lease) -> None:
+    lease.check(tx)
+    tx.put_note(_APPLIED, digest)
 
 
 def _digest(plan: FleetPlan) -> str:

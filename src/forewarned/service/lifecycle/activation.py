@@ -1,30 +1,42 @@
 """Activation: the first read of a document activates its scope, and 24 hours of silence end that.
 
-Polls record the time of the read in memory only. It is written to the store when the scope is
-woken, and every few minutes. After a crash the store may take a scope for silent a little too
+Polls record the time of a read in memory. The store is told of a scope's reads at most 24 times in
+that silence, so once an hour. Invariant (I28): a scope that is read all the time is never
+deactivated, whichever nodes its VMs read from, because the store's mark is never older than that.
+A scope whose last reads were at another node, or before a restart, may be deactivated up to an hour
 early: the next poll activates it again.
 """
 
+import asyncio
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from forewarned.core import lifecycle
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor
+from forewarned.core.rules import Rules
 from forewarned.service.azure import inventory
 from forewarned.service.azure.interfaces import equipment_of
 from forewarned.service.engine import Engine
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.ports import Clock, Snapshot, Transaction
 from forewarned.service.records import About, Caller
 
-FLUSH_EVERY: Final = timedelta(minutes=5)
-_READERS: Final = Actor(name="readers")
+MARKS: Final = 24
+"""How often, in the silence that ends an activation, a scope's reads are noted in the store."""
+BATCH: Final = 1000
+"""Scopes that are marked in one transaction."""
+_RETRY: Final = timedelta(minutes=1)
+"""How long reads are kept from a store that was unavailable."""
 
 
 class _LastRead(NamedTuple):
     at: datetime
     by: ResourceName
+    mark_at: datetime
+    """From when on the store is to be told of a read again."""
 
 
 class Readable(Protocol):
@@ -37,21 +49,26 @@ class Readable(Protocol):
 
 
 class Activation:
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, rules: Rules) -> None:
         self._engine = engine
         self._clock = clock
-        self._seen: dict[ScopeId, datetime] = {}
-        """Reads that are not in the store yet."""
-        self._readers: dict[ScopeId, _LastRead] = {}
-        """Shown to operators only, so a restart may forget them."""
-        self._lacks_flush = False
-        """Whether no flush is scheduled, so that the next read has to schedule one."""
+        self._step = rules.silence / MARKS
+        self._reads: dict[ScopeId, _LastRead] = {}
+        """Of this process alone."""
+        self._unmarked: dict[ScopeId, datetime] = {}
+        """Reads that the store is to be told of."""
+        self._marking: asyncio.Task[None] | None = None
+        """Tells it; None if there is nothing to tell."""
 
     def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
-        now = self._seen[scope_id] = self._clock.now()
-        self._readers[scope_id] = _LastRead(now, reader)
-        if self._lacks_flush:
-            self._set_flush(now)
+        now, known = self._clock.now(), self._reads.get(scope_id)
+        if known is not None and now < known.mark_at:
+            self._reads[scope_id] = _LastRead(now, reader, known.mark_at)
+            return
+        self._reads[scope_id] = _LastRead(now, reader, now + self._step)
+        self._unmarked[scope_id] = now
+        if self._marking is None:
+            self._marking = asyncio.create_task(self._mark())
 
     async def activate(self, caller: Caller, *, address: str) -> None:
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
@@ -65,7 +82,7 @@ class Activation:
             return tx.now
 
         at = await self._engine.decide(decision, touching=(caller.scope_id,))
-        self._readers[caller.scope_id] = _LastRead(at, caller.name)
+        self._reads[caller.scope_id] = _LastRead(at, caller.name, at + self._step)
 
     async def about(self, name: ResourceName) -> About | None:
         return await self._engine.ask(lambda snapshot: self.about_in(snapshot, name))
@@ -83,56 +100,40 @@ class Activation:
 
     def last_read(self, scope: Readable) -> datetime | None:
         """When a VM last read this scope's document, whether or not that is in the store yet."""
-        seen = self._seen.get(scope.id)
-        if seen is None or scope.last_read_at is None:
-            return scope.last_read_at or seen
-        return max(seen, scope.last_read_at)
+        known = self._reads.get(scope.id)
+        if known is None or scope.last_read_at is None:
+            return scope.last_read_at if known is None else known.at
+        return max(known.at, scope.last_read_at)
 
     def last_reader(self, scope: Readable) -> ResourceName | None:
         """The VM that read it last; None if that was before this process started."""
-        known = self._readers.get(scope.id)
+        known = self._reads.get(scope.id)
         if known is None or (scope.last_read_at is not None and known.at < scope.last_read_at):
             return None
         return known.by
 
     def forget(self) -> None:
         """Forget all reads, like a process that has just started."""
-        self._seen.clear()
-        self._readers.clear()
+        self._reads.clear()
+        self._unmarked.clear()
 
-    async def flush(self) -> None:
-        """Write the times of reads to the store, so that a restart knows them."""
-        marks = dict(self._seen)
-        if not marks:
-            return
+    async def finish(self) -> None:
+        """Wait until the store has been told of the reads so far, as far as it has to be."""
+        if self._marking is not None:
+            await asyncio.wait([self._marking])
 
-        def decision(tx: Transaction) -> None:
-            for scope_id, at in marks.items():
-                scope = tx.load(scope_id)
-                if scope.active and (scope.last_read_at is None or at > scope.last_read_at):
-                    tx.save(lifecycle.read(scope, at=at), by=_READERS)
-
-        await self._engine.decide(decision)
-        for scope_id, at in marks.items():
-            if self._seen.get(scope_id) == at:
-                del self._seen[scope_id]
-
-    def flush_regularly(self) -> None:
-        """From now on, flush a few minutes after a read.
-
-        Never without one: stepping the clock by years must not cause a million idle calls.
-        """
-        if self._seen:
-            self._set_flush(self._clock.now())
-        else:
-            self._lacks_flush = True
-
-    def _set_flush(self, now: datetime) -> None:
-        async def flush() -> None:
-            try:
-                await self.flush()
-            finally:
-                self.flush_regularly()
-
-        self._lacks_flush = False
-        self._clock.at(now + FLUSH_EVERY, flush)
+    async def _mark(self) -> None:
+        # Those that are read meanwhile make up the next batch.
+        try:
+            while self._unmarked:
+                batch = dict(islice(self._unmarked.items(), BATCH))
+                await self._engine.mark_read(batch, older_by=self._step)
+                for scope_id in batch:
+                    self._unmarked.pop(scope_id, None)
+        except StoreUnavailableError:
+            for scope_id, at in self._unmarked.items():
+                if (known := self._reads.get(scope_id)) is not None:
+                    self._reads[scope_id] = known._replace(mark_at=at + _RETRY)
+            self._unmarked.clear()
+        finally:
+            self._marking = None

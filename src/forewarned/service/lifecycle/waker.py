@@ -80,6 +80,7 @@ class Waker:
 
     def _woken(self, scope: Scope, *, now: datetime) -> Change:
         change = Change(scope=scope)
+        # The store's mark may be an hour behind. What this process knows better is written first.
         last_read_at = self._reading.last_read(scope)
         if scope.active and last_read_at is not None:
             change = lifecycle.read(scope, at=last_read_at)

@@ -34,7 +34,9 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
     def claim_due(self, limit: int) -> list[ScopeId]:
         due = self._all(DUE, micros(self.now), limit)
         self._locked.claimed(due)
-        return [ScopeId(row["id"]) for row in due]
+        claimed = [ScopeId(row["id"]) for row in due]
+        self._claimed.update(claimed)
+        return claimed
 
     @override
     def exists(self, scope_id: ScopeId) -> bool:

@@ -38,6 +38,8 @@ _SCOPE_STATE: Final = ("revision", "incarnation", "active", "last_read_at", "nex
 ADD_SCOPE: Final = _insert("scopes", "folded", *_SCOPE_PLAN, *_SCOPE_STATE, "id")
 # rows.scope_state
 MOVE_SCOPE: Final = _update("scopes", *_SCOPE_STATE, key="id")
+MARK_SCOPE: Final = _update("scopes", "last_read_at", key="id")
+WAKE_SCOPE: Final = _update("scopes", "next_wake", key="id")
 # rows.scope_plan
 PLAN_SCOPE: Final = _update("scopes", *_SCOPE_PLAN, key="id")
 

@@ -26,6 +26,7 @@ from forewarned.storage.relational.statements import (
     ADD_SCOPE,
     BIND_RESOURCE,
     PLACE_RESOURCE,
+    WAKE_SCOPE,
 )
 from forewarned.storage.rows import micros
 
@@ -53,6 +54,7 @@ class RelationalTransaction(RelationalSnapshot):
         """Events as this function leaves them."""
         self._loaded: set[ScopeId] = set()
         """Scopes that this function may save."""
+        self._claimed: set[ScopeId] = set()
 
     @override
     def load(self, scope_id: ScopeId) -> Scope:
@@ -63,11 +65,13 @@ class RelationalTransaction(RelationalSnapshot):
         return [self.load(scope_id) for scope_id in scope_ids if self.exists(scope_id)]
 
     def claim_due(self, limit: int) -> list[ScopeId]:
-        return self._ids(
+        due = self._ids(
             "SELECT id FROM scopes WHERE next_wake <= ? ORDER BY next_wake, id LIMIT ?",
             micros(self._now),
             limit,
         )
+        self._claimed.update(due)
+        return due
 
     @override
     def event(self, event_id: EventId) -> EventRecord | None:
@@ -95,6 +99,9 @@ class RelationalTransaction(RelationalSnapshot):
         before = self._saved(change.scope.id)
         difference = diff.between(before.scope, change)
         if difference is None:
+            if change.scope.id in self._claimed:
+                wake = micros(self._wake_of(before.scope))
+                self._writable.save(change.scope.id, [(WAKE_SCOPE, (wake, change.scope.id))])
             return
         self._refuse_taken(difference)
         if change.scope.resources is not before.scope.resources:
@@ -157,7 +164,7 @@ class RelationalTransaction(RelationalSnapshot):
     def correct_wakes(self) -> None:
         """Compute every scope's wake again, if the rules differ from those of the last run.
 
-        A wake that is too early would fall due again and again, with nothing to do.
+        A wake that is too late would leave a scope active.
         """
         # A wake depends on the rules only by the silence they allow: this scope shows that.
         rule = str(micros(self._wake_of(_READ_LONG_AGO)))

@@ -5,16 +5,16 @@ Invariant: once `transact` returns, its changes are on the disk; if it raises, n
 
 import logging
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AsyncExitStack, suppress
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from forewarned.clock import wall_clock
 from forewarned.core.ids import ScopeId
-from forewarned.service.ports import Clock, Listener, Snapshot, Transaction
+from forewarned.service.ports import Clock, Lease, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
 from forewarned.storage.connection_threads import (
     ConnectionThreads,
@@ -28,6 +28,7 @@ from forewarned.storage.relational.transaction import NextWake
 from forewarned.storage.sqlite.connection import run_alone, told_errors
 from forewarned.storage.sqlite.database import SqliteDatabase
 from forewarned.storage.sqlite.group_commit import GroupCommitter
+from forewarned.storage.sqlite.leases import ProcessLeases
 from forewarned.storage.sqlite.lock import sole_use
 from forewarned.storage.sqlite.migrate import migrate, refuse_foreign
 from forewarned.storage.sqlite.reads import SqliteSnapshot
@@ -69,6 +70,7 @@ class SqliteStore:
         self._reader = ConnectionThreads(
             "reader", partial(_connect_reader, path), self._answer_reader
         )
+        self._leases = ProcessLeases()
         self._opened = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -129,6 +131,12 @@ class SqliteStore:
             return result, commit
 
         return await self._writer.run(run, then)
+
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        await self._writer.run(lambda tx: tx.mark_read(marks, older_by=older_by), unchanged)
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        return self._leases.lease(name)
 
     async def read(self, question: Callable[[Snapshot], T]) -> T:
         return await self._reader.run(question, unchanged)

@@ -1,6 +1,7 @@
 """A transaction of a SQLite database, and what only SQLite is told to write."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Final
 
 from typing_extensions import override
@@ -11,8 +12,10 @@ from forewarned.core.model import Actor, Scope
 from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
+from forewarned.storage.relational.statements import MARK_SCOPE
 from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.rows import micros
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.scope_cache import ScopeCache
 
@@ -47,6 +50,24 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
             # The scope may have existed before a restore, and its VMs may still compare.
             scope = replace(scope, incarnation=scope.incarnation + self._first_incarnation)
         super().create(scope)
+
+    def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        found = self._all(
+            f"""SELECT id, last_read_at FROM scopes
+                WHERE active AND {self._dialect.among("id", "?")}""",
+            self._dialect.several(marks),
+        )
+        marked = []
+        for scope_id, last in found:
+            at = marks[scope_id]
+            if last is None or last <= micros(at - older_by):
+                marked.append((micros(at), scope_id))
+                known = self.written.get(scope_id) or self._cache.find(scope_id)
+                if known is not None:
+                    scope = replace(known.scope, last_read_at=at)
+                    self.written[scope_id] = replace(known, scope=scope)
+        if marked:
+            self._writable.write_rows(MARK_SCOPE, marked)
 
     def incarnation_offset(self) -> int:
         return int(self.note(restoration.OFFSET) or 0)
