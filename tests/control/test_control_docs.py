@@ -1,8 +1,8 @@
 import re
 from pathlib import Path
 
-from forewarned.control.http.errors import code
 from forewarned.control.v1.app import OPERATIONS
+from forewarned.control.v1.errors import code
 from forewarned.core import errors as core
 from forewarned.core.errors import Category, RefusalError
 from forewarned.service import errors as service

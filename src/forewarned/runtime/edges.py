@@ -17,6 +17,7 @@ from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import OpenOnLoopback
 from forewarned.control.http.guards import SameSite
 from forewarned.control.v1.app import create_app
+from forewarned.control.v1.errors import refusal
 from forewarned.control.v1.metrics import Metrics
 from forewarned.control.v1.services import Services
 from forewarned.core.model import Document
@@ -105,7 +106,6 @@ class Edges:
         return ArmServices(
             use_cases=self.application.use_cases,
             access=access,
-            signing_in=access,
             subscription_id=NO_SUBSCRIPTION,
             metadata_url=self.addresses.metadata_url,
             arm_url=self.addresses.arm_url or "",
@@ -125,7 +125,7 @@ class Edges:
 def control_app(services: Services, console: ConsoleServices) -> ASGIApp:
     """The control API, and the console at every address that is not the API's."""
     api = create_app(services)
-    pages = SameSite(create_console(console), allowed_hosts=services.allowed_hosts)
+    pages = SameSite(create_console(console), allowed_hosts=services.allowed_hosts, refuse=refusal)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         is_api = scope["type"] != "http" or f"{scope['path']}/".startswith(_API)

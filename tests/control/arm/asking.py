@@ -4,7 +4,7 @@ Whoever asks is let in as `ada`, unless a test says otherwise.
 """
 
 import ipaddress
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -15,10 +15,11 @@ import msgspec
 from forewarned.control.arm.app import OPERATIONS, create_arm_app
 from forewarned.control.arm.routes import Operation
 from forewarned.control.arm.services import ArmServices
-from forewarned.control.http.access import Role
+from forewarned.control.http.access import SignInError
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
+from forewarned.security.identities import IssuedToken, Role
 from forewarned.service.azure.context import AzureContext, Ids
 from tests.bases import a_basis
 from tests.builders import OPERATOR
@@ -46,6 +47,14 @@ class Doorkeeper:
         if self.refusal is not None:
             raise self.refusal
         return Actor(name=self.vm or "ada", address=address, resource=self.vm)
+
+    async def sign_in(
+        self, client_id: str, secret: str, *, audience: str, address: str
+    ) -> IssuedToken:
+        raise SignInError("no one signs in here")
+
+    async def key_set(self) -> Mapping[str, object]:
+        return {"keys": []}
 
 
 class Asking:

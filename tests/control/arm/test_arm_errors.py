@@ -11,10 +11,9 @@ from forewarned.control.arm.answers import ArmAnswer
 from forewarned.control.arm.errors import ArmError
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import read
-from forewarned.control.http import access
 from forewarned.control.http import errors as control
 from forewarned.core.errors import NotSpotError, RefusalError, UnknownResourceError
-from forewarned.security.identities import AccessError
+from forewarned.security.identities import AccessError, Role, RoleTooLowError
 from tests.control.arm.asking import Asking, asking, refusal
 from tests.control.error_types import errors_of
 
@@ -54,7 +53,7 @@ async def arm() -> AsyncIterator[Asking]:
         (errors.invalid_parameter("sku", "none."), 400, "InvalidParameter", "none."),
         (errors.conflict("Conflict", "busy"), 409, "Conflict", "busy"),
         (
-            access.RoleTooLowError("ada", needs=access.Role.ADMIN, has=access.Role.READER),
+            RoleTooLowError("ada", needs=Role.ADMIN, has=Role.READER),
             403,
             "AuthorizationFailed",
             "admin",

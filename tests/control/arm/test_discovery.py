@@ -6,8 +6,7 @@ from typing import Final
 import pytest
 
 from forewarned.control.arm.app import OPERATIONS
-from forewarned.control.http.access import Role
-from forewarned.security.identities import TENANT_ID
+from forewarned.security.identities import TENANT_ID, Role
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from tests.builders import OPERATOR
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, refusal

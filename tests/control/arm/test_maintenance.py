@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from forewarned.control.http.access import Role
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import Event, EventStatus
 from forewarned.core.rules import Rules
+from forewarned.security.identities import Role
 from tests.builders import MINUTE, event_id
 from tests.control.arm.asking import asking
 from tests.control.arm.declared_machines import NOTICED, PLAIN, VMS, WEB

@@ -25,7 +25,7 @@ from forewarned.control.arm.routes import (
     read,
     telling,
 )
-from forewarned.control.http.access import MissingTokenError, Role
+from forewarned.security.identities import MissingTokenError, Role
 from tests.builders import OPERATOR
 from tests.control.arm.asking import PEER, ROOT, SUBSCRIPTION, Asking, asking, refusal
 

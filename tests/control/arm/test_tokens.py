@@ -35,7 +35,7 @@ class Door:
 async def door(anyio_backend: object, tmp_path: Path) -> AsyncIterator[Door]:
     async with access_setup(tmp_path) as gate:
         usual = Asking(gate.steered, OPERATIONS)
-        services = replace(usual.services, access=gate.access, signing_in=gate.access)
+        services = replace(usual.services, access=gate.access)
         async with usual.http, client(services, OPERATIONS) as http:
             yield Door(gate, http)
 

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from forewarned.control.http.access import (
+from forewarned.control.http.access import SignInError, audiences_of
+from forewarned.core.model import Actor
+from forewarned.security.identities import (
+    Bearer,
     InvalidTokenError,
     MissingTokenError,
+    Principal,
+    Role,
     RoleTooLowError,
-    SignInError,
-    audiences_of,
 )
-from forewarned.core.model import Actor
-from forewarned.security.identities import Bearer, Principal, Role
 from tests.control.access_setup import (
     AFAR,
     ARM,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from forewarned.control.http import errors
-from forewarned.control.http.errors import ACCESS_CODES, STATUS, RequestError, code
+from forewarned.control.http.errors import STATUS, RequestError
+from forewarned.control.v1 import errors
+from forewarned.control.v1.errors import ACCESS_CODES, code
 from forewarned.core.errors import Category, NoResourcesError, RefusalError, UnknownEventError
 from forewarned.core.rules import Rules
 from forewarned.security.identities import AccessError

@@ -12,11 +12,11 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 
 from forewarned.control.arm.answers import ArmAnswer
-from forewarned.control.http import access
 from forewarned.control.http import errors as control
 from forewarned.control.http.errors import RequestError
 from forewarned.core import errors as core
 from forewarned.core.errors import Category, RefusalError
+from forewarned.security import identities
 from forewarned.service.azure import actions, availability_sets, group_index, protection
 from forewarned.service.azure.models.documents import InvalidPropertyError, PropertyChangeError
 from forewarned.service.errors import StoreUnavailableError
@@ -100,8 +100,8 @@ _OWN: Final[Mapping[type[Exception], Meaning]] = {
     control.BadRequestError: (HTTPStatus.BAD_REQUEST, "InvalidRequestContent"),
     control.ForeignHostError: (HTTPStatus.FORBIDDEN, "ForeignHost"),
     control.ForeignOriginError: (HTTPStatus.FORBIDDEN, "ForeignOrigin"),
-    access.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken"),
-    access.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "ExpiredAuthenticationToken"),
+    identities.InvalidTokenError: (HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken"),
+    identities.ExpiredTokenError: (HTTPStatus.UNAUTHORIZED, "ExpiredAuthenticationToken"),
     group_index.UnknownGroupError: (HTTPStatus.NOT_FOUND, "ResourceGroupNotFound"),
     PropertyChangeError: (HTTPStatus.CONFLICT, "PropertyChangeNotAllowed"),
     core.TooManyUserEventsError: _NOT_ALLOWED,
@@ -125,7 +125,7 @@ def code_of(error: RefusalError) -> str:
     return _meaning(error)[1]
 
 
-def _meaning(error: RefusalError | RequestError | access.AccessError) -> Meaning:
+def _meaning(error: RefusalError | RequestError | identities.AccessError) -> Meaning:
     usual = control.STATUS[error.category], _CODES[error.category]
     return _OWN.get(type(error), usual)
 
@@ -140,7 +140,7 @@ def answer(error: Exception, *, request_id: str) -> ArmAnswer:
             )
         case InvalidPropertyError() | PropertyChangeError():
             return _error(_meaning(error), found.message, error.path)
-        case RefusalError() | RequestError() | access.AccessError():
+        case RefusalError() | RequestError() | identities.AccessError():
             return _error(_meaning(error), found.message, headers=found.headers)
         case StoreUnavailableError():
             meaning = found.status, _CODES[error.category]

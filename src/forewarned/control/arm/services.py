@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from forewarned.control.http.access import Role
 from forewarned.core.model import Actor
-from forewarned.security.identities import IssuedToken
+from forewarned.security.identities import IssuedToken, Role
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.engine import Engine
 from forewarned.service.use_cases import UseCases
@@ -19,8 +18,6 @@ class Access(Protocol):
         Raises a RequestError for a caller that is not known, or may not.
         """
 
-
-class SigningIn(Protocol):
     async def sign_in(
         self, client_id: str, secret: str, *, audience: str, address: str
     ) -> IssuedToken:
@@ -36,8 +33,6 @@ class ArmServices:
 
     use_cases: UseCases
     access: Access
-    signing_in: SigningIn | None = None
-    """None where clients don't sign in here."""
     subscription_id: str
     location: str = "local"
     metadata_url: str

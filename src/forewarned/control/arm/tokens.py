@@ -9,10 +9,9 @@ from typing import Final
 from urllib.parse import quote
 
 from forewarned.control.arm.answers import ArmAnswer, ok
-from forewarned.control.arm.errors import not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.routes import Content, Operation, open_read
-from forewarned.control.arm.services import ArmServices, SigningIn
+from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import SignInError
 from forewarned.security.identities import ISSUER, IssuedToken, TokensUnavailableError
 
@@ -47,11 +46,10 @@ def _described(asked: Asked, token_path: str) -> dict[str, object]:
 
 
 async def list_keys(services: ArmServices, _: Asked) -> ArmAnswer:
-    return ok(await _signing_in(services).key_set())
+    return ok(await services.access.key_set())
 
 
 async def sign_in(services: ArmServices, asked: Asked) -> ArmAnswer:
-    signing_in = _signing_in(services)
     fields = asked.body or {}
     if fields.get("grant_type") != "client_credentials":
         return _refused("unsupported_grant_type", "grant_type must be client_credentials")
@@ -66,7 +64,7 @@ async def sign_in(services: ArmServices, asked: Asked) -> ArmAnswer:
             f" {asked.root}/.default",
         )
     try:
-        token = await signing_in.sign_in(
+        token = await services.access.sign_in(
             client_id, secret, audience=audience, address=asked.by.address
         )
     except SignInError as error:
@@ -107,12 +105,6 @@ def _issued(token: IssuedToken, audience: str) -> dict[str, object]:
 def _refused(word: str, description: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> ArmAnswer:
     """In OAuth's shape, which is not ARM's."""
     return ArmAnswer(status=status, body={"error": word, "error_description": description})
-
-
-def _signing_in(services: ArmServices) -> SigningIn:
-    if services.signing_in is None:
-        raise not_found("NotFound", "This server has no sign-in.")
-    return services.signing_in
 
 
 def _post(path: str) -> Operation:

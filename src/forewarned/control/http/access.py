@@ -35,20 +35,6 @@ from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.addresses import neighbourhood
 from forewarned.service.ports import Principals, TokenIssuer, TokenReader, Transaction
 
-__all__ = [
-    "Access",
-    "AccessError",
-    "ExpiredTokenError",
-    "Identities",
-    "InvalidTokenError",
-    "MissingTokenError",
-    "OpenOnLoopback",
-    "Role",
-    "RoleTooLowError",
-    "SignInError",
-    "audiences_of",
-]
-
 _AZURE_AUDIENCES: Final = ("https://management.azure.com", "https://management.core.windows.net")
 """The audience of clients that are not configured for another cloud."""
 _UNNAMED: Final = "local"
@@ -147,7 +133,9 @@ class Access:
         return await self._issue(found.client_id, audience=audience)
 
     def by_secret(self, client_id: str, secret: str) -> Principal | None:
-        return _by_secret(self._current(), client_id, secret)
+        found = _holders(self._current(), secret, lambda each: each.secret_sha256)
+        folded = client_id.casefold()
+        return next((each for each in found if each.client_id.casefold() == folded), None)
 
     async def issue_to_unnamed(self, client_id: str, *, audience: str) -> IssuedToken:
         """A token that says no more than that there was a sign-in, where that is all it takes.
@@ -305,27 +293,15 @@ def _bearer_token(authorization: str | None) -> str:
 
 
 def _by_token(principals: Collection[Principal], text: str) -> Principal | None:
-    """Every one is looked at, so that the time it takes tells nothing."""
-    digest = _digest(text)
-    found = None
-    for each in principals:
-        if hmac.compare_digest(each.token_sha256.encode(), digest):
-            found = each
-    return found
+    return next(iter(_holders(principals, text, lambda each: each.token_sha256)), None)
 
 
-def _by_secret(principals: Collection[Principal], client_id: str, secret: str) -> Principal | None:
-    digest = _digest(secret)
-    found = None
-    for each in principals:
-        is_it = hmac.compare_digest(each.secret_sha256.encode(), digest)
-        if is_it and each.client_id.casefold() == client_id.casefold():
-            found = each
-    return found
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest().encode()
+def _holders(
+    principals: Collection[Principal], secret: str, kept: Callable[[Principal], str]
+) -> list[Principal]:
+    """Those with the secret's digest. Every one is looked at, so that the time tells nothing."""
+    digest = hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest().encode()
+    return [each for each in principals if hmac.compare_digest(kept(each).encode(), digest)]
 
 
 def _folded(audience: str) -> str:

@@ -1,21 +1,15 @@
 """What went wrong, as HTTP has it: a status for each category of error, for every edge.
 
-An edge adds its shape. Here is that of `/v1`; ARM has its codes, the console its pages.
-
-Invariant: whatever goes wrong, the answer of `/v1` has this shape.
+An edge adds its shape: `/v1` its JSON, ARM its codes, the console its pages.
 """
 
-import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar, Final, NamedTuple
 
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.types import ExceptionHandler
+from starlette.requests import ClientDisconnect
 
-from forewarned.control.v1 import wire
 from forewarned.core.errors import Category, RefusalError
 from forewarned.security import identities
 from forewarned.service.errors import StoreUnavailableError
@@ -109,67 +103,6 @@ def _challenge(error: identities.AccessError) -> Mapping[str, str]:
     return {"WWW-Authenticate": "Bearer" if is_bare else 'Bearer error="invalid_token"'}
 
 
-# --- the shape of /v1 ----------------------------------------------------------------------------
-
-ACCESS_CODES: Final[Mapping[type[identities.AccessError], str]] = {
-    identities.MissingTokenError: "token_missing",
-    identities.InvalidTokenError: "token_invalid",
-    identities.ExpiredTokenError: "token_expired",
-    identities.RoleTooLowError: "role_too_low",
-}
-
-
-def code(type_: type[Exception]) -> str:
-    """`unknown_event` for UnknownEventError."""
-    name = type_.__name__.removesuffix("Error")
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def answer(request: Request, error: Exception) -> Response:
-    match error:
-        case HTTPException():
-            return _no_route(request, error)
-        case identities.AccessError():
-            found = failure(error)
-            if isinstance(error, identities.RoleTooLowError):
-                create = f"`forewarned token create NAME --role {error.needs}`"
-                found = found._replace(
-                    message=f"{error}: {create} creates a token that can do this"
-                )
-            return _response(found, ACCESS_CODES[type(error)], field="Authorization")
-        case RefusalError() | RequestError():
-            return refusal(error)
-        case StoreUnavailableError() | ClientDisconnect():
-            return _response(failure(error), code(type(error)))
-        case _:
-            return _response(failure(error), "internal")
-
-
-def refusal(error: RefusalError | RequestError) -> Response:
-    return _response(failure(error), code(type(error)), field=error.field)
-
-
-def _no_route(request: Request, error: HTTPException) -> Response:
-    """The router raises nothing but 404 and 405."""
-    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
-        message = f"there is nothing at {request.url.path}: /v1/openapi.json lists all routes"
-        return _response(Failure(HTTPStatus.NOT_FOUND, message, {}), "not_found")
-    allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
-    message = f"{request.url.path} takes {allowed}, not {request.method}"
-    found = Failure(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": allowed})
-    return _response(found, "method_not_allowed")
-
-
-def _response(found: Failure, code: str, *, field: str | None = None) -> Response:
-    error = wire.Error(code=code, message=found.message, field=field)
-    return Response(
-        wire.encode(wire.Refusal(error=error)),
-        status_code=found.status,
-        headers={"Cache-Control": "no-store", **found.headers},
-        media_type="application/json",
-    )
-
-
 # Starlette types the keys so: they may be statuses as well.
 HANDLED: Final[tuple[Any, ...]] = (
     RefusalError,
@@ -181,4 +114,3 @@ HANDLED: Final[tuple[Any, ...]] = (
     Exception,
 )
 """What a request may end in, for an app to have a handler of each."""
-ANSWERS: Final[Mapping[Any, ExceptionHandler]] = dict.fromkeys(HANDLED, answer)

@@ -13,12 +13,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forewarned.control.http.errors import (
-    ForeignHostError,
-    ForeignOriginError,
-    RequestError,
-    refusal,
-)
+from forewarned.control.http.errors import ForeignHostError, ForeignOriginError, RequestError
 
 _ALWAYS: Final = frozenset({"localhost"})
 _AUTHORITY: Final = re.compile(r"(?:\[(?P<address>[^\[\]]+)\]|(?P<name>[^\[\]:]+))(?::[0-9]*)?")
@@ -32,7 +27,7 @@ class SameSite:
         app: ASGIApp,
         *,
         allowed_hosts: frozenset[str],
-        refuse: Callable[[RequestError], Response] = refusal,
+        refuse: Callable[[RequestError], Response],
     ) -> None:
         self._app = app
         self._refuse = refuse

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from forewarned.control.http import errors
-from forewarned.control.v1 import wire
+from forewarned.control.http.errors import FAILED
+from forewarned.control.v1 import errors, wire
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 BEAT: Final = timedelta(seconds=1)
@@ -80,7 +80,7 @@ async def _last_line(request: Request, ended: Awaitable[wire.Shape]) -> bytes:
         return wire.encode(await ended)
     except Exception as error:  # noqa: BLE001  # told to the caller
         refusal = errors.answer(request, error)
-        if refusal.status_code == errors.FAILED:
+        if refusal.status_code == FAILED:
             # The status has been sent, so nothing above this will hear of the error.
             _log.exception("a request failed halfway")
         return bytes(refusal.body)

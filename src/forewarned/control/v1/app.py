@@ -10,7 +10,6 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from forewarned.control.fleet.wire import WireFleet
-from forewarned.control.http import errors
 from forewarned.control.http.guards import SameSite
 from forewarned.control.http.operations import (
     Asked,
@@ -21,7 +20,7 @@ from forewarned.control.http.operations import (
     routes,
     write,
 )
-from forewarned.control.v1 import events, faults, fleet, openapi, server, wire
+from forewarned.control.v1 import errors, events, faults, fleet, openapi, server, wire
 from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import (
     EventQuery,
@@ -37,7 +36,9 @@ def create_app(services: Services) -> Starlette:
     services.engine.tell(services.waits.hear)
     app = Starlette(
         routes=routes(OPERATIONS, services),
-        middleware=[Middleware(SameSite, allowed_hosts=services.allowed_hosts)],
+        middleware=[
+            Middleware(SameSite, allowed_hosts=services.allowed_hosts, refuse=errors.refusal)
+        ],
         exception_handlers=errors.ANSWERS,
     )
     # A redirect would be an answer of another shape, and lose the body of a POST in some clients.

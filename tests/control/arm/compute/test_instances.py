@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
-from forewarned.control.http.access import Role
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
+from forewarned.security.identities import Role
 from forewarned.service.events.schedule import Request
 from tests.builders import MINUTE, OPERATOR, SECOND
 from tests.control.arm.emulator import Emulator, kinds

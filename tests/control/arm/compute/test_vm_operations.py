@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from forewarned.control.http.access import Role
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventStatus, EventType
+from forewarned.security.identities import Role
 from forewarned.service.events.schedule import Request
 from forewarned.service.listings import HistoryFilter
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND
