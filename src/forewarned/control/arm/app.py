@@ -19,7 +19,6 @@ from forewarned.control.arm.compute import (
     instances,
     scale_sets,
     sizes,
-    upgrades,
     usages,
     virtual_machines,
 )
@@ -55,7 +54,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *deployments.OPERATIONS,
     *usages.OPERATIONS,
     *scale_sets.OPERATIONS,
-    *upgrades.OPERATIONS,
     *instances.OPERATIONS,
     *set_network.OPERATIONS,
     *virtual_machines.OPERATIONS,

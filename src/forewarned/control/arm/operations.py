@@ -7,10 +7,9 @@ Location of the first answer, which is 202 until there is nothing left to wait f
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, finished, in_progress, ok, still_running
-from forewarned.control.arm.compute.locations import AT_LOCATION
 from forewarned.control.arm.errors import conflict, error_body, not_found
 from forewarned.control.arm.requests import Asked
-from forewarned.control.arm.routes import GROUP, Operation, read
+from forewarned.control.arm.routes import AT_LOCATION, GROUP, Operation, read
 from forewarned.service.azure import operations
 from forewarned.service.azure.operations import OperationStatus, Progress
 from forewarned.service.azure.resource_ids import group_path, subscription_path

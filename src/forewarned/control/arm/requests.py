@@ -21,7 +21,7 @@ from forewarned.control.http.errors import BadRequestError
 from forewarned.core.model import Actor
 from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.models.documents import Json
-from forewarned.service.azure.resource_ids import ResourceId
+from forewarned.service.azure.resource_ids import ResourceId, same
 
 LARGEST_BODY: Final = 4 << 20
 """ARM's own limit."""
@@ -68,6 +68,12 @@ class Asked:
     def is_set(self, name: str) -> bool:
         """Whether an option of the query is `true`."""
         return (self.option(name) or "").casefold() == "true"
+
+    def is_of_list(self, location: str) -> bool:
+        """Whether a resource there belongs in the list: of the path's location, or of all."""
+        wanted = self.path.get("location")
+        # `West Europe` and `westeurope` are the same.
+        return wanted is None or same(wanted.replace(" ", ""), location.replace(" ", ""))
 
     def id_of(self, type_: str, name: str) -> ResourceId:
         """Of a resource in the resource group that the path names."""

@@ -15,10 +15,12 @@ from forewarned.control.arm.errors import ArmError, not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.services import ArmServices
 from forewarned.security.identities import Role
+from forewarned.service.azure.resource_ids import COMPUTE
 from forewarned.service.ports import Snapshot, Transaction
 
 SUBSCRIPTION: Final = "/subscriptions/{subscription}"
 GROUP: Final = f"{SUBSCRIPTION}/resourceGroups/{{group}}"
+AT_LOCATION: Final = f"{SUBSCRIPTION}/providers/{COMPUTE}/locations/{{location}}"
 
 Answer = Callable[[ArmServices, Asked], Awaitable[ArmAnswer]]
 Question = Callable[[Snapshot, Asked], ArmAnswer]

@@ -11,7 +11,7 @@ import msgspec
 
 from forewarned.control.http.errors import BadRequestError
 from forewarned.control.v1.event_waits import Milestone
-from forewarned.control.v1.wire import Span
+from forewarned.control.v1.wire import Span, about
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.service.events.schedule import Request, WorkRequest, usual_source
@@ -20,9 +20,10 @@ from forewarned.service.listings import EventFilter, HistoryFilter
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+# Up to the largest number that a store gives a row.
+RowId = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
 
-# The largest number that a store gives a row.
-_LAST_ROW: Final = (1 << 63) - 1
 _USUAL_WAIT: Final = timedelta(minutes=1)
 # As long as a VM's poll may wait for a change of its document.
 _LONGEST_WAIT: Final = timedelta(minutes=5)
@@ -44,14 +45,10 @@ class Schedule(Ask, frozen=True):
     resources: tuple[str, ...]
     source: Annotated[
         EventSource | None,
-        msgspec.Meta(
-            description="default: User for Reboot, Redeploy, Terminate, otherwise Platform"
-        ),
+        about("default: User for Reboot, Redeploy, Terminate, otherwise Platform"),
     ] = None
     notice: Span | None = None
-    short_notice: Annotated[
-        bool, msgspec.Meta(description="allow a notice below the minimum; emulators only")
-    ] = False
+    short_notice: Annotated[bool, about("allow a notice below the minimum; emulators only")] = False
     duration: Span | None = None
     description: str | None = None
 
@@ -91,36 +88,26 @@ class Cancel(Ask, frozen=True):
 
 
 class Speed(Ask, frozen=True):
-    speed: Annotated[
-        float, msgspec.Meta(description="multiple of real time: 60 is a minute a second")
-    ]
+    speed: Annotated[float, about("multiple of real time: 60 is a minute a second")]
 
 
 class Step(Ask, frozen=True):
     """Either `by` or `to`."""
 
     by: Span | None = None
-    to: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    to: Instant | None = None
 
 
 class AddFault(Ask, frozen=True):
     """A fault to make. Without a kind it is `status` if there is a status, else `delay`."""
 
     kind: FaultKind | None = None
-    status: Annotated[int | None, msgspec.Meta(description="for kind status: 400 to 599")] = None
-    retry_after: Annotated[
-        Span | None, msgspec.Meta(description="for kind status; default: none, 1s for 429")
-    ] = None
-    delay: Annotated[
-        Span | None, msgspec.Meta(description="in real time, before the response; with any kind")
-    ] = None
-    times: Annotated[
-        int | None, msgspec.Meta(description="how often; default: until it is removed")
-    ] = None
-    vm: Annotated[Text | None, msgspec.Meta(description="default: every VM")] = None
-    method: Annotated[
-        FaultMethod | None, msgspec.Meta(description="reads or approvals; default: both")
-    ] = None
+    status: Annotated[int | None, about("for kind status: 400 to 599")] = None
+    retry_after: Annotated[Span | None, about("for kind status; default: none, 1s for 429")] = None
+    delay: Annotated[Span | None, about("in real time, before the response; with any kind")] = None
+    times: Annotated[int | None, about("how often; default: until it is removed")] = None
+    vm: Annotated[Text | None, about("default: every VM")] = None
+    method: Annotated[FaultMethod | None, about("reads or approvals; default: both")] = None
 
     def fault(self) -> Fault:
         usual = FaultKind.DELAY if self.status is None else FaultKind.STATUS
@@ -136,9 +123,7 @@ class AddFault(Ask, frozen=True):
 
 
 class FleetQuery(Ask, frozen=True):
-    prune: Annotated[bool, msgspec.Meta(description="remove VMs that the body does not name")] = (
-        False
-    )
+    prune: Annotated[bool, about("remove VMs that the body does not name")] = False
 
 
 class StatusFilter(StrEnum):
@@ -160,9 +145,7 @@ class EventsQuery(Ask, frozen=True):
     vm: Text | None = None
     scope: Text | None = None
     type: EventType | None = None
-    limit: Annotated[
-        Limit, msgspec.Meta(description="if there are more, the newest are listed")
-    ] = 1000
+    limit: Annotated[Limit, about("if there are more, the newest are listed")] = 1000
 
     def filter(self) -> EventFilter:
         return EventFilter(
@@ -176,14 +159,10 @@ class EventsQuery(Ask, frozen=True):
 
 class EventQuery(Ask, frozen=True):
     wait: Annotated[
-        Milestone | None,
-        msgspec.Meta(description="respond once the event gets there, or no longer can"),
+        Milestone | None, about("respond once the event gets there, or no longer can")
     ] = None
     timeout: Annotated[
-        Span | None,
-        msgspec.Meta(
-            description="limit of a wait, in real time; default: 1m; more than 5m counts as 5m"
-        ),
+        Span | None, about("limit of a wait, in real time; default: 1m; more than 5m counts as 5m")
     ] = None
 
     def limit(self) -> timedelta:
@@ -200,16 +179,11 @@ class HistoryQuery(Ask, frozen=True):
     scope: Text | None = None
     event: Text | None = None
     type: EventType | None = None
-    action: Annotated[Text, msgspec.Meta(description="such as `started`")] | None = None
+    action: Annotated[Text, about("such as `started`")] | None = None
     actor: Text | None = None
-    since: Annotated[datetime, msgspec.Meta(tz=True, description="from this instant on")] | None = (
-        None
-    )
-    until: Annotated[datetime, msgspec.Meta(tz=True, description="before this")] | None = None
-    before: (
-        Annotated[int, msgspec.Meta(ge=1, le=_LAST_ROW, description="rows older than this one")]
-        | None
-    ) = None
+    since: Annotated[Instant, about("from this instant on")] | None = None
+    until: Annotated[Instant, about("before this")] | None = None
+    before: Annotated[RowId, about("rows older than this one")] | None = None
     limit: Limit = 100
 
     def filter(self, event_id: EventId | None) -> HistoryFilter:

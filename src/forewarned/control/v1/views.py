@@ -119,18 +119,7 @@ def fleet_applied(applied: Applied) -> FleetApplied:
 
 
 def history_row(row: listings.HistoryRow) -> HistoryRow:
-    return HistoryRow(
-        id=row.id,
-        at=row.at,
-        actor=row.actor,
-        address=row.address,
-        action=row.action,
-        scope=row.scope_id,
-        event_id=row.event_id,
-        event_type=row.event_type,
-        resources=row.resources,
-        cause=row.cause,
-    )
+    return HistoryRow(*row)
 
 
 def explained(explanation: Explanation) -> Explained:

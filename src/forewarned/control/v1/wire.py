@@ -20,6 +20,11 @@ LONGEST_SPAN: Final = timedelta(days=3660)
 T = TypeVar("T")
 
 
+def about(description: str) -> msgspec.Meta:
+    """What the OpenAPI description says of a field."""
+    return msgspec.Meta(description=description)
+
+
 class Span:
     """A span of time, which JSON has as a string."""
 
@@ -34,12 +39,9 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Error(Shape, frozen=True):
-    code: Annotated[str, msgspec.Meta(description="the error's name, for programs")]
-    message: Annotated[str, msgspec.Meta(description="what is wrong and what to try, for people")]
-    field: Annotated[
-        str | None,
-        msgspec.Meta(description="the part of the request that is wrong: `resources[0]`"),
-    ]
+    code: Annotated[str, about("the error's name, for programs")]
+    message: Annotated[str, about("what is wrong and what to try, for people")]
+    field: Annotated[str | None, about("the part of the request that is wrong: `resources[0]`")]
 
 
 class Refusal(Shape, frozen=True):
@@ -63,23 +65,18 @@ class Event(Shape, frozen=True):
     source: model.EventSource
     scope: str
     resources: tuple[str, ...]
-    not_before: Annotated[
-        datetime | None, msgspec.Meta(description="earliest unapproved start; null once started")
-    ]
+    not_before: Annotated[datetime | None, about("earliest unapproved start; null once started")]
     created_at: datetime
     started_at: datetime | None
     start_cause: model.StartCause | None
     ended_at: datetime | None
     end_reason: str
     description: str
-    duration: Annotated[Span | None, msgspec.Meta(description="expected impact; null: unknown")]
-    announced: Annotated[
-        bool, msgspec.Meta(description="false for work on a scope whose document no VM reads")
-    ]
+    duration: Annotated[Span | None, about("expected impact; null: unknown")]
+    announced: Annotated[bool, about("false for work on a scope whose document no VM reads")]
     approval: Approval | None
     maintenance: Annotated[
-        str | None,
-        msgspec.Meta(description="the maintenance it belongs to, whose events start together"),
+        str | None, about("the maintenance it belongs to, whose events start together")
     ]
 
 
@@ -113,9 +110,7 @@ class Vm(Shape, frozen=True):
     fault_domain: int
     priority: model.Priority
     eviction_policy: model.EvictionPolicy
-    terminate_notice: Annotated[
-        Span | None, msgspec.Meta(description="null if terminate notifications are off")
-    ]
+    terminate_notice: Annotated[Span | None, about("null if terminate notifications are off")]
     zone: str
     size: str
     location: str
@@ -130,17 +125,17 @@ class Scope(Shape, frozen=True):
 
     id: str
     kind: model.ScopeKind
-    active: Annotated[bool, msgspec.Meta(description="whether one of its VMs reads its document")]
+    active: Annotated[bool, about("whether one of its VMs reads its document")]
     last_read_at: datetime | None
     last_read_by: Annotated[
         str | None,
-        msgspec.Meta(
-            description="the VM that did; of several in the same second, one. null if that was"
-            " before the server started"
+        about(
+            "the VM that did; of several in the same second, one. null if that was before the"
+            " server started"
         ),
     ]
     switches_off_at: Annotated[
-        datetime | None, msgspec.Meta(description="when silence switches it off; null if inactive")
+        datetime | None, about("when silence switches it off; null if inactive")
     ]
     incarnation: int
     policy: Policy
@@ -182,7 +177,7 @@ class HistoryRow(Shape, frozen=True):
     actor: str
     address: str
     action: str
-    scope: Annotated[str, msgspec.Meta(description="empty if it concerns no scope")]
+    scope: Annotated[str, about("empty if it concerns no scope")]
     event_id: str | None
     event_type: model.EventType | None
     resources: tuple[str, ...]
@@ -193,9 +188,7 @@ class History(Shape, frozen=True):
     """Newest first."""
 
     history: tuple[HistoryRow, ...]
-    next: Annotated[
-        int | None, msgspec.Meta(description="pass it as `before` for older rows; null at the end")
-    ]
+    next: Annotated[int | None, about("pass it as `before` for older rows; null at the end")]
 
 
 class Sibling(Shape, frozen=True):
@@ -206,7 +199,7 @@ class Sibling(Shape, frozen=True):
     status: model.EventStatus
     scope: str
     resources: tuple[str, ...]
-    ready: Annotated[bool, msgspec.Meta(description="whether the others need not wait for it")]
+    ready: Annotated[bool, about("whether the others need not wait for it")]
 
 
 class Explained(Shape, frozen=True):
@@ -219,12 +212,12 @@ class Explained(Shape, frozen=True):
     waits_for_events: tuple[str, ...]
     siblings: tuple[Sibling, ...]
     next_step: str
-    history: Annotated[tuple[HistoryRow, ...], msgspec.Meta(description="oldest first")]
+    history: Annotated[tuple[HistoryRow, ...], about("oldest first")]
 
 
 class Clock(Shape, frozen=True):
     now: datetime
-    speed: Annotated[float, msgspec.Meta(description="multiple of real time; 0 while paused")]
+    speed: Annotated[float, about("multiple of real time; 0 while paused")]
     state: Literal["real", "running", "paused"]
 
 
@@ -233,12 +226,12 @@ class Fault(Shape, frozen=True):
 
     id: str
     kind: FaultKind
-    status: Annotated[int | None, msgspec.Meta(description="for kind status: the status to return")]
-    retry_after: Annotated[Span | None, msgspec.Meta(description="what Retry-After says")]
-    delay: Annotated[Span | None, msgspec.Meta(description="in real time, before the response")]
-    times: Annotated[int | None, msgspec.Meta(description="null: until it is removed")]
-    used: Annotated[int, msgspec.Meta(description="how often it was used")]
-    vm: Annotated[str | None, msgspec.Meta(description="null: every VM")]
+    status: Annotated[int | None, about("for kind status: the status to return")]
+    retry_after: Annotated[Span | None, about("what Retry-After says")]
+    delay: Annotated[Span | None, about("in real time, before the response")]
+    times: Annotated[int | None, about("null: until it is removed")]
+    used: Annotated[int, about("how often it was used")]
+    vm: Annotated[str | None, about("null: every VM")]
     method: FaultMethod | None
 
 
@@ -249,10 +242,10 @@ class Faults(Shape, frozen=True):
 class ResetDone(Shape, frozen=True):
     """What there was to put back."""
 
-    events: Annotated[int, msgspec.Meta(description="how many open events were ended")]
-    added: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that were added back")]
-    removed: Annotated[tuple[str, ...], msgspec.Meta(description="VMs that were removed")]
-    faults: Annotated[int, msgspec.Meta(description="how many were removed")]
+    events: Annotated[int, about("how many open events were ended")]
+    added: Annotated[tuple[str, ...], about("VMs that were added back")]
+    removed: Annotated[tuple[str, ...], about("VMs that were removed")]
+    faults: Annotated[int, about("how many were removed")]
     clock: Clock
 
 
@@ -269,26 +262,23 @@ class Health(Shape, frozen=True):
     status: Wellbeing
     mode: str
     version: str
-    metadata: Annotated[str, msgspec.Meta(description="where VMs read their documents")]
+    metadata: Annotated[str, about("where VMs read their documents")]
     clock: Clock
 
 
 class Endpoints(Shape, frozen=True):
-    metadata: Annotated[str, msgspec.Meta(description="where VMs read their documents")]
+    metadata: Annotated[str, about("where VMs read their documents")]
     arm: Annotated[
-        str | None,
-        msgspec.Meta(
-            description="where az and the Azure SDKs connect; null: there is no such listener"
-        ),
+        str | None, about("where az and the Azure SDKs connect; null: there is no such listener")
     ]
-    ca: Annotated[str | None, msgspec.Meta(description="file of the certificate for them to trust")]
-    data: Annotated[str, msgspec.Meta(description="directory of the store")]
+    ca: Annotated[str | None, about("file of the certificate for them to trust")]
+    data: Annotated[str, about("directory of the store")]
 
 
 class Setting(Shape, frozen=True):
     name: str
     value: str
-    origin: Annotated[str, msgspec.Meta(description="where the value comes from")]
+    origin: Annotated[str, about("where the value comes from")]
 
 
 class Hello(Shape, frozen=True):
@@ -296,7 +286,7 @@ class Hello(Shape, frozen=True):
 
     now: datetime
     events: tuple[Event, ...]
-    truncated: Annotated[bool, msgspec.Meta(description="whether only the newest are listed")]
+    truncated: Annotated[bool, about("whether only the newest are listed")]
 
 
 class Change(Shape, frozen=True):

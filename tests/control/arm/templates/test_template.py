@@ -7,10 +7,10 @@ import pytest
 
 from forewarned.control.arm.errors import ArmError
 from forewarned.control.arm.templates.expressions import Allowance, Surroundings, evaluated, nothing
-from forewarned.control.arm.templates.template import Place, Template, read_deployment
+from forewarned.control.arm.templates.template import Template, read_deployment
 from forewarned.service.azure.models.documents import Fields, InvalidPropertyError
 
-PLACE: Final = Place(subscription="S", group="G", location="local")
+PLACE: Final = Surroundings(subscription="S", group="G", location="local")
 AROUND: Final = Surroundings(
     subscription="S",
     group="G",
@@ -183,7 +183,7 @@ def test_a_part_comes_after_its_whole() -> None:
 
     ordered = _template([rule, _resource("lb")]).planned()
 
-    assert [each.path("S", "G").rpartition("/providers/")[2] for each in ordered] == [
+    assert [each.path.rpartition("/providers/")[2] for each in ordered] == [
         "N/t/lb",
         "N/t/lb/rules/rule",
     ]

@@ -5,12 +5,11 @@ from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute.image_aliases import ALIASES, Alias
-from forewarned.control.arm.compute.locations import AT_LOCATION
 from forewarned.control.arm.errors import not_found
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources.declared import Kind
 from forewarned.control.arm.resources.declared_operations import operations_on
-from forewarned.control.arm.routes import Operation, read_fixed
+from forewarned.control.arm.routes import AT_LOCATION, Operation, read_fixed
 from forewarned.service.azure.models.defaults import LATEST_VERSION
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import COMPUTE, same

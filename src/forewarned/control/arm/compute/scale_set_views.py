@@ -8,14 +8,13 @@ from forewarned.control.arm.compute.statuses import (
     maintenance_status,
     provisioning_state,
     provisioning_status,
-    show_instant,
     statuses,
 )
 from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import ScaleSetView, VmView
 from forewarned.service.azure.models.defaults import exact_version, hide_unknown_os
-from forewarned.service.azure.models.documents import Json
+from forewarned.service.azure.models.documents import Json, objects_in
 from forewarned.service.azure.models.origin import came_with_fleet
 from forewarned.service.azure.models.scale_set import VM_PROFILE, document_of
 from forewarned.service.azure.resource_ids import MACHINES, SCALE_SETS
@@ -40,7 +39,7 @@ def show_set(view: ScaleSetView, *, state: str | None = None) -> Json:
         properties[VM_PROFILE] = dict(properties[VM_PROFILE])
         hide_unknown_os(properties[VM_PROFILE])
     if view.declaration is not None and not came_with_fleet(view.declaration):
-        properties["timeCreated"] = show_instant(view.declaration.created_at)
+        properties["timeCreated"] = view.declaration.created_at.isoformat()
     return {
         "location": view.location,
         **document,
@@ -63,7 +62,7 @@ def show_set_statuses(view: ScaleSetView) -> Json:
     counts = Counter(each["code"] for machine in view.vms for each in statuses(machine))
     status = provisioning_status(set_state(view))
     if view.declaration is not None:
-        status["time"] = show_instant(view.declaration.created_at)
+        status["time"] = view.declaration.created_at.isoformat()
     return {
         "virtualMachine": {
             "statusesSummary": [
@@ -178,12 +177,8 @@ def _image(storage: Mapping[str, Any]) -> Json:
 
 
 def _interfaces(network: Mapping[str, Any], path: str) -> list[Json]:
-    declared = network.get("networkInterfaceConfigurations")
-    names = [
-        each["name"]
-        for each in (declared if isinstance(declared, list) else [])
-        if isinstance(each, dict) and isinstance(each.get("name"), str)
-    ]
+    declared = objects_in(network, "networkInterfaceConfigurations")
+    names = [each["name"] for each in declared if isinstance(each.get("name"), str)]
     return [
         {"id": f"{path}/networkInterfaces/{name}", "properties": {"primary": at == 0}}
         for at, name in enumerate(names)

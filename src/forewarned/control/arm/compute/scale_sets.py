@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
 from forewarned.control.arm.compute.api_versions import refuse_events_profile
-from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
 from forewarned.control.arm.compute.scale_set_views import show_set, show_set_statuses
-from forewarned.control.arm.errors import invalid_parameter, resource_not_found
+from forewarned.control.arm.errors import invalid_parameter, not_found, resource_not_found
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import (
+    AT_LOCATION,
     GROUP,
     SUBSCRIPTION,
     Decision,
@@ -96,8 +96,25 @@ def show_statuses(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
 def list_sets(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
     """Of a resource group, of a location, or of the subscription."""
     found = inventory.scale_sets(snapshot, *groups.listed_in(snapshot, asked))
-    here = (view for view in found if is_at(view.location, asked))
+    here = (view for view in found if asked.is_of_list(view.location))
     return ok(page(here, asked, lambda view: view.id.path.casefold(), show=show_set))
+
+
+# --- upgrades that Azure makes by itself, and this server does not -------------------------------
+
+
+def list_os_upgrades(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    find(snapshot, asked)
+    return ok({"value": []})
+
+
+def show_rolling_upgrade(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
+    raise not_found(
+        "NotFound",
+        f"The scale set '{find(snapshot, asked).id.name}' has had no rolling upgrade: this server"
+        " upgrades instances to a new model when they are updated, or at once if the upgrade policy"
+        " is Automatic.",
+    )
 
 
 # --- operating -----------------------------------------------------------------------------------
@@ -196,6 +213,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read(SET, show),
     delete(SET, delete_set),
     read(f"{SET}/instanceView", show_statuses),
+    read(f"{SET}/osUpgradeHistory", list_os_upgrades),
+    read(f"{SET}/rollingUpgrades/latest", show_rolling_upgrade),
     post(f"{SET}/manualupgrade", upgrade),
     post(f"{SET}/delete", delete_instances),
     *actions_on(SET, _operate),

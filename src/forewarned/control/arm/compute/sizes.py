@@ -5,13 +5,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
-from forewarned.control.arm.compute.locations import AT_LOCATION
 from forewarned.control.arm.compute.scale_sets import SET, find
 from forewarned.control.arm.errors import bad_request
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
-from forewarned.control.arm.routes import GROUP, SUBSCRIPTION, Operation, read, read_fixed
+from forewarned.control.arm.routes import (
+    AT_LOCATION,
+    GROUP,
+    SUBSCRIPTION,
+    Operation,
+    read,
+    read_fixed,
+)
 from forewarned.service.azure import vms
 from forewarned.service.azure.models.set_changes import LARGEST_SET
 from forewarned.service.azure.resource_ids import COMPUTE, MACHINES, SCALE_SETS

@@ -1,6 +1,5 @@
 """The state of a VM in the words of its instance view, such as `PowerState/running`."""
 
-from datetime import datetime
 from typing import Final
 
 from forewarned.core.model import EventSource, EventStatus, EventType, ResourceState
@@ -51,19 +50,14 @@ def maintenance_status(machine: VmView) -> Json | None:
         shown: Json = {
             # Its owner may let the platform begin early, by performMaintenance.
             "isCustomerInitiatedMaintenanceAllowed": event.status is EventStatus.SCHEDULED,
-            "preMaintenanceWindowStartTime": show_instant(event.created_at),
+            "preMaintenanceWindowStartTime": event.created_at.isoformat(),
             "lastOperationResultCode": "None",
         }
         begins_at = event.not_before or event.started_at
         if begins_at is not None:
-            shown["preMaintenanceWindowEndTime"] = show_instant(begins_at)
-            shown["maintenanceWindowStartTime"] = show_instant(begins_at)
+            shown["preMaintenanceWindowEndTime"] = begins_at.isoformat()
+            shown["maintenanceWindowStartTime"] = begins_at.isoformat()
         if event.description:
             shown["lastOperationMessage"] = event.description
         return shown
     return None
-
-
-def show_instant(instant: datetime) -> str:
-    """`2026-01-05T12:00:00+00:00`, as Azure writes the instants of compute resources."""
-    return instant.isoformat()

@@ -8,10 +8,9 @@ from typing import Final
 
 from forewarned.control.arm.answers import ArmAnswer, ok
 from forewarned.control.arm.compute import availability_sets
-from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
 from forewarned.control.arm.compute.sizes import SIZES
 from forewarned.control.arm.requests import Asked
-from forewarned.control.arm.routes import Operation, read
+from forewarned.control.arm.routes import AT_LOCATION, Operation, read
 from forewarned.service.azure import inventory
 from forewarned.service.azure.models.documents import Json
 from forewarned.service.azure.resource_ids import same
@@ -37,7 +36,7 @@ def _used(snapshot: Snapshot, asked: Asked) -> Counter[str]:
     used: Counter[str] = Counter()
     for binding in snapshot.bindings():
         profile = binding.profile
-        is_here = same(profile.subscription_id, subscription) and is_at(profile.location, asked)
+        is_here = same(profile.subscription_id, subscription) and asked.is_of_list(profile.location)
         if not is_here or inventory.cloud_service(binding):
             continue
         used["virtualMachines"] += 1
@@ -46,9 +45,9 @@ def _used(snapshot: Snapshot, asked: Asked) -> Counter[str]:
             used["cores"] += size.cores
             used[size.family] += size.cores
     for view in inventory.scale_sets(snapshot, subscription):
-        used["virtualMachineScaleSets"] += is_at(view.location, asked)
+        used["virtualMachineScaleSets"] += asked.is_of_list(view.location)
     for each in inventory.availability_sets(snapshot, subscription):
-        used["availabilitySets"] += is_at(availability_sets.shown(each)["location"], asked)
+        used["availabilitySets"] += asked.is_of_list(availability_sets.shown(each)["location"])
     return used
 
 

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
 from forewarned.control.arm.compute.api_versions import refuse_events_profile
-from forewarned.control.arm.compute.locations import AT_LOCATION, is_at
 from forewarned.control.arm.compute.vm_views import instance_view, shown
 from forewarned.control.arm.errors import bad_request, invalid_parameter
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
 from forewarned.control.arm.routes import (
+    AT_LOCATION,
     GROUP,
     SUBSCRIPTION,
     Decision,
@@ -109,7 +109,7 @@ def list_vms(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
         return shown(snapshot, vm, with_instance_view=expanded)
 
     bindings = inventory.own_bindings(snapshot, *groups.listed_in(snapshot, asked))
-    here = (each for each in bindings if is_at(each.profile.location, asked))
+    here = (each for each in bindings if asked.is_of_list(each.profile.location))
     return ok(page(filter(is_wanted, here), asked, _key, show=show))
 
 

@@ -3,7 +3,6 @@
 from forewarned.control.arm.compute.statuses import (
     maintenance_status,
     provisioning_state,
-    show_instant,
     statuses,
 )
 from forewarned.service.azure import inventory
@@ -25,7 +24,7 @@ def shown(snapshot: Snapshot, machine: VmView, *, with_instance_view: bool = Fal
     put_at(document, "properties.provisioningState", provisioning_state(machine))
     declaration = snapshot.declaration(path)
     if declaration is not None and not came_with_fleet(declaration):
-        put_at(document, "properties.timeCreated", show_instant(declaration.created_at))
+        put_at(document, "properties.timeCreated", declaration.created_at.isoformat())
     if with_instance_view:
         put_at(document, "properties.instanceView", instance_view(machine))
     return {"id": path, "name": machine.name, "type": MACHINES, **document}

@@ -30,7 +30,8 @@ from forewarned.control.arm.routes import (
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.arm.templates.deployment_steps import steps
 from forewarned.control.arm.templates.execution import make
-from forewarned.control.arm.templates.template import Place, Planned, Template, read_deployment
+from forewarned.control.arm.templates.expressions import Surroundings
+from forewarned.control.arm.templates.template import Planned, Template, read_deployment
 from forewarned.control.arm.templates.what_if import forecast, ignored
 from forewarned.core.errors import RefusalError
 from forewarned.security.identities import Role
@@ -130,7 +131,7 @@ def _wants_ids_alone(properties: Fields) -> bool:
     return wanted.casefold() == "resourceidonly"
 
 
-def _read(properties: Fields, place: Place) -> _Reading:
+def _read(properties: Fields, place: Surroundings) -> _Reading:
     template = Template(properties, place)
     return _Reading(template, template.planned())
 
@@ -212,10 +213,10 @@ def _why(error: Exception) -> tuple[str, str]:
     return body["error"]["code"], body["error"]["message"]
 
 
-async def _place(services: ArmServices, asked: Asked) -> Place:
+async def _place(services: ArmServices, asked: Asked) -> Surroundings:
     view = await services.engine.ask(lambda snapshot: groups.find_asked(snapshot, asked))
     location = view.location or asked.location
-    return Place(subscription=view.subscription, group=view.name, location=location)
+    return Surroundings(subscription=view.subscription, group=view.name, location=location)
 
 
 # --- the steps of one ----------------------------------------------------------------------------

@@ -47,12 +47,11 @@ class Made:
 def make(tx: Transaction, asked: Asked, planned: list[Planned]) -> Made:
     """Raises ArmError and RefusalError: then the transaction has to be given up."""
     made = Made()
-    subscription, group = asked.path["subscription"], asked.path["group"]
     for each in planned:
         version = each.api_version or asked.api_version
         made.event_ids.extend(_make(tx, replace(asked, api_version=version), each))
-        made.paths.append(each.path(subscription, group))
-        for name in each.names(subscription, group):
+        made.paths.append(each.path)
+        for name in each.names:
             made.by_name[name] = partial(look, tx, asked, each)
     return made
 

@@ -5,13 +5,16 @@ the text it is.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from forewarned.control.arm.errors import ArmError, bad_request
+from forewarned.service.azure.resource_ids import group_path
 
-_TOKEN: Final = re.compile(r"\s*(?:('(?:[^']|'')*')|(\d{1,9})|([A-Za-z_]\w*)|([()\[\],.]))\s*")
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>\d{1,9})|(?P<name>[A-Za-z_]\w*)|(?P<mark>[()\[\],.]))\s*"
+)
 _DEEPEST: Final = 32
 _MOST_VALUES: Final = 100_000
 _TEXT_AS_VALUES: Final = 16
@@ -168,17 +171,9 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
-        if found is None:
+        if found is None or found.lastgroup is None:
             raise UnknownExpressionError
-        literal, number, name, mark = found.groups()
-        if literal is not None:
-            yield "text", literal
-        elif number is not None:
-            yield "number", number
-        elif name is not None:
-            yield "name", name
-        else:
-            yield "mark", mark
+        yield found.lastgroup, found[found.lastgroup]
         at = found.end()
 
 
@@ -233,9 +228,14 @@ def _resource_id(around: Surroundings, _: int, arguments: list[Any]) -> str:
         raise UnknownExpressionError
     group = before[-1] if before else around.group
     subscription = before[0] if len(before) > 1 else around.subscription
-    parts = [part for pair in zip(types[1:], names, strict=True) for part in pair]
-    place = f"/subscriptions/{subscription}/resourceGroups/{group}"
-    return "/".join([place, "providers", types[0], *parts])
+    return resource_path(subscription, group, after[0], names)
+
+
+def resource_path(subscription: str, group: str, type_: str, names: Sequence[str]) -> str:
+    """A type has one part more than there are names."""
+    namespace, *types = type_.split("/")
+    parts = [part for pair in zip(types, names, strict=True) for part in pair]
+    return "/".join([group_path(subscription, group), "providers", namespace, *parts])
 
 
 def _reference(around: Surroundings, _: int, arguments: list[Any]) -> Any:
@@ -260,7 +260,7 @@ def _providers(_: Surroundings, __: int, arguments: list[Any]) -> Any:
 
 def _resource_group(around: Surroundings, _: int, __: list[Any]) -> Any:
     return {
-        "id": f"/subscriptions/{around.subscription}/resourceGroups/{around.group}",
+        "id": group_path(around.subscription, around.group),
         "name": around.group,
         "location": around.location,
     }

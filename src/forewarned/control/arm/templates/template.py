@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from forewarned.control.arm.errors import ArmError, bad_request
 from forewarned.control.arm.templates.expressions import (
+    Allowance,
     Surroundings,
     evaluated,
     invalid_template,
     nothing,
+    resource_path,
 )
 from forewarned.service.azure.models.documents import Fields, Json, without
-from forewarned.service.azure.resource_ids import group_path
 
 MOST_RESOURCES: Final = 800
 """Azure's own limit."""
@@ -31,45 +32,31 @@ class Planned:
     type: str
     name: str
     """With its parents' names: `lb/rule`."""
+    path: str
     api_version: str
     body: Json
     needs: tuple[str, ...]
     loop: str = ""
     """The name of the copy it is one of."""
 
-    def path(self, subscription: str, group: str) -> str:
-        namespace, *types = self.type.split("/")
-        pairs = zip(types, self.name.split("/"), strict=True)
-        parts = [part for pair in pairs for part in pair]
-        return "/".join([group_path(subscription, group), "providers", namespace, *parts])
-
-    def names(self, subscription: str, group: str) -> set[str]:
+    @property
+    def names(self) -> set[str]:
         """What others may call it, in folded letters."""
-        path = self.path(subscription, group)
-        known = (self.name, path, f"{self.type}/{self.name}", path.partition("/providers/")[2])
-        return {each.casefold() for each in (*known, self.loop) if each}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    subscription: str
-    group: str
-    location: str
+        inner = self.path.partition("/providers/")[2]
+        known = (self.name, self.path, f"{self.type}/{self.name}", inner, self.loop)
+        return {each.casefold() for each in known if each}
 
 
 class Template:
     """One template with the values of its parameters. Raises ArmError for what makes no sense."""
 
-    def __init__(self, properties: Fields, place: Place) -> None:
-        """`properties` are the deployment's."""
+    def __init__(self, properties: Fields, place: Surroundings) -> None:
+        """`properties` are the deployment's, `place` the resource group it goes to."""
         self.source: Json = properties.raw("template")
         self._template = properties.object("template")
         self._given = properties.object("parameters")
-        self._place = place
         self._declared = self._template.object("parameters")
-        self._bare = Surroundings(
-            subscription=place.subscription, group=place.group, location=place.location
-        )
+        self._place = replace(place, allowance=Allowance())
         """What the usual values of parameters can refer to."""
 
     def planned(self) -> list[Planned]:
@@ -111,7 +98,7 @@ class Template:
     def _around(self, reference: Callable[[str], Mapping[str, Any] | None]) -> Surroundings:
         variables = self._template.object("variables")
         return replace(
-            self._bare,
+            self._place,
             parameters=self._values(),
             variables={name.lower(): variables.raw(name) for name in variables},
             reference=reference,
@@ -135,7 +122,7 @@ class Template:
             elif here is not None and "value" in here:
                 values[name.lower()] = here.raw("value")
             elif "defaultValue" in declared:
-                values[name.lower()] = evaluated(declared.raw("defaultValue"), self._bare)
+                values[name.lower()] = evaluated(declared.raw("defaultValue"), self._place)
             else:
                 raise invalid_template(
                     f"the value for the template parameter '{name[:100]}' is not provided"
@@ -177,6 +164,7 @@ class Template:
             Planned(
                 type=type_,
                 name=name,
+                path=resource_path(around.subscription, around.group, type_, name.split("/")),
                 api_version=fields.text("apiVersion") or "",
                 body=without(whole, *_NOT_THE_RESOURCE),
                 needs=fields.texts("dependsOn") or (),
@@ -198,15 +186,14 @@ class Template:
 
     def _needs(self, planned: list[Planned]) -> list[set[int]]:
         """For each resource the numbers of those that must be made before it."""
-        where = (self._place.subscription, self._place.group)
         called: dict[str, set[int]] = {}
         paths: set[str] = set()
         for at, each in enumerate(planned):
-            path = each.path(*where).casefold()
+            path = each.path.casefold()
             if path in paths:
                 raise invalid_template(f"the resource '{path[:300]}' is defined more than once")
             paths.add(path)
-            for name in each.names(*where):
+            for name in each.names:
                 called.setdefault(name, set()).add(at)
         needs: list[set[int]] = []
         for each in planned:

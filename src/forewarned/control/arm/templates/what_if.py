@@ -35,7 +35,7 @@ class ChangeType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Difference:
     """Of one resource."""
 
     path: str
@@ -63,30 +63,25 @@ class Change:
         return shown
 
 
-def forecast(tx: Transaction, asked: Asked, planned: list[Planned]) -> list[Change]:
+def forecast(tx: Transaction, asked: Asked, planned: list[Planned]) -> list[Difference]:
     """What becomes of the template's resources. The transaction has to be given up in any case.
 
     Raises ArmError and RefusalError.
     """
-    subscription, group = asked.path["subscription"], asked.path["group"]
     before = [_looked_at(tx, asked, each) for each in planned]
     make(tx, asked, planned)
     return [
-        Change(
-            path=each.path(subscription, group),
-            before=had,
-            after=_looked_at(tx, asked, each),
-        )
+        Difference(path=each.path, before=had, after=_looked_at(tx, asked, each))
         for each, had in zip(planned, before, strict=True)
     ]
 
 
-def ignored(snapshot: Snapshot, asked: Asked, planned: list[Planned]) -> list[Change]:
+def ignored(snapshot: Snapshot, asked: Asked, planned: list[Planned]) -> list[Difference]:
     """What is in the group and not in the template. There may be very much of it."""
     subscription, group = asked.path["subscription"], asked.path["group"]
-    named = {each.path(subscription, group).casefold() for each in planned}
+    named = {each.path.casefold() for each in planned}
     return [
-        Change(path=each["id"], before=each, after=None)
+        Difference(path=each["id"], before=each, after=None)
         for each in listing.in_group(snapshot, subscription, group)
         if each["id"].casefold() not in named
     ]
