@@ -17,8 +17,8 @@ class CommitBuilder:
         self._bound: dict[str, Binding] = {}
         self._unbound: dict[ResourceName, None] = {}
 
-    def created(self, scope: Scope) -> Saved:
-        saved = self._scopes[scope.id] = Saved(scope=scope, revision=1)
+    def created(self, scope: Scope, *, revision: int) -> Saved:
+        saved = self._scopes[scope.id] = Saved(scope=scope, revision=revision)
         self._shown[scope.id] = None
         return saved
 

@@ -384,7 +384,7 @@ class MemoryTransaction(MemorySnapshot):
         diff.refuse_inhabited(scope)
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
-        self._put(self._builder.created(scope))
+        self._put(self._builder.created(scope, revision=1))
         self._loaded.add(scope.id)
 
     def save(self, change: Change, *, by: Actor) -> None:

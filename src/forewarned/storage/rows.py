@@ -125,8 +125,8 @@ def new_scope(saved: Saved, *, next_wake: datetime | None) -> Row:
     return fold(saved.scope.id), *plan, *scope_state(saved, next_wake=next_wake)
 
 
-SCOPE_COLUMNS: Final = "number, id, kind, policy, rounds, revision, active, last_read_at"
-"""What `to_saved` and `to_page` take, but for the incarnation."""
+SCOPE_COLUMNS: Final = "number, id, kind, policy, rounds, active, last_read_at"
+"""What `to_saved` and `to_page` take, but for revision and incarnation."""
 
 
 def to_saved(row: FoundRow, *, resources: Iterable[FoundRow], events: Iterable[FoundRow]) -> Saved:

@@ -25,7 +25,9 @@ class PostgresDialect:
     join_in_order = "JOIN"
     for_update = "FOR UPDATE"
     differs_from = "IS DISTINCT FROM"
-    incarnation = "incarnation + (SELECT incarnation_offset FROM store)"
+    # Revisions too: a Board that still shows a lost page must take the one that is left for newer.
+    counters = """revision + (SELECT incarnation_offset FROM store) AS revision,
+                  incarnation + (SELECT incarnation_offset FROM store) AS incarnation"""
     # Numbers are given out while a transaction runs, which is a few seconds at most.
     disorder_of_history = timedelta(minutes=1)
 
@@ -84,7 +86,7 @@ def in_bulk(statement: Statement) -> str:
 
 
 def _stored(name: str) -> str:
-    if name == "incarnation":
-        # As VMs see it there, without what this store adds here.
-        return "new.incarnation - (SELECT incarnation_offset FROM store)"
+    if name in {"revision", "incarnation"}:
+        # As they are shown there, without what this store adds here.
+        return f"new.{name} - (SELECT incarnation_offset FROM store)"
     return f"new.{name}"

@@ -15,7 +15,7 @@ from forewarned.storage.postgres.database import PostgresDatabase, Question
 from forewarned.storage.postgres.dialect import POSTGRES
 from forewarned.storage.rows import FoundRow
 
-_SCOPES: Final = f"SELECT {rows.SCOPE_COLUMNS}, {POSTGRES.incarnation} AS incarnation FROM scopes"
+_SCOPES: Final = f"SELECT {rows.SCOPE_COLUMNS}, {POSTGRES.counters} FROM scopes"
 _IN_ORDER: Final = f"{_SCOPES} WHERE id = ANY(?) AND number > ? ORDER BY number FOR UPDATE"
 _AT_ONCE: Final = f"{_SCOPES} WHERE id = ANY(?) AND number <= ? FOR UPDATE NOWAIT"
 DUE: Final = f"""

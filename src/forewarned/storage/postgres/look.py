@@ -48,9 +48,7 @@ def _since(question: str) -> str:
     """
 
 
-_SCOPES: Final = _since(
-    f"SELECT {rows.SCOPE_COLUMNS}, {POSTGRES.incarnation} AS incarnation FROM scopes WHERE"
-)
+_SCOPES: Final = _since(f"SELECT {rows.SCOPE_COLUMNS}, {POSTGRES.counters} FROM scopes WHERE")
 _EVENTS: Final = f"""
     WITH shown AS ({_since("SELECT id FROM scopes WHERE")})
     SELECT events.* FROM shown JOIN events ON scope_id = shown.id

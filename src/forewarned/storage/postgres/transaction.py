@@ -24,6 +24,8 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
     ) -> None:
         super().__init__(buffer, now, next_wake=next_wake)
         self._locked = locked
+        self._first: int | None = None
+        """The store's offset of incarnations; None before it is first needed."""
 
     @override
     def load_all(self, scope_ids: Collection[ScopeId]) -> list[Scope]:
@@ -60,6 +62,14 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
         if saved is None:
             raise UnknownScopeError(scope_id)
         return saved
+
+    @override
+    def _offset(self) -> int:
+        if self._first is None:
+            # Locked, so that it stays what it is until the scope has been written.
+            row = self._one("SELECT incarnation_offset FROM store FOR SHARE")
+            self._first = 0 if row is None else int(row["incarnation_offset"])
+        return self._first
 
     @override
     def _write_bindings(self, bindings: Collection[Binding]) -> None:

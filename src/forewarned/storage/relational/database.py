@@ -26,8 +26,8 @@ class Dialect(Protocol):
     """At the end of a question: until the transaction ends no other one changes the rows found."""
     differs_from: str
     """Compares values that may be null."""
-    incarnation: str
-    """The column `incarnation` of `scopes`, as it is shown to VMs."""
+    counters: str
+    """The columns `revision` and `incarnation` of `scopes`, as they are shown."""
     disorder_of_history: timedelta
     """A row of history is no older than this, compared with any row of a lower number."""
 

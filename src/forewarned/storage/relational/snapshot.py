@@ -117,7 +117,7 @@ class RelationalSnapshot(Listings, Streams, Declarations):
 
     def _saved(self, scope_id: ScopeId) -> Saved:
         row = self._one(
-            f"""SELECT {rows.SCOPE_COLUMNS}, {self._dialect.incarnation} AS incarnation
+            f"""SELECT {rows.SCOPE_COLUMNS}, {self._dialect.counters}
                 FROM scopes WHERE id = ?""",
             scope_id,
         )

@@ -61,7 +61,7 @@ class Streams(Queries):
         # Up to the end as of now: a caller that adds scopes while it iterates would never finish.
         last, [[end]] = 0, self._all("SELECT max(number) FROM scopes")
         question = f"""
-            SELECT {rows.SCOPE_COLUMNS}, {self._dialect.incarnation} AS incarnation FROM scopes
+            SELECT {rows.SCOPE_COLUMNS}, {self._dialect.counters} FROM scopes
             WHERE number > ? AND number <= ? ORDER BY number LIMIT ?
         """
         while batch := self._all(question, last, end, _SCOPES):

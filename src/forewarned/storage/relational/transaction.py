@@ -7,6 +7,7 @@ from typing import Final
 from typing_extensions import override
 
 from forewarned.core.change import Change
+from forewarned.core.copying import replace
 from forewarned.core.errors import DuplicateEventError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Resource, Scope, ScopeKind
@@ -87,11 +88,19 @@ class RelationalTransaction(RelationalSnapshot):
         diff.refuse_inhabited(scope)
         if self.exists(scope.id):
             raise ValueError(f"scope {scope.id!r} exists")
-        saved = self._builder.created(scope)
+        offset = self._offset()
+        if offset:
+            # The scope may have existed before a restore: its VMs and Boards may still compare.
+            scope = replace(scope, incarnation=scope.incarnation + offset)
+        saved = self._builder.created(scope, revision=1 + offset)
         row = rows.new_scope(saved, next_wake=self._wake_of(scope))
         self._writable.write_rows(ADD_SCOPE, [row])
         self.written[scope.id] = saved
         self._loaded.add(scope.id)
+
+    def _offset(self) -> int:
+        """How far above 0 the revisions and incarnations of new scopes begin."""
+        return 0
 
     def save(self, change: Change, *, by: Actor) -> None:
         if change.scope.id not in self._loaded:

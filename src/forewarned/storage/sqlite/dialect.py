@@ -12,7 +12,7 @@ class SqliteDialect:
     join_in_order = "CROSS JOIN"
     for_update = ""  # there is one writer
     differs_from = "IS NOT"
-    incarnation = "incarnation"
+    counters = "revision, incarnation"
     disorder_of_history = timedelta(0)
 
     def several(self, values: Collection[str] | Collection[int]) -> Parameter:

@@ -6,9 +6,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
-from forewarned.core.model import Actor, Scope
+from forewarned.core.model import Actor
 from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
@@ -33,7 +32,7 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         cache: ScopeCache,
         first_incarnation: int = 0,
     ) -> None:
-        """`first_incarnation` is added to those of new scopes."""
+        """`first_incarnation` is added to the incarnations and revisions of new scopes."""
         super().__init__(buffer, now, next_wake=next_wake)
         self._first_incarnation = first_incarnation
         self._cache = cache
@@ -45,11 +44,8 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         return self._cache.find(scope_id) is not None or super().exists(scope_id)
 
     @override
-    def create(self, scope: Scope) -> None:
-        if self._first_incarnation:
-            # The scope may have existed before a restore, and its VMs may still compare.
-            scope = replace(scope, incarnation=scope.incarnation + self._first_incarnation)
-        super().create(scope)
+    def _offset(self) -> int:
+        return self._first_incarnation
 
     def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
         found = self._all(
