@@ -6,6 +6,7 @@ from typing import Final
 
 from typing_extensions import override
 
+from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor
 from forewarned.service import restoration

@@ -144,13 +144,15 @@ CREATE TABLE store (
     oldest_code integer NOT NULL, -- nodes that know only earlier files must not use this store
     system_id bigint NOT NULL, -- of the server that the store was last used on
     timeline text COLLATE "C" NOT NULL, -- its timeline: the first eight digits of a log file's name
-    epoch bigint NOT NULL DEFAULT 1, -- moves when either differs
+    relation bigint NOT NULL, -- this table's own number, which is another after a dump was restored
+    epoch bigint NOT NULL DEFAULT 1, -- moves when one of these differs
     incarnation_offset bigint NOT NULL DEFAULT 0,
     rules text COLLATE "C" NOT NULL DEFAULT '' -- those of all nodes, as JSON; empty before the first
 );
 
-INSERT INTO store (schema, oldest_code, system_id, timeline)
-    SELECT 0, 0, system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+INSERT INTO store (schema, oldest_code, system_id, timeline, relation)
+    SELECT 0, 0, system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
+           'store'::regclass::oid::bigint
     FROM pg_control_system();
 
 CREATE TABLE nodes (

@@ -1,0 +1,181 @@
+"""Notices that the store may have lost what was already shown, and begins a new epoch of it.
+
+A failover to a standby that was behind, a backup put back, a dump restored: all leave a store that
+no longer knows what VMs have read since. So whoever first connects to such a store raises all
+incarnations (I7), and every node reads everything anew.
+
+Invariant: nothing else is asked on a connection before it has been checked here.
+"""
+
+import contextlib
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from forewarned.service.restoration import RESTORED_AT, next_offset
+from forewarned.storage import rows
+from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.database import PostgresDatabase
+from forewarned.storage.rows import FoundRow
+
+_log = logging.getLogger(__name__)
+
+_FILE: Final = "store-position"
+_FOUND: Final = """
+    SELECT system_identifier AS system_id, tableoid::bigint AS relation,
+           substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS lsn,
+           floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+           store.system_id AS known_system_id, store.relation AS known_relation,
+           store.timeline AS known_timeline, epoch, incarnation_offset
+    FROM store, pg_control_system()
+"""
+_LIMITS: Final = """
+    SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '0', true)
+"""
+# Whoever writes scopes has read the offset before: they finish first, and others begin after it.
+# In this order, in which they take their locks too.
+_LOCK: Final = "LOCK TABLE scopes, store IN EXCLUSIVE MODE"
+_MOVE: Final = """
+    UPDATE store SET system_id = :system_id, timeline = :timeline, relation = :relation,
+                     epoch = :epoch, incarnation_offset = :offset
+"""
+# Numbers of transactions that this server has yet to give out would be news for ever.
+_MARKED: Final = ("scopes", "resources", "unbound", "history")
+_REMARK: Final = """
+    INSERT INTO history (at, actor, address, action, scope_id, resources, cause)
+    VALUES (:at, 'server', '', 'store_restored', '', '[]', :cause)
+"""
+_NOTE: Final = """
+    INSERT INTO notes (key, value) VALUES (:key, :value)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+
+
+class Position(NamedTuple):
+    """How far a node has seen a store get."""
+
+    system_id: int
+    timeline: str
+    epoch: int
+    lsn: int
+    """How much of its log the server had made durable, in bytes."""
+
+
+@dataclass(slots=True)
+class PositionFile:
+    """The last position in the data directory, so that a node that starts again knows it."""
+
+    folder: Path
+
+    def read(self) -> Position | None:
+        """None if there is none, or none that can be read."""
+        with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
+            return msgspec.json.decode((self.folder / _FILE).read_bytes(), type=Position)
+        return None
+
+    def write(self, position: Position) -> None:
+        """Without waiting for the disk: a position that is behind notices less, and that is all."""
+        draft = self.folder / f"{_FILE}.new"
+        draft.write_bytes(msgspec.json.encode(position))
+        draft.replace(self.folder / _FILE)
+
+
+class EpochCheck:
+    """Compares what a connection leads to with what this node knows of the store.
+
+    All connections of a node share one, from several threads.
+    """
+
+    def __init__(self, last: Position | None) -> None:
+        self.last = last
+        """The furthest that this node has seen; None if it has seen nothing."""
+
+    def __call__(self, connection: Connection) -> None:
+        """For a new connection, before anything else is done with it. Commits."""
+        database = PostgresDatabase(connection)
+        # Read before the store is: another thread may see it get further meanwhile.
+        last = self.last
+        found = _found(database)
+        while (reason := _reason(found, last)) is not None:
+            _begin(database, found, reason, last)
+            connection.commit()
+            # Another node may have been quicker, and then its step is as good.
+            last = None
+            found = _found(database)
+        connection.commit()
+        self.saw(Position(found["system_id"], found["timeline"], found["epoch"], found["lsn"]))
+
+    def saw(self, position: Position) -> None:
+        last = self.last
+        is_further = last is None or position.epoch > last.epoch
+        if is_further or (last is not None and position.lsn > last.lsn):
+            self.last = position
+
+    def fits(self, timeline: str, epoch: int, lsn: int) -> bool:
+        """Whether an open connection still leads to what it did when it was checked.
+
+        Behind PgBouncer it may lead to another server from one transaction to the next.
+        """
+        last = self.last
+        if last is None or last.timeline != timeline or epoch < last.epoch:
+            return False
+        return epoch > last.epoch or lsn >= last.lsn
+
+
+def _reason(found: FoundRow, last: Position | None) -> str | None:
+    """Why the store may have lost something; None if it has not."""
+    if found["system_id"] != found["known_system_id"]:
+        return "the database is on another server"
+    if found["timeline"] != found["known_timeline"]:
+        return "another server has taken over, or the server was restored to a point in time"
+    if found["relation"] != found["known_relation"]:
+        return "the database was restored from a dump"
+    if last is None or last[:2] != (found["system_id"], found["timeline"]):
+        return None
+    # In a later epoch another node has seen to it already.
+    if found["epoch"] < last.epoch or (found["epoch"] == last.epoch and found["lsn"] < last.lsn):
+        return "the server was restored from a backup"
+    return None
+
+
+def _found(database: PostgresDatabase) -> FoundRow:
+    [found] = database.ask(_FOUND)
+    return found
+
+
+def _begin(database: PostgresDatabase, found: FoundRow, reason: str, last: Position | None) -> None:
+    """One node does: the others find that the epoch has moved."""
+    database.ask(_LIMITS)
+    database.write(_LOCK)
+    [now] = database.ask("SELECT epoch FROM store")
+    if now["epoch"] != found["epoch"]:
+        return
+    before, at = found["incarnation_offset"], rows.to_instant(found["now"])
+    offset = next_offset(before, now=at)
+    database.write(
+        _MOVE,
+        {
+            "system_id": found["system_id"],
+            "timeline": found["timeline"],
+            "relation": found["relation"],
+            # Above any that this node has seen, or it would take the store for an older one again.
+            "epoch": 1 + max(found["epoch"], 0 if last is None else last.epoch),
+            "offset": offset,
+        },
+    )
+    for table in _MARKED:
+        database.write(
+            f"UPDATE {table} SET changed = pg_current_xact_id()"
+            " WHERE changed >= pg_current_xact_id()"
+        )
+    cause = f"{reason}: incarnations were raised by {offset - before}"
+    database.write(_REMARK, {"at": found["now"], "cause": cause})
+    database.write(_NOTE, {"key": RESTORED_AT, "value": at.isoformat()})
+    _log.warning(
+        "the store may have lost what VMs were shown, so all incarnations have been raised",
+        extra={"why": reason, "incarnation_offset": offset},
+    )
