@@ -42,7 +42,9 @@ run: .venv/.server ## serve; pass flags as ARGS="--clock paused"
 
 # Two jobs at a time, each shown whole when it is over, where this make can do that.
 TWO_JOBS := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
-PYTEST := $(BIN)/pytest -n auto --dist loadgroup
+# A module's tests run in one worker, which starts once what they share, in the order of tests/conftest.py.
+DISTRIBUTED := -n auto --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest $(DISTRIBUTED)
 
 test: ## run the checks and the tests: what CI runs
 	@$(MAKE) $(TWO_JOBS) types lint test-core az
@@ -66,7 +68,7 @@ test-all: ## run every test, the thorough ones and every hostile request too: an
 
 coverage: .venv/.dev .venv-az/.az ## run all but the thorough tests, and see what they cover in every process
 	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist loadgroup -m "not thorough" $(ARGS)
+	$(BIN)/coverage run -m pytest $(DISTRIBUTED) -m "not thorough" $(ARGS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -2,10 +2,16 @@
 
 import logging
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+HERE = Path(__file__).parent
+LONG = {"agent", "browser", "client", "cluster", "end_to_end", "postgresql", "stateful", "testing"}
+"""Folders whose tests start processes, or wait."""
 
 # A server and databases of PostgreSQL, for the tests that ask for them.
 pytest_plugins = ["tests.postgresql.fixtures"]
@@ -31,6 +37,22 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """How many `-n auto` starts: two for each processor.
+
+    Half of the time a test waits, for a server to start or for a page to change.
+    """
+    is_linux = sys.platform == "linux"
+    processors = len(os.sched_getaffinity(0)) if is_linux else os.cpu_count() or 1
+    return 2 * processors
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run first what takes long, so that no worker is left with it when the others are done."""
+    items.sort(key=lambda item: not LONG.intersection(item.path.relative_to(HERE).parts))
 
 
 # Session-wide, so that a fixture of any lifetime can be async.

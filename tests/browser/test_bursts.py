@@ -8,8 +8,6 @@ from playwright.async_api import Page, expect
 from tests.browser.conftest import OpenWindow
 from tests.end_to_end.serving import Server
 
-pytestmark = pytest.mark.xdist_group("browser pages")
-
 BREATH = 0.25
 """Seconds, at least, between two fetches of a window."""
 

@@ -6,7 +6,7 @@ from playwright.async_api import Browser
 from tests.browser.windows import open_window
 from tests.end_to_end.serving import Server
 
-pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.thorough
 
 _INLINE = """
 const script = document.createElement("script");

@@ -7,8 +7,6 @@ from tests.browser.conftest import OpenWindow
 from tests.browser.large_fleet import EVENTS, NEXT, fill
 from tests.end_to_end.serving import Server
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 SIZES = {
     "desktop": ViewportSize(width=1280, height=800),
     "phone": ViewportSize(width=390, height=844),

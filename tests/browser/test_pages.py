@@ -16,8 +16,6 @@ from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
 from tests.end_to_end.serving import Server
 
-pytestmark = pytest.mark.xdist_group("browser pages")
-
 OF_WEB = "/vm/web/metadata/scheduledevents?api-version=2020-07-01"
 DESCRIPTIONS = {
     "markup": "<script>window.breached = true</script><img src=x onerror='window.breached = true'>",

@@ -10,8 +10,6 @@ from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
 from tests.end_to_end.serving import Server, local_command, serving
 
-pytestmark = pytest.mark.xdist_group("browser sign-in")
-
 UNAUTHORIZED = "401 (Unauthorized)"
 
 

@@ -6,8 +6,6 @@ from playwright.async_api import expect
 from tests.browser.conftest import OpenWindow
 from tests.end_to_end.serving import Server
 
-pytestmark = pytest.mark.xdist_group("browser typing")
-
 PHONE = {"width": 390, "height": 844}
 
 

@@ -9,8 +9,6 @@ from tests.browser.conftest import OpenWindow
 from tests.browser.windows import LONGEST_WAIT, Window
 from tests.end_to_end.serving import Server
 
-pytestmark = pytest.mark.xdist_group("browser tour")
-
 OF_WEB = "/vm/web/metadata/scheduledevents?api-version=2020-07-01"
 
 

@@ -9,8 +9,6 @@ from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
 from tests.end_to_end.serving import Server
 
-pytestmark = pytest.mark.xdist_group("browser typing")
-
 FLEET = {"vms": [{"name": "till", "host": "rack1"}, {"name": "shelf", "host": "rack1"}]}
 
 

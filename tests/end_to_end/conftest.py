@@ -1,22 +1,11 @@
 """Starting a server or az takes longer than most tests, so tests share them where they can."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.az import GROUP, Azure, azure
 from tests.end_to_end.serving import Server, serving
-
-HERE = Path(__file__).parent
-
-
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in this very hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run a module in one worker, so that what it starts for all of its tests is started once."""
-    for item in items:
-        if HERE in item.path.parents and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,6 @@ pytestmark = [
         os.geteuid() != 0 and os.environ.get("CI") != "true",
         reason="NOT TESTED: three VMs in network namespaces, which only root may make",
     ),
-    pytest.mark.xdist_group("agent-namespaces"),  # one server for all of them
 ]
 
 

@@ -51,9 +51,6 @@ def server(
         yield running
 
 
-pytestmark = pytest.mark.xdist_group("agent-readiness")  # one server for all of them
-
-
 class Vm:
     """An agent whose drain lasts until it is let go."""
 

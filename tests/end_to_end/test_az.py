@@ -11,8 +11,6 @@ import pytest
 from tests.end_to_end.az import GROUP, Azure
 from tests.end_to_end.transcripts import programs
 
-pytestmark = pytest.mark.xdist_group("az")
-
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "az.md"

@@ -8,8 +8,6 @@ import pytest
 
 from tests.end_to_end.az import GROUP, Azure
 
-pytestmark = pytest.mark.xdist_group("az")
-
 UNTIL_GONE = "30m"
 """Longer than any delete takes, once it has started."""
 

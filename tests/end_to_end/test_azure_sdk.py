@@ -9,8 +9,6 @@ from azure.mgmt.maintenance.models import ScheduledEventsIdList
 
 from tests.end_to_end.azure_sdk import GROUP, Sdk, sdk
 
-pytestmark = pytest.mark.xdist_group("sdk")
-
 UNKNOWN_ID = "00000000-0000-0000-0000-00000000000F"
 
 

@@ -9,8 +9,6 @@ from azure.mgmt.compute import models
 
 from tests.end_to_end.azure_sdk import GROUP, Sdk, sdk, terminate_profile
 
-pytestmark = pytest.mark.xdist_group("sdk scale sets")
-
 
 @pytest.fixture(scope="module")
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:

@@ -13,10 +13,7 @@ import pytest
 
 from forewarned.client import EndpointNotFoundError
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are Linux's"),
-    pytest.mark.xdist_group("dhcp"),  # they share names of namespaces
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="network namespaces are Linux's")
 
 CLIENT, SERVER = f"fw-client-{os.getpid()}", f"fw-server-{os.getpid()}"
 ASK = """
