@@ -33,6 +33,24 @@ class NewerDatabaseError(CannotOpenError):
         self.known = known
 
 
+class OlderDatabaseError(CannotOpenError):
+    def __init__(self, where: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{where} was written by an older Forewarned (schema {found}, this version uses"
+            f" {known}): run `forewarned migrate` first"
+        )
+        self.found = found
+        self.known = known
+
+
+class UnfinishedCopyError(CannotOpenError):
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} is an unfinished copy of another store: run the same `forewarned store copy`"
+            " again, which goes on where it stopped"
+        )
+
+
 class ForeignDatabaseError(CannotOpenError):
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} is not a Forewarned database: move it, or choose another")

@@ -7,8 +7,9 @@ from forewarned.clock import VirtualClock
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot
 from forewarned.storage import SqliteStore
-from tests.builders import NOON
+from tests.builders import NOON, a_scope
 from tests.cli.served import invoke
+from tests.storage.keeping import keep, load
 
 
 def a_store(folder: Path) -> SqliteStore:
@@ -57,3 +58,25 @@ async def test_it_tells_programs_which_store(tmp_path: Path) -> None:
     said = invoke("store", "restored", "--data", str(tmp_path), "--json")
 
     assert json.loads(said.stdout) == {"path": str(tmp_path / "forewarned.db")}
+
+
+async def test_a_store_is_copied_whole(tmp_path: Path) -> None:
+    async with a_store(tmp_path / "old") as store:
+        await keep(store, a_scope())
+
+    said = invoke("store", "copy", str(tmp_path / "old"), str(tmp_path / "new"))
+
+    async with a_store(tmp_path / "new") as store:
+        assert await load(store) == a_scope()
+    assert said.exit_code == 0
+    assert said.stdout.startswith("copied 1 scopes, 1 VMs, 0 events")
+
+
+def test_what_is_no_store_is_not_copied(tmp_path: Path) -> None:
+    missing = invoke("store", "copy", str(tmp_path / "none"), str(tmp_path / "new"), "--json")
+    unreadable = invoke("store", "copy", "mysql://host/name", str(tmp_path / "new"))
+
+    assert "there is no store in" in json.loads(missing.stderr)["error"]["message"]
+    assert "expected postgresql://USER@HOST" in unreadable.stderr
+    assert (missing.exit_code, unreadable.exit_code) == (1, 1)
+    assert list(tmp_path.iterdir()) == []

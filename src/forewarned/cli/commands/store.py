@@ -3,13 +3,17 @@
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from forewarned.cli.commands.serve import data_folder, folder_options
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, printed_as_json
+from forewarned.cli.store_ends import opened_source, opened_target
 from forewarned.security.state_directory import DATABASE
 from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.sqlite.restore_marker import declare_restored
+from forewarned.storage.transfer.transfer import copy as copy_store
 
 
 @click.group()
@@ -40,3 +44,55 @@ def restored(*, config: Path | None, data: str | None) -> None:
         raise RefusedError(str(error), code="store_in_use") from error
     if not printed_as_json({"path": str(path)}):
         click.echo("all incarnations will be raised at the next start")
+
+
+@store.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--restart", is_flag=True, help="Remove what an earlier, unfinished copy has left.")
+@json_option
+def copy(*, source: str, target: str, restart: bool) -> None:
+    """Copy a whole store into an empty one, and compare the two.
+
+    FROM and TO are a server's data directory, or the URL of a PostgreSQL database:
+    postgresql://USER@HOST/DATABASE. libpq finds the password in ~/.pgpass or PGPASSFILE, where
+    other users of the machine can't see it.
+
+    Stop the servers of both stores first. A copy that was broken off goes on where it stopped if
+    the same command is given again. Until it is complete, no server opens TO. VMs notice nothing:
+    events, incarnations and history come along.
+
+    \b
+    forewarned store copy .forewarned postgresql://forewarned@db1,db2/forewarned
+    """
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    try:
+        with bar, opened_source(source) as from_store, opened_target(target) as to_store:
+            task = bar.add_task("opening", total=None)
+            copied = copy_store(
+                from_store,
+                to_store,
+                restart=restart,
+                progress=lambda what, done, total: bar.update(
+                    task, description=what, completed=done, total=total
+                ),
+            )
+    except CannotOpenError as error:
+        raise RefusedError(str(error), code="not_copied") from error
+    if printed_as_json({"rows": copied.rows, "resumed": copied.was_resumed}):
+        return
+    rows = copied.rows
+    click.echo(
+        f"copied {rows['scopes']:,} scopes, {rows['resources']:,} VMs, {rows['events']:,} events"
+        f" and {rows['history']:,} rows of history; both stores are equal"
+    )
+    click.echo("Don't start a server on the old one again: VMs would see its documents fall back.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Final
 
 from forewarned.core.errors import UnknownScopeError
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
@@ -9,14 +10,23 @@ from forewarned.core.model import EventStatus, EventType, Scope
 from forewarned.service.records import Binding, Census, EventRecord, GroupPlace, Saved
 from forewarned.storage import rows
 from forewarned.storage.diff import fold
+from forewarned.storage.errors import UnfinishedCopyError
 from forewarned.storage.matching import each_once
 from forewarned.storage.relational.declarations import Declarations
 from forewarned.storage.relational.listings import Listings
 from forewarned.storage.relational.streams import Streams
 from forewarned.storage.rows import FoundRow
 
+UNFINISHED: Final = "unfinished copy of"
+"""The note of a store that a copy is being written to."""
+
 
 class RelationalSnapshot(Listings, Streams, Declarations):
+    def refuse_unfinished_copy(self, where: str) -> None:
+        """For a server that opens the store. Raises UnfinishedCopyError."""
+        if self.note(UNFINISHED) is not None:
+            raise UnfinishedCopyError(where)
+
     def load(self, scope_id: ScopeId) -> Scope:
         return self._saved(scope_id).scope
 

@@ -65,7 +65,7 @@ class SqliteStore:
         self._clock = clock
         self._group = GroupCommitter(clock, next_wake, ScopeCache())
         self._writer = ConnectionThreads(
-            "writer", partial(_connect_writer, path), self._group.run_calls
+            "writer", partial(connect_writer, path), self._group.run_calls
         )
         self._reader = ConnectionThreads(
             "reader", partial(_connect_reader, path), self._answer_reader
@@ -93,6 +93,7 @@ class SqliteStore:
         found = marker.found
 
         def look(transaction: SqliteTransaction) -> tuple[str | None, int]:
+            transaction.refuse_unfinished_copy(str(self._path))
             reason = found.reason(noted=transaction.note(_ORIGIN), last=transaction.last_change())
             if reason is not None:
                 transaction.mark_restored(reason, now=self._wall_clock())
@@ -154,7 +155,7 @@ def refuse_old_sqlite(found: tuple[int, ...]) -> None:
         raise OldSqliteError(_dotted(found), _dotted(_OLDEST_SQLITE))
 
 
-def _connect_writer(path: Path) -> sqlite3.Connection:
+def connect_writer(path: Path) -> sqlite3.Connection:
     # Private, and SQLite gives its write-ahead log the mode of the database.
     with suppress(OSError):
         path.touch(mode=0o600)

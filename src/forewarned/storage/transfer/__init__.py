@@ -1,0 +1,1 @@
+"""Copies a store into another, of either kind: `forewarned store copy`."""
