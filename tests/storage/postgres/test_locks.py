@@ -1,0 +1,182 @@
+"""Several transactions at once: which wait for each other, and what each of them finds."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from psycopg.errors import LockNotAvailable, UniqueViolation
+
+from forewarned.core.change import Change
+from forewarned.core.ids import ScopeId
+from forewarned.service.records import Declaration
+from forewarned.storage.postgres.transaction import PostgresTransaction
+from tests.builders import MINUTE, NOON, OPERATOR, a_scope, an_event, event_id
+from tests.postgresql.databases import Database
+from tests.storage.keeping import settle_in
+from tests.storage.postgres.attempts import attempt, do
+
+SCOPES = SCOPE1, SCOPE2, SCOPE3 = [ScopeId(f"scope{number}") for number in (1, 2, 3)]
+TOO_LONG = 30
+
+
+@pytest.fixture(autouse=True)
+def scopes(database: Database) -> None:
+    """Three, in order, each with an event that is due."""
+
+    def add(tx: PostgresTransaction) -> None:
+        for number, scope_id in enumerate(SCOPES, start=1):
+            event = an_event(event_id(number), resources=[f"vm{number}"], not_before=NOON - MINUTE)
+            settle_in(tx, a_scope(event, id=scope_id))
+
+    do(database, add)
+
+
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as executor:
+        yield executor
+
+
+def deactivate(tx: PostgresTransaction) -> None:
+    tx.save(Change(scope=replace(tx.load(SCOPE1), active=False)), by=OPERATOR)
+
+
+def a_declaration(document: str) -> Declaration:
+    return Declaration(path="/Set", document=document, created_at=NOON)
+
+
+# --- scopes --------------------------------------------------------------------------------------
+
+
+def test_a_scope_is_waited_for_and_found_as_it_was_left(
+    database: Database, thread: ThreadPoolExecutor
+) -> None:
+    """I25: no change is lost."""
+    with attempt(database) as first:
+        deactivate(first.transaction)
+        second = thread.submit(do, database, lambda tx: tx.load(SCOPE1).active)
+        _wait_until_one_waits(database)
+        first.commit()
+
+        assert not second.result(TOO_LONG)
+
+
+def test_a_scope_out_of_order_is_not_waited_for(database: Database) -> None:
+    """Else two transactions could wait for each other."""
+    with attempt(database) as first, attempt(database) as second:
+        first.transaction.load(SCOPE1)
+        second.transaction.load(SCOPE2)
+
+        with pytest.raises(LockNotAvailable):
+            second.transaction.load(SCOPE1)
+
+        assert second.locked.wanted == {SCOPE1, SCOPE2}
+
+
+def test_a_free_scope_is_locked_out_of_order(database: Database) -> None:
+    with attempt(database) as only:
+        loaded = only.transaction.load_all([SCOPE3, SCOPE1, ScopeId("none"), SCOPE2])
+        later = only.transaction.load(SCOPE1)
+
+    assert [scope.id for scope in loaded] == [SCOPE3, SCOPE1, SCOPE2]
+    assert later.id == SCOPE1
+
+
+def test_what_a_rerun_touches_is_locked_in_order_whatever_order_it_is_named_in(
+    database: Database, thread: ThreadPoolExecutor
+) -> None:
+    with attempt(database) as first:
+        first.transaction.load(SCOPE1)
+        second = thread.submit(_touch, database, [SCOPE3, SCOPE1])
+        _wait_until_one_waits(database)
+
+        # It waits for the first before it holds the third.
+        assert first.transaction.load(SCOPE3).id == SCOPE3
+        first.commit()
+        assert second.result(TOO_LONG) == {SCOPE1, SCOPE3}
+
+
+def test_what_is_due_is_claimed_by_one_transaction(database: Database) -> None:
+    """I5"""
+    with attempt(database) as first, attempt(database) as second, attempt(database) as third:
+        claims = [each.transaction.claim_due(2) for each in (first, second, third)]
+
+    assert claims == [[SCOPE1, SCOPE2], [SCOPE3], []]
+
+
+# --- what is not part of a scope -----------------------------------------------------------------
+
+
+def test_a_counter_that_two_read_is_not_counted_twice(
+    database: Database, thread: ThreadPoolExecutor
+) -> None:
+    do(database, lambda tx: tx.put_note("last", "1"))
+
+    def count(tx: PostgresTransaction) -> None:
+        tx.put_note("last", str(int(tx.note("last") or 0) + 1))
+
+    with attempt(database) as first:
+        count(first.transaction)
+        second = thread.submit(do, database, count)
+        _wait_until_one_waits(database)
+        first.commit()
+        second.result(TOO_LONG)
+
+    assert do(database, lambda tx: tx.note("last")) == "3"
+
+
+@pytest.mark.parametrize("what", ["note", "declaration"])
+def test_what_another_has_just_added_is_not_replaced_unseen(
+    database: Database, thread: ThreadPoolExecutor, what: str
+) -> None:
+    """The function is run again, and finds it."""
+
+    def add(tx: PostgresTransaction) -> None:
+        if what == "note":
+            tx.put_note("Owner", "second")
+        else:
+            tx.declare(a_declaration("second"))
+
+    with attempt(database) as first:
+        first.transaction.put_note("Owner", "first")
+        first.transaction.declare(a_declaration("first"))
+        second = thread.submit(do, database, add)
+        _wait_until_one_waits(database)
+        first.commit()
+
+        with pytest.raises(UniqueViolation):
+            second.result(TOO_LONG)
+
+
+def test_a_declaration_that_is_read_to_be_replaced_is_waited_for(
+    database: Database, thread: ThreadPoolExecutor
+) -> None:
+    """No number of an instance is used twice."""
+    do(database, lambda tx: tx.declare(a_declaration("{}")))
+
+    def count(tx: PostgresTransaction) -> None:
+        found = tx.declaration("/set")
+        assert found is not None
+        tx.declare(replace(found, next_instance=found.next_instance + 1))
+
+    with attempt(database) as first:
+        count(first.transaction)
+        second = thread.submit(do, database, count)
+        _wait_until_one_waits(database)
+        first.commit()
+        second.result(TOO_LONG)
+
+    found = do(database, lambda tx: tx.declaration("/set"))
+    assert found is not None
+    assert found.next_instance == 2
+
+
+def _touch(database: Database, scope_ids: list[ScopeId]) -> set[ScopeId]:
+    with attempt(database, scope_ids) as only:
+        return {each for each in SCOPES if only.locked.find(each) is not None}
+
+
+def _wait_until_one_waits(database: Database) -> None:
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    assert any(database.ask(waiting)[0][0] for _ in range(1_000))
