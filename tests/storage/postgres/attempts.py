@@ -37,7 +37,9 @@ class Attempt:
 
 
 @contextmanager
-def attempt(database: Database, touching: Collection[ScopeId] = ()) -> Iterator[Attempt]:
+def attempt(
+    database: Database, touching: Collection[ScopeId] = (), *, is_rerun: bool = False
+) -> Iterator[Attempt]:
     """Rolled back at the end, unless it is committed."""
     with database.connect() as connection:
         asked = PostgresDatabase(connection)
@@ -47,14 +49,18 @@ def attempt(database: Database, touching: Collection[ScopeId] = ()) -> Iterator[
         buffer = WriteBuffer(asked)
         buffer.begin()
         next_wake = partial(lifecycle.next_wake, rules=Rules())
-        transaction = PostgresTransaction(buffer, NOON, next_wake=next_wake, locked=locked)
+        transaction = PostgresTransaction(
+            buffer, NOON, next_wake=next_wake, locked=locked, is_rerun=is_rerun
+        )
         yield Attempt(connection=connection, locked=locked, transaction=transaction, buffer=buffer)
         connection.rollback()
 
 
-def do(database: Database, function: Callable[[PostgresTransaction], T]) -> T:
+def do(
+    database: Database, function: Callable[[PostgresTransaction], T], *, is_rerun: bool = False
+) -> T:
     """In a transaction of its own."""
-    with attempt(database) as only:
+    with attempt(database, is_rerun=is_rerun) as only:
         result = function(only.transaction)
         only.commit()
     return result

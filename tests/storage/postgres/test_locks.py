@@ -8,10 +8,13 @@ import pytest
 from psycopg.errors import LockNotAvailable, UniqueViolation
 
 from forewarned.core.change import Change
+from forewarned.core.errors import DuplicateEventError
 from forewarned.core.ids import ScopeId
+from forewarned.core.model import Scope
+from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Declaration
 from forewarned.storage.postgres.transaction import PostgresTransaction
-from tests.builders import MINUTE, NOON, OPERATOR, a_scope, an_event, event_id
+from tests.builders import MINUTE, NOON, OPERATOR, a_resource, a_scope, an_event, event_id
 from tests.postgresql.databases import Database
 from tests.storage.keeping import settle_in
 from tests.storage.postgres.attempts import attempt, do
@@ -103,6 +106,27 @@ def test_what_is_due_is_claimed_by_one_transaction(database: Database) -> None:
         claims = [each.transaction.claim_due(2) for each in (first, second, third)]
 
     assert claims == [[SCOPE1, SCOPE2], [SCOPE3], []]
+
+
+# --- names and ids that are taken ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("added", "refusal"),
+    [
+        (a_scope(id="other", resources=[a_resource("VM1")]), NameTakenError),
+        (a_scope(an_event(event_id(1)), id="other", resources=[]), DuplicateEventError),
+    ],
+)
+def test_what_is_taken_is_found_by_the_database_and_then_said_by_a_second_run(
+    database: Database, added: Scope, refusal: type[Exception]
+) -> None:
+    """I9, I18"""
+    with pytest.raises(UniqueViolation):
+        do(database, lambda tx: settle_in(tx, added))
+
+    with pytest.raises(refusal):
+        do(database, lambda tx: settle_in(tx, added), is_rerun=True)
 
 
 # --- what is not part of a scope -----------------------------------------------------------------

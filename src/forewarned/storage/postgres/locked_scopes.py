@@ -37,6 +37,7 @@ class LockedScopes:
         self._database = database
         self._scopes: dict[ScopeId, Saved] = {}
         self._highest = 0
+        self._absent: set[ScopeId] = set()
         self.wanted: set[ScopeId] = set()
         """What a rerun has to lock first."""
 
@@ -54,11 +55,17 @@ class LockedScopes:
     def find(self, scope_id: ScopeId) -> Saved | None:
         return self._scopes.get(scope_id)
 
+    def is_absent(self, scope_id: ScopeId) -> bool:
+        """Whether it was to be locked, and did not exist."""
+        return scope_id in self._absent
+
     def lock(self, scope_ids: Collection[ScopeId]) -> None:
         """Lock those that exist."""
         held = self._highest
         for question in (_IN_ORDER, _AT_ONCE) if held else (_IN_ORDER,):
-            missing = [scope_id for scope_id in scope_ids if scope_id not in self._scopes]
+            missing = [
+                each for each in scope_ids if each not in self._scopes and each not in self._absent
+            ]
             if not missing:
                 return
             self.wanted.update(missing)
@@ -66,6 +73,7 @@ class LockedScopes:
                 _questions(question, missing, held)
             )
             self._take(scopes, resources, events)
+        self._absent.update(each for each in missing if each not in self._scopes)
 
     def claimed(self, scopes: Sequence[FoundRow]) -> None:
         """These have been locked by their question."""

@@ -9,7 +9,7 @@ from forewarned.core.errors import UnknownScopeError
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Scope
 from forewarned.service.records import Binding, Commit, Saved
-from forewarned.storage.diff import fold
+from forewarned.storage.diff import Delta, fold
 from forewarned.storage.postgres.locked_scopes import DUE, LockedScopes
 from forewarned.storage.postgres.snapshot import PostgresSnapshot
 from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
@@ -20,10 +20,18 @@ from forewarned.storage.rows import micros
 class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
     @override
     def __init__(
-        self, buffer: WriteBuffer, now: datetime, *, next_wake: NextWake, locked: LockedScopes
+        self,
+        buffer: WriteBuffer,
+        now: datetime,
+        *,
+        next_wake: NextWake,
+        locked: LockedScopes,
+        is_rerun: bool,
     ) -> None:
+        """`is_rerun` says that the function has been in another's way, or in its own."""
         super().__init__(buffer, now, next_wake=next_wake)
         self._locked = locked
+        self._is_rerun = is_rerun
         self._first: int | None = None
         """The store's offset of incarnations; None before it is first needed."""
 
@@ -42,7 +50,12 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
 
     @override
     def exists(self, scope_id: ScopeId) -> bool:
-        return self._locked.find(scope_id) is not None or super().exists(scope_id)
+        if self._locked.find(scope_id) is not None:
+            return True
+        if scope_id not in self.written and self._locked.is_absent(scope_id):
+            # Another node may add it meanwhile: then this transaction fails, and is run again.
+            return False
+        return super().exists(scope_id)
 
     @property
     def publishes(self) -> bool:
@@ -70,6 +83,13 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
             row = self._one("SELECT incarnation_offset FROM store FOR SHARE")
             self._first = 0 if row is None else int(row["incarnation_offset"])
         return self._first
+
+    @override
+    def _refuse_taken(self, difference: Delta) -> None:
+        # PostgreSQL finds a name or an id that is taken when it is written. Only to say which one
+        # it was, and whose, is it worth a question for each scope: then the function is run again.
+        if self._is_rerun:
+            super()._refuse_taken(difference)
 
     @override
     def _write_bindings(self, bindings: Collection[Binding]) -> None:

@@ -2,7 +2,7 @@
 
 A copy shares unchanged parts with its original. So a part that is not the same object is taken for
 changed: it may be written needlessly, and is never left out. Invariant: no two rows are about the
-same columns of the same row of a table, so they may be written in any order.
+same columns of the same row of a table, but for a VM that is added and has its place at once.
 """
 
 from collections.abc import Iterator
@@ -13,15 +13,17 @@ from forewarned.core.copying import replace
 from forewarned.core.model import Actor, Scope
 from forewarned.service.records import Saved
 from forewarned.storage import diff, rows
-from forewarned.storage.diff import Delta
+from forewarned.storage.diff import Delta, fold
 from forewarned.storage.relational.statements import (
     ADD_EVENT,
     ADD_HISTORY,
+    ADD_RESOURCE,
     END_EVENT,
     MODEL_RESOURCE,
     MOVE_EVENT,
     MOVE_RESOURCE,
     MOVE_SCOPE,
+    PLACE_RESOURCE,
     PLAN_SCOPE,
     WORD_EVENT,
     Statement,
@@ -42,7 +44,12 @@ def of_scope(before: Scope, saved: Saved, *, next_wake: datetime | None) -> Iter
     yield MOVE_SCOPE, rows.scope_state(saved, next_wake=next_wake)
 
 
-def of_resources(before: Scope, difference: Delta) -> Iterator[Written]:
+def of_resources(before: Scope, difference: Delta, *, first: int) -> Iterator[Written]:
+    """VMs that are added have the positions from `first` on."""
+    for position, vm in enumerate(difference.added, start=first):
+        yield ADD_RESOURCE, rows.new_resource(vm, difference.scope.id, position=position)
+    for position, name in enumerate(difference.order):
+        yield PLACE_RESOURCE, (position, fold(name))
     for vm in difference.changed:
         former = before.resources[vm.name]
         if former.state is not vm.state:

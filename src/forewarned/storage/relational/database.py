@@ -80,8 +80,12 @@ class WritableDatabase(Database, Protocol):
 class BufferedDatabase(WritableDatabase, Protocol):
     """What a transaction function writes is undone if it fails."""
 
+    def create(self, row: Row) -> None:
+        """A row of `statements.ADD_SCOPE`. It may be written later, as those of `save`."""
+
     def save(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
         """All rows of one save of a scope, each with its statement.
 
-        They may be written later, in any order: no two of them are about the same columns.
+        They may be written later, in the order of `statements.IN_ORDER`: no two of them are about
+        the same columns.
         """

@@ -106,3 +106,20 @@ ADD_HISTORY: Final = _insert(
     "resources",
     "cause",
 )
+
+IN_ORDER: Final = (
+    ADD_SCOPE,
+    ADD_RESOURCE,
+    PLACE_RESOURCE,
+    MOVE_RESOURCE,
+    MODEL_RESOURCE,
+    ADD_EVENT,
+    WORD_EVENT,
+    MOVE_EVENT,
+    END_EVENT,
+    ADD_HISTORY,
+    PLAN_SCOPE,
+    MOVE_SCOPE,
+    WAKE_SCOPE,
+)
+"""Those that are buffered, as they are written: each row after those that it refers to."""

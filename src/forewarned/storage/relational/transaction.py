@@ -23,10 +23,7 @@ from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
     ADD_HISTORY,
-    ADD_RESOURCE,
-    ADD_SCOPE,
     BIND_RESOURCE,
-    PLACE_RESOURCE,
     WAKE_SCOPE,
 )
 from forewarned.storage.rows import micros
@@ -94,7 +91,7 @@ class RelationalTransaction(RelationalSnapshot):
             scope = replace(scope, incarnation=scope.incarnation + offset)
         saved = self._builder.created(scope, revision=1 + offset)
         row = rows.new_scope(saved, next_wake=self._wake_of(scope))
-        self._writable.write_rows(ADD_SCOPE, [row])
+        self._writable.create(row)
         self.written[scope.id] = saved
         self._loaded.add(scope.id)
 
@@ -113,13 +110,15 @@ class RelationalTransaction(RelationalSnapshot):
                 self._writable.save(change.scope.id, [(WAKE_SCOPE, (wake, change.scope.id))])
             return
         self._refuse_taken(difference)
-        if change.scope.resources is not before.scope.resources:
-            self._move_resources(before.scope, difference)
+        if difference.removed:
+            self._remove(difference.removed)
+        is_first = not (difference.added and before.scope.resources)
+        position = 0 if is_first else self._next_position(change.scope.id)
         saved = self._builder.changed(before, difference)
         self._writable.save(
             change.scope.id,
             [
-                *changes.of_resources(before.scope, difference),
+                *changes.of_resources(before.scope, difference, first=position),
                 *changes.of_events(before.scope, difference),
                 *changes.of_history(change, by),
                 *changes.of_scope(before.scope, saved, next_wake=self._wake_of(change.scope)),
@@ -219,29 +218,6 @@ class RelationalTransaction(RelationalSnapshot):
         for folded, name in names.items():
             if folded in owners:
                 raise NameTakenError(name, owners[folded])
-
-    def _move_resources(self, before: Scope, difference: Delta) -> None:
-        """Written at once: the next VM's position depends on those before it.
-
-        The conditions come first because an empty statement takes nearly as long as one row.
-        """
-        here = difference.scope.id
-        if difference.removed:
-            self._remove(difference.removed)
-        if difference.added:
-            first = self._next_position(here) if before.resources else 0
-            self._writable.write_rows(
-                ADD_RESOURCE,
-                [
-                    rows.new_resource(vm, here, position=position)
-                    for position, vm in enumerate(difference.added, start=first)
-                ],
-            )
-        if difference.order:
-            self._writable.write_rows(
-                PLACE_RESOURCE,
-                [(place, fold(name)) for place, name in enumerate(difference.order)],
-            )
 
     def _next_position(self, scope_id: ScopeId) -> int:
         [[position]] = self._all(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.relational.database import Dialect, Parameters, WritableDatabase
-from forewarned.storage.relational.statements import Statement
+from forewarned.storage.relational.statements import ADD_SCOPE, IN_ORDER, Statement
 from forewarned.storage.rows import FoundRow, Row
 
 
@@ -56,7 +56,7 @@ class WriteBuffer:
         return self.database.dialect
 
     def ask(self, sql: str, values: Parameters = ()) -> Sequence[FoundRow]:
-        if self._own.scopes:
+        if self._own.rows:
             self._prepare()
         else:
             self.flush()
@@ -70,10 +70,14 @@ class WriteBuffer:
         self._prepare()
         self.database.write_rows(statement, rows)
 
+    def create(self, row: Row) -> None:
+        self._own.add([(ADD_SCOPE, row)])
+
     def save(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
         if scope_id in self._own.scopes:
             self._prepare()
-        self._own.add(scope_id, rows)
+        self._own.scopes.add(scope_id)
+        self._own.add(rows)
 
     def _prepare(self) -> None:
         """What is written next follows what is buffered, and is undone with the function."""
@@ -94,27 +98,27 @@ class WriteBuffer:
 
 class _Waiting:
     def __init__(self) -> None:
-        self._rows: dict[Statement, list[Row]] = {}
+        self.rows: dict[Statement, list[Row]] = {}
         self.scopes: set[ScopeId] = set()
+        """Those that were saved."""
 
-    def add(self, scope_id: ScopeId, rows: Sequence[tuple[Statement, Row]]) -> None:
-        self.scopes.add(scope_id)
+    def add(self, rows: Sequence[tuple[Statement, Row]]) -> None:
         for statement, row in rows:
-            self._rows.setdefault(statement, []).append(row)
+            self.rows.setdefault(statement, []).append(row)
 
     def take(self, later: "_Waiting") -> bool:
         """Whether it can: no scope is in both."""
         if not self.scopes.isdisjoint(later.scopes):
             return False
         self.scopes |= later.scopes
-        for statement, rows in later._rows.items():  # noqa: SLF001  # one of the same class
-            self._rows.setdefault(statement, []).extend(rows)
+        for statement, rows in later.rows.items():
+            self.rows.setdefault(statement, []).extend(rows)
         return True
 
     def write(self, database: WritableDatabase) -> None:
-        if not self.scopes:
+        if not self.rows:
             return
-        for statement, rows in self._rows.items():
-            database.write_rows(statement, rows)
-        self._rows.clear()
+        for statement in sorted(self.rows, key=IN_ORDER.index):
+            database.write_rows(statement, self.rows[statement])
+        self.rows.clear()
         self.scopes.clear()
