@@ -23,6 +23,8 @@ Call = Callable[[], Awaitable[None]]
 
 # The event loop's own time stands still while the machine sleeps, so look again now and then.
 _LONGEST_WAIT: Final = 2.0
+_DRIFT: Final = timedelta(milliseconds=100)
+"""How far a followed clock may be ahead before this one is set: each time, all pollers are told."""
 
 
 def wall_clock() -> datetime:
@@ -176,6 +178,33 @@ class SystemClock(_Timekeeper):
 
     def __init__(self) -> None:
         super().__init__(wall_clock(), 1)
+
+    def begin_at(self, instant: datetime) -> None:
+        """Show the time of a store that others share, before any timer is set."""
+        self._set(instant, 1)
+
+    def follow(self, instant: datetime) -> None:
+        """Keep up with the store's clock. It may be a little ahead, and this one never goes back.
+
+        While this one is ahead nothing goes wrong: what falls due is decided by the store's.
+        """
+        if instant - self.now() > _DRIFT:
+            self._set(instant, 1)
+
+
+class ClockGuard:
+    """Says whether the clock of another machine can be right, by those of this one.
+
+    An event that starts early can't be taken back, so a clock that seems ahead is not believed.
+    """
+
+    def __init__(self) -> None:
+        self._start = wall_clock()
+        self._since = monotonic()
+
+    def lead(self, instant: datetime) -> timedelta:
+        """How far the instant is ahead of the later of this machine's clocks."""
+        return instant - max(wall_clock(), self._start + (monotonic() - self._since))
 
 
 class VirtualClock(_Timekeeper):

@@ -24,7 +24,7 @@ from forewarned.feed.writer_end import PATIENCE
 from forewarned.feed.writer_socket import socket_path
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
-from forewarned.service.records import Caller
+from forewarned.service.records import Caller, News
 from tests.builders import HOUR, NOON, OPERATOR, event_id
 from tests.feed.joined import REPORT, WEB, Poller, Writer, polling, until
 
@@ -310,7 +310,7 @@ async def test_what_is_committed_is_shown_before_it_is_called_fresh(
     await activate(poller)
     before = poller.incarnation()
     await writer.schedule()
-    writer.feed.fresh(7)
+    writer.feed.hear_news(News(now=NOON, began=7))
     await until(lambda: poller.freshness == [7])
 
     assert poller.incarnation() > before

@@ -3,15 +3,16 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
+from forewarned.core.ids import ResourceName
 from forewarned.feed.frames import FeedBrokenError, frame, in_parts
 from forewarned.feed.poller_link import PollerLink
 from forewarned.feed.protocol import ClockSet, Committed, FaultsSet, Fresh, encode
 from forewarned.service.faults import Fault, FaultSource
-from forewarned.service.records import Commit, PageContent, Place, ScopePlaces
+from forewarned.service.records import Commit, News, PageContent, Place, ScopePlaces
 
 _log = logging.getLogger(__name__)
 
@@ -63,9 +64,17 @@ class WriterEnd:
             self.sequence = message.sequence
             self._publish(message)
 
-    def fresh(self, began: int) -> None:
-        """All that any node had committed before this instant has been heard."""
-        self._publish(Fresh(began))
+    def hear_news(self, news: News) -> None:
+        """What any node has committed. After this, pollers are as new as the store was then."""
+        for message in told(news, after=self.sequence):
+            self.sequence = message.sequence
+            self._publish(message)
+        self._publish(Fresh(news.began))
+
+    def restart(self, why: str) -> None:
+        """Let every poller take a new snapshot."""
+        for link in tuple(self._links):
+            link.drop(why)
 
     def time(self) -> ClockSet:
         return ClockSet(*self._clock.pace())
@@ -117,15 +126,32 @@ def committed(commit: Commit, *, after: int) -> Iterator[Committed]:
 
     Pages come first, so a bound VM finds a document. A commit that shows nothing yields nothing.
     """
-    for pages in page_parts(iter(commit.shown)):
+    places = map(Place.of, commit.bound)
+    return _parts(commit.shown, commit.unbound, places, commit.first_vm, after=after)
+
+
+def told(news: News, *, after: int) -> Iterator[Committed]:
+    """News as messages, as `committed`. Only an emulator needs to know the first VM."""
+    return _parts(news.pages, news.unbound, news.bound, None, after=after)
+
+
+def _parts(
+    pages: Iterable[PageContent],
+    unbound: Collection[ResourceName],
+    bound: Iterable[Place],
+    first_vm: ResourceName | None,
+    *,
+    after: int,
+) -> Iterator[Committed]:
+    for some in page_parts(iter(pages)):
         after += 1
-        yield Committed(after, pages=pages)
-    if commit.unbound:
+        yield Committed(after, pages=some)
+    if unbound:
         after += 1
-        yield Committed(after, unbound=list(commit.unbound), first_vm=commit.first_vm)
-    for bound in place_parts(map(Place.of, commit.bound)):
+        yield Committed(after, unbound=list(unbound), first_vm=first_vm)
+    for places in place_parts(iter(bound)):
         after += 1
-        yield Committed(after, bound=bound, first_vm=commit.first_vm)
+        yield Committed(after, bound=places, first_vm=first_vm)
 
 
 def page_parts(pages: Iterator[PageContent]) -> Iterator[list[PageContent]]:

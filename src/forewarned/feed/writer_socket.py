@@ -98,6 +98,8 @@ class FeedServer:
     async def _send_snapshot(self, link: PollerLink) -> None:
         try:
             await send_snapshot(link, self._engine)
+            # News that are older than the snapshot would move VMs back for a moment.
+            await self._engine.caught_up()
         except LinkLostError:
             return
         except TimeoutError:

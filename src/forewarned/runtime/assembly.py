@@ -7,13 +7,14 @@ how documents reach VMs: from a Board in the same process, or over the feed.
 import secrets
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
-from datetime import datetime
+from contextlib import AsyncExitStack, suppress
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol, Self
 
 from forewarned.actuators.simulated import SimulatedActuator, Timing
 from forewarned.clock import SystemClock, VirtualClock, monotonic, wall_clock
+from forewarned.core.copying import replace
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventType
 from forewarned.metadata.http.responses import render
@@ -31,15 +32,17 @@ from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
-from forewarned.service.lifecycle.waker import Waker
+from forewarned.service.lifecycle.waker import BATCH, SHARED_BATCH, Waker
 from forewarned.service.listings import HistoryFilter
-from forewarned.service.ports import Observer, Snapshot, Store
+from forewarned.service.ports import Following, Observer, SharedStore, Snapshot, Store
 from forewarned.service.readiness import MemoryReadiness
-from forewarned.service.records import Commit
+from forewarned.service.records import Commit, News
 from forewarned.service.use_cases import Basis, UseCases
 
 Clock = SystemClock | VirtualClock
 
+_STAGGER: Final = timedelta(milliseconds=25)
+"""Between the nodes' looks for what is due: mostly the first has done it all."""
 _CLOCK: Final = "clock when it was last moved or stopped"
 
 
@@ -48,8 +51,14 @@ class Delivery(Protocol):
 
     def hear(self, commit: Commit) -> None: ...
 
+    def hear_news(self, news: News) -> None:
+        """What any node has committed to a shared store."""
+
     def load(self, snapshot: Snapshot) -> None:
         """Take in what the store holds. Called once, before time moves."""
+
+    async def read_anew(self, engine: Engine) -> None:
+        """Take in what the store holds, instead of all that was taken in before."""
 
     def movable(self, clock: VirtualClock) -> MovableClock:
         """The clock as operators move it."""
@@ -66,11 +75,27 @@ class BoardDelivery:
         self.board.hear(commit)
         self.directory.hear(commit)
 
+    def hear_news(self, news: News) -> None:
+        for page in news.pages:
+            self.board.show(page)
+        if news.bound or news.unbound:
+            self.directory.move(news.bound, gone=news.unbound)
+
     def load(self, snapshot: Snapshot) -> None:
         for page in snapshot.pages():
             self.board.show(page)
         self.directory.settle(snapshot.scope_places())
         self.directory.put_first(snapshot.first_vm())
+
+    async def read_anew(self, engine: Engine) -> None:
+        # Read on the store's thread, and shown on this one: VMs read the Board meanwhile.
+        pages = await engine.ask(lambda snapshot: list(snapshot.pages()))
+        places = await engine.ask(lambda snapshot: list(snapshot.scope_places()))
+        for page in pages:
+            self.board.show(page)
+        directory = MemoryDirectory()
+        directory.settle(places)
+        self.directory.take_over(directory)
 
     def movable(self, clock: VirtualClock) -> MovableClock:
         return clock
@@ -92,12 +117,17 @@ class Application:
         timings: Mapping[EventType, Timing] | None = None,
         observer: Observer | None = None,
         faults: Faults | None = None,
+        shared: SharedStore | None = None,
     ) -> None:
         """`timings` are those of the simulated actuator; None where operators complete events.
 
-        Without `faults` none can be injected.
+        Without `faults` none can be injected. `shared` is the store, if other nodes use it too.
         """
         self.clock = clock
+        self._shared = shared
+        self._opened = AsyncExitStack()
+        self.following: Following | None = None
+        """How this node keeps up with the others; None where it is alone, or not open."""
         engine, rules = Engine(store, observer, monotonic), basis.rules
         actuation = Actuation(engine)
         activation = Activation(engine, clock, rules)
@@ -117,12 +147,14 @@ class Application:
             clock_control=ClockControl(clock, movable, self._record_time),
         )
         self._delivery = delivery
-        self._waker = Waker(engine, activation, rules, clock, observer)
+        batch = BATCH if shared is None else SHARED_BATCH
+        self._waker = Waker(engine, activation, rules, clock, observer, batch=batch)
         self._actuator = None if timings is None else SimulatedActuator(clock, actuation, timings)
         # VMs hear of a change before the actuators that carry it out do.
-        engine.tell(delivery.hear)
+        engine.tell(delivery.hear if shared is None else self._hear_own)
         engine.tell(logs.log_commit)
-        engine.tell(self._waker.hear)
+        if shared is None:
+            engine.tell(self._waker.hear)
         engine.tell(self.use_cases.readiness.hear)
         if observer is not None:
             engine.tell(observer.hear)
@@ -132,6 +164,9 @@ class Application:
     async def __aenter__(self) -> Self:
         """Time must not move before this is done: nothing may fall due unnoticed."""
         ask = self.use_cases.engine.ask
+        if self._shared is not None:
+            await self._join(self._shared)
+            return self
         last_instant = await ask(_last_instant)
         if last_instant is not None:
             self.clock.catch_up(last_instant)
@@ -142,9 +177,41 @@ class Application:
 
     async def __aexit__(self, *_: object) -> None:
         await self.use_cases.activation.finish()
-        with suppress(StoreUnavailableError):
-            await self._record_time(self.clock.now())
+        if self._shared is None:
+            with suppress(StoreUnavailableError):
+                await self._record_time(self.clock.now())
         await self.use_cases.engine.finish()
+        await self._opened.aclose()
+
+    # --- among several nodes -----------------------------------------------------------------
+
+    async def _join(self, store: SharedStore) -> None:
+        """Follow from before what is read here, so that nothing is missed between the two."""
+        engine = self.use_cases.engine
+        following = store.follow(hear=self._hear_news, read_anew=self._read_anew)
+        self.following = await self._opened.enter_async_context(following)
+        if isinstance(self.clock, SystemClock):
+            self.clock.begin_at(await engine.ask(lambda snapshot: snapshot.now))
+        await engine.ask(self._delivery.load)
+        engine.follow(self.following)
+        self.following.go()
+
+    def _hear_own(self, commit: Commit) -> None:
+        """Where VMs are is left to the news: commits of several connections come in any order."""
+        self._delivery.hear(replace(commit, bound=(), unbound=()))
+
+    def _hear_news(self, news: News) -> None:
+        self._delivery.hear_news(news)
+        if isinstance(self.clock, SystemClock):
+            self.clock.follow(news.now)
+        instant = news.next_wake
+        # A clock that is ahead of the store's would wake scopes in vain, again and again.
+        if instant is not None and instant > news.now and instant <= self.clock.now():
+            return
+        self._waker.set(None if instant is None else instant + news.rank * _STAGGER)
+
+    async def _read_anew(self) -> None:
+        await self._delivery.read_anew(self.use_cases.engine)
 
     async def _record_time(self, instant: datetime) -> None:
         await self.use_cases.engine.decide(lambda tx: tx.put_note(_CLOCK, instant.isoformat()))

@@ -17,6 +17,7 @@ from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
 from forewarned.feed.writer_socket import socket_path
 from forewarned.metadata.counts import Counts
+from forewarned.metadata.http.barrier import Barrier
 from forewarned.metadata.http.responses import render
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime import child_process, logs
@@ -47,9 +48,11 @@ async def _poll(brief: child_process.Brief) -> None:
     asking, counts = RemoteWriter(), Counts()
     reader = RemoteReader(asking, counts.take)
     faults = RemoteFaults(asking)
+    barrier = None if settings.store is None else Barrier(settings.balancing)
+    fresh = _no_one_waits if barrier is None else barrier.fresh
     receiver = PollerEnd(
         cache(partial(socket_path, settings.data)),
-        BoardMirror(board, directory, clock, faults.show),
+        BoardMirror(board, directory, clock, faults.show, fresh),
         asking,
         reader,
         on_snapshot=_set_snapshot_aside,
@@ -69,10 +72,15 @@ async def _poll(brief: child_process.Brief) -> None:
             issuer=Tokens(settings.data),
             readiness=RemoteReadiness(asking),
             faults=faults,
+            barrier=barrier,
         )
         async with server:
             child_process.report(child_process.Report())
             await stop.wait()
+
+
+def _no_one_waits(_: int) -> None:
+    """One writer alone is always as new as its store."""
 
 
 async def _has_snapshot(receiver: PollerEnd, stop: asyncio.Event) -> bool:

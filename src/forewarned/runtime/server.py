@@ -30,6 +30,7 @@ from forewarned.runtime.settings import Mode, Resolved
 from forewarned.runtime.startup import declare_fleet, opened_store, start_errors
 from forewarned.security.tokens import Tokens
 from forewarned.service.faults import Faults
+from forewarned.service.ports import SharedStore
 from forewarned.service.use_cases import UseCases
 
 
@@ -78,6 +79,7 @@ async def run_server(
                 timings=simulated_timings(settings),
                 observer=metrics,
                 faults=faults,
+                shared=store if isinstance(store, SharedStore) else None,
             )
         )
         plan = await declare_fleet(application, settings)

@@ -39,7 +39,7 @@ from forewarned.config.values import (
 )
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
-from forewarned.metadata.options import Options
+from forewarned.metadata.options import Balancing, Options
 from forewarned.security.identities import Role
 
 DEFAULT_FILE: Final = Path("forewarned.toml")
@@ -148,6 +148,11 @@ class Settings:
         "URL of the PostgreSQL database that several servers share, in service mode; none: a"
         " database of this server's own, in the directory",
         is_secret=True,
+    )
+    balancing: Balancing = _setting(
+        Balancing.STICKY,
+        one_of(Balancing),
+        "whether VMs come to the same one of the servers that share a store, or to any of them",
     )
     metadata: Address = _setting(
         Address("127.0.0.1", 8169),

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 
 import uvloop
 from starlette.types import ASGIApp
+from typing_extensions import override
 
 from forewarned.metadata.counts import Counts
+from forewarned.metadata.http.barrier import Barrier
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime.assembly import Application, BoardDelivery, Clock
 from forewarned.runtime.listeners.sockets import Addresses, metadata_options, open_listeners
 from forewarned.runtime.server import run_server
 from forewarned.runtime.settings import Resolved, Settings
 from forewarned.security.tokens import Tokens
+from forewarned.service.records import News
 from forewarned.service.use_cases import UseCases
 
 
@@ -37,6 +40,13 @@ class LocalDelivery(BoardDelivery):
         self._settings = settings
         self._listener = listener
         self._counts = Counts()
+        self._barrier = None if settings.store is None else Barrier(settings.balancing)
+
+    @override
+    def hear_news(self, news: News) -> None:
+        super().hear_news(news)
+        if self._barrier is not None:
+            self._barrier.fresh(news.began)
 
     def take_counts(self) -> Mapping[str, int]:
         return self._counts.take()
@@ -57,6 +67,7 @@ class LocalDelivery(BoardDelivery):
             issuer=tokens,
             readiness=use_cases.readiness,
             faults=use_cases.faults,
+            barrier=self._barrier,
         )
 
 

@@ -24,6 +24,7 @@ from forewarned.runtime.listeners.sockets import StartError
 from forewarned.runtime.server import run_server
 from forewarned.security.tokens import Tokens
 from forewarned.service.clock_control import MovableClock
+from forewarned.service.engine import Engine
 from forewarned.service.faults import Faults
 from forewarned.service.ports import Snapshot
 from forewarned.service.use_cases import UseCases
@@ -39,10 +40,14 @@ class FeedDelivery:
         self.feed = WriterEnd(clock, faults)
         self._data = data
         self.hear = self.feed.hear
+        self.hear_news = self.feed.hear_news
         self.take_counts = self.feed.take_counts
 
     def load(self, snapshot: Snapshot) -> None:
         """Nothing is shown here."""
+
+    async def read_anew(self, _: Engine) -> None:
+        self.feed.restart("the store may have lost what it was told")
 
     def movable(self, clock: VirtualClock) -> MovableClock:
         return SyncedClock(clock, self.feed)

@@ -18,7 +18,15 @@ from forewarned.service.azure import protection
 from forewarned.service.azure.inventory import resource_id
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.preview import PreviewStore
-from forewarned.service.ports import Lease, Listener, Observer, Snapshot, Store, Transaction
+from forewarned.service.ports import (
+    Following,
+    Lease,
+    Listener,
+    Observer,
+    Snapshot,
+    Store,
+    Transaction,
+)
 from forewarned.service.records import Commit
 
 T = TypeVar("T")
@@ -38,10 +46,20 @@ class Engine:
         self._observer = observer
         self._monotonic = monotonic
         self._listeners: list[Listener] = []
+        self._following: Following | None = None
 
     def tell(self, listener: Listener) -> None:
         """Tell the listener of every commit from now on."""
         self._listeners.append(listener)
+
+    def follow(self, following: Following) -> None:
+        """The store is shared: tell other nodes of commits here, and hear of theirs."""
+        self._following = following
+
+    async def caught_up(self) -> None:
+        """Return once this process knows of all that any node has committed up to now."""
+        if self._following is not None:
+            await self._following.caught_up()
 
     async def decide(
         self, function: Callable[[Transaction], T], *, touching: Collection[ScopeId] = ()
@@ -54,7 +72,11 @@ class Engine:
         that tells them, in the order of commits.
         """
         began_at = self._monotonic()
-        result, _ = await self._store.transact(function, touching=touching, tell=self._publish)
+        result, commit = await self._store.transact(function, touching=touching, tell=self._publish)
+        if commit.bound or commit.unbound:
+            # Where VMs are is told by the store's news alone: among commits of several connections
+            # only the store knows the order.
+            await self.caught_up()
         if self._observer is not None:
             self._observer.committed((self._monotonic() - began_at).total_seconds())
         return result
@@ -82,6 +104,8 @@ class Engine:
     def _publish(self, commit: Commit) -> None:
         for listener in self._listeners:
             listener(commit)
+        if self._following is not None and (commit.shown or commit.bound or commit.unbound):
+            self._following.hint()
 
 
 def save(tx: Transaction, change: Change, *, by: Actor) -> None:

@@ -6,10 +6,10 @@ function is run again. Invariant: it can be. Ids are made before it and handed i
 nothing between runs.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
@@ -32,6 +32,7 @@ from forewarned.service.records import (
     Declaration,
     EventRecord,
     GroupPlace,
+    News,
     OperationRecord,
     PageContent,
     Place,
@@ -255,6 +256,39 @@ class Store(Protocol):
 
     def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
         """Wait until no one else has the lease of this name, on any node, and hold it."""
+
+
+class Following(Protocol):
+    """How a node keeps up with a store that other nodes change as well."""
+
+    @property
+    def lag(self) -> int:
+        """Nanoseconds: how old what was last told is at most."""
+
+    def go(self) -> None:
+        """Tell news from now on: what the store held when this was opened has been read."""
+
+    def hint(self) -> None:
+        """Something was committed here: the others should look soon."""
+
+    async def caught_up(self) -> None:
+        """Return once all that has been committed up to now has been told, or a second later."""
+
+
+@runtime_checkable
+class SharedStore(Store, Protocol):
+    """A store that several nodes change.
+
+    Commits of this node are told in no particular order. What others commit is told as `News`.
+    """
+
+    def follow(
+        self,
+        *,
+        hear: Callable[[News], None],
+        read_anew: Callable[[], Coroutine[object, object, None]],
+    ) -> AbstractAsyncContextManager[Following]:
+        """`read_anew` is called where the store may have lost what was told: it reads all again."""
 
 
 # --- time, and what carries events out -----------------------------------------------------------

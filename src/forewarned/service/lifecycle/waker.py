@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 BATCH: Final = 1000
 """Scopes in one transaction, which blocks other writes for about a tenth of a second."""
+SHARED_BATCH: Final = 100
+"""Where nodes share a store: one that stops holds so many scopes for seconds."""
 _RETRY: Final = timedelta(seconds=1)
 _TIME: Final = Actor(name="time")
 
@@ -34,12 +36,15 @@ class Waker:
         rules: Rules,
         clock: Clock,
         observer: Observer | None = None,
+        *,
+        batch: int = BATCH,
     ) -> None:
         self._engine = engine
         self._reading = reading
         self._rules = rules
         self._clock = clock
         self._observer = observer
+        self._batch = batch
         self._set_for: datetime | None = None
         self._timer: Timer | None = None
 
@@ -60,7 +65,7 @@ class Waker:
             self._observer.woke(self._clock.now() - self._set_for)
         self._set_for = self._timer = None
         try:
-            while await self._engine.decide(self._wake_due) == BATCH:
+            while await self._engine.decide(self._wake_due) == self._batch:
                 pass
         except StoreUnavailableError:
             _log.warning("the store is unavailable: nothing starts until it is back")
@@ -71,7 +76,7 @@ class Waker:
             raise
 
     def _wake_due(self, tx: Transaction) -> int:
-        due = tx.claim_due(BATCH)
+        due = tx.claim_due(self._batch)
         tx.load_all(due)
         for scope_id in due:
             # Loaded again: waking one scope may have changed another.
