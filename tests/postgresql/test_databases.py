@@ -57,3 +57,14 @@ def test_a_server_can_be_killed_set_otherwise_and_started_again() -> None:
 
         assert server.ask("SELECT number FROM numbers") == [(7,)]
         assert server.ask("SHOW work_mem") == [("5MB",)]
+
+
+def test_a_server_can_go_back_to_an_old_backup() -> None:
+    with private_folder() as folder, PostgresServer(folder) as server:
+        server.ask("CREATE TABLE numbers AS SELECT 7 AS number")
+        server.back_up(folder / "backup")
+        server.ask("UPDATE numbers SET number = 8")
+
+        server.restore(folder / "backup")
+
+        assert server.ask("SELECT number FROM numbers") == [(7,)]
