@@ -9,6 +9,7 @@ from typing import Final
 
 from forewarned.console.actions import Actions
 from forewarned.console.forms import FieldError
+from forewarned.console.names import first_of
 from forewarned.core.errors import Category, RefusalError, UnknownEventError
 from forewarned.core.ids import EventId, parse_event_id
 from forewarned.core.model import Actor, EventStatus
@@ -115,13 +116,6 @@ async def _find(engine: Engine, event_id: EventId) -> EventRecord | None:
 
 
 def _line(event_id: EventId, record: EventRecord | None, note: str) -> Line:
-    return Line(event_id=event_id, words=_words(record), note=note)
-
-
-def _words(record: EventRecord | None) -> str:
-    if record is None:
-        return "An event"
-    event = record.event
-    more = len(event.resources) - _NAMED
-    named = ", ".join(event.resources[:_NAMED])
-    return f"{event.type} of {named}" + (f" and {more} more" if more > 0 else "")
+    event = None if record is None else record.event
+    words = f"{event.type} of {first_of(event.resources, _NAMED)}" if event else "An event"
+    return Line(event_id=event_id, words=words, note=note)

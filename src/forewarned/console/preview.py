@@ -8,6 +8,7 @@ from typing import Final
 
 from forewarned.config.durations import format_duration
 from forewarned.console.actions import Caused, SetAction
+from forewarned.console.names import first_of
 from forewarned.console.rendering import ahead, instant
 from forewarned.core.model import Event, EventStatus, EventType, StartCause
 from forewarned.service.azure.inventory import ScaleSetView
@@ -166,10 +167,5 @@ def _counted(names: Sequence[str]) -> str:
     return f"{len(names)} instance{' is' if len(names) == 1 else 's are'}"
 
 
-# --- words ---------------------------------------------------------------------------------------
-
-
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMES])
-    more = len(names) - _MOST_NAMES
-    return shown if more <= 0 else f"{shown} and {more} more"
+    return first_of(names, _MOST_NAMES)

@@ -107,8 +107,6 @@ class Edges:
             use_cases=self.application.use_cases,
             access=access,
             subscription_id=NO_SUBSCRIPTION,
-            metadata_url=self.addresses.metadata_url,
-            arm_url=self.addresses.arm_url or "",
             allowed_hosts=_names(*settings.hosts, *own),
         )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from forewarned.console.natural_order import natural
+from forewarned.console.names import natural
 from forewarned.console.timeline.lane_order import scale_set_of
 from forewarned.console.timeline.picture import View, Zoom, build
 from forewarned.core.ids import ScopeId

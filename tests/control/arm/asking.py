@@ -68,8 +68,6 @@ class Asking:
             use_cases=replace(steered.services.use_cases, basis=basis),
             access=self.door,
             subscription_id=SUBSCRIPTION,
-            metadata_url="http://127.0.0.1:8169",
-            arm_url=ROOT,
             allowed_hosts=frozenset({"arm.example"}),
         )
         self.http = client(self.services, table)

@@ -56,8 +56,6 @@ class Emulator:
             use_cases=self.use_cases,
             access=self.door,
             subscription_id=SUBSCRIPTION,
-            metadata_url="http://127.0.0.1:8169",
-            arm_url=ROOT,
         )
         self.http = await self._opened.enter_async_context(client(self.services, OPERATIONS))
 

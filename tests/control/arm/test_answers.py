@@ -23,7 +23,6 @@ ASKED: Final = Asked(
     root=ROOT,
     url="/subscriptions/S",
     api_version="2024-11-01",
-    location="local",
     context=CONTEXT,
 )
 URL: Final = (

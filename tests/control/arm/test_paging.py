@@ -28,7 +28,6 @@ def asked(**query: str) -> Asked:
         root=ROOT,
         url=PATH,
         api_version="2024-11-01",
-        location="local",
         context=CONTEXT,
     )
 

@@ -435,7 +435,6 @@ async def test_links_to_operations_are_whole(arm: Asking) -> None:
         root=ROOT,
         url="/",
         api_version="2024-11-01",
-        location="local",
         context=arm.services.context(OPERATOR, "one"),
     )
 

@@ -41,18 +41,14 @@ async def _move(visit: Visit, how: str, form: Form) -> None:
             by = form.span("by")
             await time.step(timedelta(minutes=1) if by is None else by)
         case "next-not-before":
-            await _step_to(visit, await visit.ask(_next_not_before))
+            instant = await visit.ask(_next_not_before)
+            if instant is None:
+                raise FieldError("no event is waiting for its NotBefore, so there is none to go to")
+            await time.step(instant - time.show().now)
         case "next-change":
             await _step_to_change(visit)
         case _:
             raise FieldError(f"the clock can't {how[:50]!r}")
-
-
-async def _step_to(visit: Visit, instant: datetime | None) -> None:
-    if instant is None:
-        raise FieldError("no event is waiting for its NotBefore, so there is none to go to")
-    time = visit.use_cases.clock_control
-    await time.step(instant - time.show().now)
 
 
 async def _step_to_change(visit: Visit) -> None:

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from forewarned.console import batch_actions
-from forewarned.console.actions import Actions
 from forewarned.console.batch_actions import Outcome
 from forewarned.console.context import REFUSED, Visit, mistakes
 from forewarned.console.forms import Form
 from forewarned.console.pages.home import OPEN
-from forewarned.core.ids import EventId, HostName, ScopeId
+from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.service.attention import Attention
 from forewarned.service.listings import EventFilter, Order
@@ -79,30 +79,24 @@ async def cancel(visit: Visit) -> Response:
     """Only what was shown beforehand: an event may take others with it."""
     form = await visit.form()
     try:
-        chosen = batch_actions.chosen(form.texts("event"))
-        preview = await _cancel(visit, visit.services.rehearsed, chosen, form)
+        cancel_all = partial(
+            batch_actions.cancel_all,
+            batch_actions.chosen(form.texts("event")),
+            engine=visit.services.engine,
+            reason=form.text("reason"),
+            by=visit.by,
+        )
+        preview = await cancel_all(actions=visit.services.rehearsed)
         shown = set(form.texts("shown"))
         unseen = [line for line in preview.done if line.event_id not in shown]
         if unseen or not preview.done:
             errors = {"": _MORE} if unseen and shown else {}
             told = Told(preview, "canceled", is_foretold=True)
             return await _show(visit, form, errors=errors, told=told)
-        outcome = await _cancel(visit, visit.services.actions, chosen, form)
+        outcome = await cancel_all(actions=visit.services.actions)
     except REFUSED as refusal:
         return await _show(visit, form, errors=mistakes(refusal, _FIELDS))
     return await _show(visit, form, told=Told(outcome, "canceled"))
-
-
-async def _cancel(
-    visit: Visit, actions: Actions, chosen: tuple[EventId, ...], form: Form
-) -> Outcome:
-    return await batch_actions.cancel_all(
-        chosen,
-        actions=actions,
-        engine=visit.services.engine,
-        reason=form.text("reason"),
-        by=visit.by,
-    )
 
 
 async def _show(

@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from forewarned.console.context import Visit
-from forewarned.console.summary_strip import tiles
 from forewarned.console.timeline.picture import View, build
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import EventStatus
+from forewarned.service.attention import Attention
 from forewarned.service.listings import EventFilter, Order
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import Census, EventRecord, Summary
@@ -40,7 +40,7 @@ async def show_home(visit: Visit) -> Response:
     return visit.page(
         "home.html",
         census=seen.census,
-        tiles=tiles(seen.summary),
+        tiles=_tiles(seen.summary),
         next_event=_next(seen.open),
         timeline=build([*seen.over, *seen.open], now=seen.now, view=view, sketches=visit.sketches),
         now=seen.now,
@@ -84,3 +84,35 @@ def _next(opened: list[EventRecord]) -> EventRecord | None:
     """The next to start; None where nothing waits."""
     waiting = opened and opened[0].event.status is EventStatus.SCHEDULED
     return opened[0] if waiting else None
+
+
+# --- the strip above the timeline ----------------------------------------------------------------
+
+
+class Tile(NamedTuple):
+    """What wants attention: a count that leads to what it counts."""
+
+    key: str
+    """Its name in the page."""
+    number: int
+    words: str
+    href: str
+
+
+def _tiles(summary: Summary) -> tuple[Tile, ...]:
+    unread, hosts = summary.unread_scopes, summary.hosts
+    return (
+        _of_events(Attention.SOON, summary.soon, "starting within 15 minutes"),
+        _of_events(Attention.HELD, summary.held, "approved, but held"),
+        _of_events(Attention.OVERDUE, summary.overdue, "overdue"),
+        Tile("unread", unread, f"unread scope{_s(unread)}", "/unread"),
+        Tile("hosts", hosts, f"host{_s(hosts)} affected", "/hosts?affected=on"),
+    )
+
+
+def _of_events(attention: Attention, number: int, words: str) -> Tile:
+    return Tile(attention, number, words, f"/events?status={attention}")
+
+
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from forewarned.console.context import Visit, count_pages
-from forewarned.console.natural_order import natural
+from forewarned.console.names import natural
 from forewarned.core import descriptions
 from forewarned.core.errors import UnknownHostError
 from forewarned.core.ids import HostName, ScopeId

@@ -103,10 +103,11 @@ async def send_new(visit: Visit) -> Response:
             type=SCALE_SETS,
             name=form.required("name", "a name"),
         )
+        is_flexible = form.text("mode") == Orchestration.FLEXIBLE
         change = ScaleSetChange(
             capacity=form.whole("capacity", least=0, most=MOST_INSTANCES),
             size=form.text("size") or None,
-            orchestration=_orchestration(form),
+            orchestration=Orchestration.FLEXIBLE if is_flexible else Orchestration.UNIFORM,
             is_spot="spot" in form,
             is_notified=_is_notified(form),
             terminate_notice=_delay(form),
@@ -235,11 +236,6 @@ def _edited(form: Form) -> ScaleSetChange:
 
 def _is_edited(form: Form, name: str) -> bool:
     return form.text(name) != form.text(f"was_{name}")
-
-
-def _orchestration(form: Form) -> Orchestration:
-    is_flexible = form.text("mode") == Orchestration.FLEXIBLE
-    return Orchestration.FLEXIBLE if is_flexible else Orchestration.UNIFORM
 
 
 def _is_notified(form: Form) -> bool:

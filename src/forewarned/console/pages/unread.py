@@ -5,7 +5,7 @@ from typing import Final
 from starlette.responses import Response
 
 from forewarned.console.context import Visit, count_pages
-from forewarned.console.natural_order import natural
+from forewarned.console.names import natural
 from forewarned.core.model import Scope
 from forewarned.service.ports import Snapshot
 

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from forewarned.config.durations import format_duration
+from forewarned.console.names import first_of
 from forewarned.core.ids import EventId
 from forewarned.core.model import Event, EventStatus, EventType
 from forewarned.service.records import EventRecord
@@ -227,7 +228,10 @@ def _label(event: Event) -> str:
 def _details(record: EventRecord) -> tuple[str, ...]:
     """Instants, and not how far away they are: a bar that stands still says the same for good."""
     event = record.event
-    lines = [f"{event.type} of {_names(event)}", f"{event.status}, by {event.source}"]
+    lines = [
+        f"{event.type} of {first_of(event.resources, NAMED)}",
+        f"{event.status}, by {event.source}",
+    ]
     if record.ended_at is not None:
         lines.append(f"Over since {_clock(record.ended_at)}")
     elif event.started_at is not None:
@@ -244,12 +248,6 @@ def _details(record: EventRecord) -> tuple[str, ...]:
         # Each line gets a full stop, and most descriptions have their own.
         lines.append(event.description.removesuffix("."))
     return tuple(lines)
-
-
-def _names(event: Event) -> str:
-    named = ", ".join(event.resources[:NAMED])
-    more = len(event.resources) - NAMED
-    return f"{named} and {more} more" if more > 0 else named
 
 
 def _clock(at: datetime) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from forewarned.console.natural_order import natural
+from forewarned.console.names import natural
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import EventStatus
 from forewarned.service.records import EventRecord

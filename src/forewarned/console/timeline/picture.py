@@ -81,8 +81,8 @@ class View:
             opened=frozenset(filter(None, query.texts("open"))),
         )
 
-    def query(self) -> str:
-        """As `read` takes it, with its question mark; empty where nothing is chosen."""
+    def address(self) -> str:
+        """Of the page with this view, as `read` takes its query."""
         chosen = {
             "zoom": self.zoom,
             "at": None if self.at is None else f"{self.at:%Y-%m-%dT%H:%M:%SZ}",
@@ -90,7 +90,7 @@ class View:
         }
         given = [(name, value) for name, value in chosen.items() if value is not None]
         given += [("open", name) for name in sorted(self.opened)]
-        return f"?{urlencode(given)}" if given else ""
+        return f"/?{urlencode(given)}" if given else "/"
 
     def toggled(self, name: str) -> "View":
         """With a scale set opened, or folded if it was open."""
@@ -142,7 +142,6 @@ def build(
     *,
     now: datetime,
     view: View | None = None,
-    path: str = "/",
     sketches: Sketches | None = None,
 ) -> Timeline:
     """What `sketches` have kept of an earlier picture is not drawn again."""
@@ -150,7 +149,7 @@ def build(
     wanted = [r for r in records if view.scope is None or r.scope_id == view.scope]
     zoom = view.zoom or fitting(wanted, now=now)
     window = _window(SPANS[zoom], now=now, at=view.at)
-    to_scope = _leading_to_a_scope(view, path=path)
+    to_scope = _leading_to_a_scope(view)
     lanes = _lanes(
         planned(
             wanted,
@@ -158,7 +157,7 @@ def build(
             folds=view.scope is None,
             lead=Addresses(
                 of_scope=lambda scope_id: to_scope + quote(scope_id, safe=""),
-                of_set=lambda name: path + view.toggled(name).query(),
+                of_set=lambda name: view.toggled(name).address(),
             ),
         ),
         # A visitor who looks at one scope wants to see each of its events.
@@ -174,16 +173,16 @@ def build(
         ticks=ticks(window),
         shown=sum(lane.shown for lane in lanes),
         zooms=tuple(
-            Choice(words=one, href=path + replace(view, zoom=one).query(), is_current=one is zoom)
+            Choice(words=one, href=replace(view, zoom=one).address(), is_current=one is zoom)
             for one in Zoom
         ),
-        earlier=_moved(view, zoom, window, -1, path=path),
+        earlier=_moved(view, zoom, window, -1),
         back_to_now=Choice(
-            words="Now", href=path + replace(view, at=None).query(), is_current=view.at is None
+            words="Now", href=replace(view, at=None).address(), is_current=view.at is None
         ),
-        later=_moved(view, zoom, window, 1, path=path),
+        later=_moved(view, zoom, window, 1),
         scope=view.scope,
-        all_scopes=Choice(words="All scopes", href=path + replace(view, scope=None).query()),
+        all_scopes=Choice(words="All scopes", href=replace(view, scope=None).address()),
     )
 
 
@@ -243,16 +242,16 @@ def _lanes(wanted: Sequence[Planned], pen: Pen, sketches: Sketches) -> tuple[Lan
     return lanes if sum(lane.rows for lane in lanes) <= CROWDED else draw(NEAR)
 
 
-def _leading_to_a_scope(view: View, *, path: str) -> str:
+def _leading_to_a_scope(view: View) -> str:
     """The address of a view of one scope, up to the scope's name: there may be hundreds."""
-    query = replace(view, scope=None).query()
-    return f"{path}{query}{'&' if query else '?'}scope="
+    address = replace(view, scope=None).address()
+    return f"{address}{'&' if '?' in address else '?'}scope="
 
 
-def _moved(view: View, zoom: Zoom, window: Window, direction: int, *, path: str) -> Choice:
+def _moved(view: View, zoom: Zoom, window: Window, direction: int) -> Choice:
     middle = window.start + window.span / 2 + direction * window.span / 2
     view = replace(view, zoom=zoom, at=min(max(middle, _EARLIEST), _LATEST))
-    return Choice(words="Earlier" if direction < 0 else "Later", href=path + view.query())
+    return Choice(words="Earlier" if direction < 0 else "Later", href=view.address())
 
 
 def _instant(words: str) -> datetime | None:

@@ -14,7 +14,6 @@ from forewarned.control.arm import discovery, errors, maintenance, operations, s
 from forewarned.control.arm.answers import ArmAnswer
 from forewarned.control.arm.compute import (
     availability_sets,
-    image_aliases,
     images,
     instances,
     scale_sets,
@@ -44,7 +43,6 @@ from forewarned.service.azure.models.documents import Json
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *discovery.OPERATIONS,
-    *image_aliases.OPERATIONS,
     *tokens.OPERATIONS,
     *sizes.OPERATIONS,
     *groups.OPERATIONS,
@@ -62,6 +60,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *operations.OPERATIONS,
 )
 
+_READERS: Final = {
+    Content.FORM: form_body,
+    Content.OPTIONAL: json_body,
+    Content.REQUIRED: json_body,
+    Content.DEPLOYMENT: deployment_body,
+}
 _LONGEST_ID: Final = 128
 
 
@@ -109,7 +113,6 @@ class _ArmApp:
             root=f"{request.url.scheme}://{request.headers['Host']}",
             url=raw_path.decode("ascii"),
             api_version=version,
-            location=self._services.location,
             context=self._services.context(by, request_id),
         )
         return await operation.answer(self._services, asked)
@@ -126,21 +129,9 @@ class _ArmApp:
 
 
 async def _body(request: Request, content: Content) -> Json | None:
-    match content:
-        case Content.NONE:
-            return None
-        case Content.FORM:
-            return await form_body(request)
-        case Content.OPTIONAL:
-            return await json_body(request)
-        case Content.REQUIRED:
-            return _required(await json_body(request))
-        case Content.DEPLOYMENT:
-            return _required(await deployment_body(request))
-
-
-def _required(body: Json | None) -> Json:
-    if body is None:
+    read = _READERS.get(content)
+    body = None if read is None else await read(request)
+    if body is None and content in {Content.REQUIRED, Content.DEPLOYMENT}:
         raise errors.bad_request(
             "InvalidRequestContent", "The request content was invalid: it is empty."
         )

@@ -145,7 +145,7 @@ def _provider(asked: Asked, name: str) -> dict[str, object]:
         "resourceTypes": [
             {
                 "resourceType": each,
-                "locations": [asked.location],
+                "locations": [asked.context.location],
                 "apiVersions": API_VERSIONS,
                 "capabilities": "None",
             }

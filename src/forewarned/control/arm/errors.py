@@ -58,27 +58,16 @@ def invalid_parameter(target: str, message: str) -> ArmError:
     return bad_request("InvalidParameter", message, target=target)
 
 
-def resource_not_found(path: str) -> ArmError:
-    return ArmError(
-        HTTPStatus.NOT_FOUND, "ResourceNotFound", f"The resource '{path}' was not found."
-    )
-
-
 def not_found(code: str, message: str) -> ArmError:
     return ArmError(HTTPStatus.NOT_FOUND, code, message)
 
 
+def resource_not_found(path: str) -> ArmError:
+    return not_found("ResourceNotFound", f"The resource '{path}' was not found.")
+
+
 def conflict(code: str, message: str) -> ArmError:
     return ArmError(HTTPStatus.CONFLICT, code, message)
-
-
-def interface_in_use(path: str) -> ArmError:
-    return ArmError(
-        HTTPStatus.BAD_REQUEST,
-        "NicInUse",
-        f"The network interface '{path}' is the only one of its virtual machine:"
-        " delete the virtual machine instead.",
-    )
 
 
 Meaning = tuple[HTTPStatus, str]

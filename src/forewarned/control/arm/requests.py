@@ -56,10 +56,8 @@ class Asked:
     """The path as it was sent, for links to further pages."""
     api_version: str
     """Empty where the operation needs none and none was given."""
-    location: str
-    """The one place this server has."""
     context: AzureContext
-    """What use cases take, for this request."""
+    """What use cases take, for this request. Its location is the one place this server has."""
 
     def option(self, name: str) -> str | None:
         """An option of the query, by name in any letter case; None if it was not given."""
@@ -85,7 +83,7 @@ class Asked:
         """Where the status of an operation of this subscription is read."""
         return (
             f"{self.root}/subscriptions/{quote(self.path['subscription'])}"
-            f"/providers/Microsoft.Compute/locations/{quote(self.location)}"
+            f"/providers/Microsoft.Compute/locations/{quote(self.context.location)}"
             f"/operations/{quote(operation_id)}?api-version={self.api_version}"
         )
 

@@ -34,10 +34,6 @@ class ArmServices:
     use_cases: UseCases
     access: Access
     subscription_id: str
-    location: str = "local"
-    metadata_url: str
-    arm_url: str
-    """As this server would say it. Answers use the name the caller used: `Asked.root`."""
     allowed_hosts: frozenset[str] = frozenset()
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
 

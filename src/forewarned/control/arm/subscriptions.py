@@ -24,7 +24,11 @@ def known(snapshot: Snapshot, services: ArmServices) -> list[str]:
 
 async def require(services: ArmServices, subscription: str) -> None:
     """Raises ArmError for a malformed or unknown subscription."""
-    refuse_malformed(subscription)
+    if not _GUID.fullmatch(subscription):
+        raise bad_request(
+            "InvalidSubscriptionId",
+            f"The provided subscription identifier '{subscription[:80]}' is malformed or invalid.",
+        )
     if same(subscription, services.subscription_id):
         return
     if not await services.engine.ask(lambda snapshot: _is_known(snapshot, subscription)):
@@ -39,11 +43,3 @@ def _is_known(snapshot: Snapshot, subscription: str) -> bool:
     return any(
         same(each.subscription_id, subscription) for each in snapshot.resource_groups()
     ) or any(True for _ in snapshot.declarations(f"{subscription_path(subscription)}/"))
-
-
-def refuse_malformed(subscription: str) -> None:
-    if not _GUID.fullmatch(subscription):
-        raise bad_request(
-            "InvalidSubscriptionId",
-            f"The provided subscription identifier '{subscription[:80]}' is malformed or invalid.",
-        )

@@ -46,10 +46,12 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     pass
 
 
-class WirePolicy(_Part, kw_only=True, frozen=True):
-    approve_user_reboot: bool = False
-    approve_user_redeploy: bool = False
-    approve_when_all_down: bool = True
+class WirePolicy(
+    _Part, kw_only=True, frozen=True, rename=lambda name: name.replace("approves", "approve")
+):
+    approves_user_reboot: bool = False
+    approves_user_redeploy: bool = False
+    approves_when_all_down: bool = True
 
 
 class _Modelled(_Part, kw_only=True, frozen=True):
@@ -168,7 +170,7 @@ def to_wire(plan: FleetPlan) -> WireFleet:
                     WireRole(**_same(WireRole, role), **_wire_model(role.model))
                     for role in each.roles
                 ),
-                policy=_wire_policy(each.policy),
+                policy=WirePolicy(**_same(WirePolicy, each.policy)),
             )
             for each in plan.cloud_services
         ],
@@ -268,7 +270,7 @@ def _virtual_machine(
         **_same(WireVirtualMachine, wire),
         zone=str(wire.zone),
         model=_model(wire, path, found),
-        policy=_policy(wire.policy),
+        policy=Policy(**_same(WirePolicy, wire.policy)),
     )
 
 
@@ -287,7 +289,7 @@ def _availability_set(
         **_same(WireAvailabilitySet, wire),
         members=tuple(listed or counted),
         model=_model(wire, path, found),
-        policy=_policy(wire.policy),
+        policy=Policy(**_same(WirePolicy, wire.policy)),
     )
 
 
@@ -296,7 +298,7 @@ def _scale_set(wire: WireScaleSet, path: KeyPath, found: list[Mistake]) -> Scale
         **_same(WireScaleSet, wire),
         zones=tuple(map(str, wire.zones)),
         model=_model(wire, path, found),
-        policy=_policy(wire.policy),
+        policy=Policy(**_same(WirePolicy, wire.policy)),
     )
 
 
@@ -306,7 +308,9 @@ def _cloud_service(wire: WireCloudService, path: KeyPath, found: list[Mistake]) 
         for number, role in enumerate(wire.roles)
     ]
     return CloudService(
-        **_same(WireCloudService, wire), roles=tuple(roles), policy=_policy(wire.policy)
+        **_same(WireCloudService, wire),
+        roles=tuple(roles),
+        policy=Policy(**_same(WirePolicy, wire.policy)),
     )
 
 
@@ -321,14 +325,6 @@ def _model(wire: _Modelled, path: KeyPath, found: list[Mistake]) -> Model:
     return Model(**_same(_Modelled, wire), terminate_notice=notice)
 
 
-def _policy(wire: WirePolicy) -> Policy:
-    return Policy(
-        approves_user_reboot=wire.approve_user_reboot,
-        approves_user_redeploy=wire.approve_user_redeploy,
-        approves_when_all_down=wire.approve_when_all_down,
-    )
-
-
 # --- to the wire ---------------------------------------------------------------------------------
 
 
@@ -338,7 +334,7 @@ def _wire_parts(
     return {
         **_same(type_, declared),
         **_wire_model(declared.model),
-        "policy": _wire_policy(declared.policy),
+        "policy": WirePolicy(**_same(WirePolicy, declared.policy)),
     }
 
 
@@ -346,14 +342,6 @@ def _wire_model(model: Model) -> dict[str, Any]:  # of each field's own type
     notice = model.terminate_notice
     shown = None if notice is None else format_duration(notice)
     return {**_same(_Modelled, model), "terminate_notification": shown}
-
-
-def _wire_policy(policy: Policy) -> WirePolicy:
-    return WirePolicy(
-        approve_user_reboot=policy.approves_user_reboot,
-        approve_user_redeploy=policy.approves_user_redeploy,
-        approve_when_all_down=policy.approves_when_all_down,
-    )
 
 
 def _wire_member(member: Member) -> str | WireMember:

@@ -5,13 +5,15 @@ from forewarned.control.v1 import views, wire
 from forewarned.control.v1.request_wire import AddFault, Nothing
 from forewarned.control.v1.services import Services
 from forewarned.core.errors import UnknownResourceError
-from forewarned.service.faults import Fault
 
 
 async def add_fault(services: Services, asked: Asked[AddFault, Nothing]) -> wire.Fault:
     """Add a fault: make the emulator misbehave towards VMs."""
     fault = asked.body.fault()
-    await _refuse_unknown_vm(services, fault)
+    name = fault.vm
+    # A fault for a misspelt VM would never happen, and no one would know why.
+    if name is not None and await services.engine.ask(lambda s: s.binding(name)) is None:
+        raise UnknownResourceError(name).at("vm")
     return views.fault(services.use_cases.faults.add(fault))
 
 
@@ -28,10 +30,3 @@ async def clear_faults(services: Services, _: Asked[Nothing, Nothing]) -> wire.F
 async def remove_fault(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Fault:
     """Remove a fault."""
     return views.fault(services.use_cases.faults.remove(asked.path["fault_id"]))
-
-
-async def _refuse_unknown_vm(services: Services, fault: Fault) -> None:
-    """A fault for a misspelt VM would never happen, and no one would know why."""
-    name = fault.vm
-    if name is not None and await services.engine.ask(lambda s: s.binding(name)) is None:
-        raise UnknownResourceError(name).at("vm")

@@ -22,7 +22,6 @@ from forewarned.core.model import Scope
 from forewarned.service.azure import inventory
 from forewarned.service.fleet.apply import Progress, unheard
 from forewarned.service.fleet.validation import InvalidFleetError
-from forewarned.service.ports import Snapshot
 
 LARGEST_FLEET: Final = 256 * MIB
 
@@ -48,7 +47,7 @@ async def apply_fleet(services: Services, request: Request, admitted: Admitted) 
         # A million VMs take seconds to look through, and others are answered meanwhile.
         plan = await asyncio.to_thread(fleet_wire.parse, raw)
     except InvalidFleetError as refusal:
-        raise refusal.at(_first_place(refusal)) from None
+        raise refusal.at(show_path(refusal.mistakes[0].path) or "fleet") from None
 
     async def apply(*, progress: Progress) -> wire.FleetApplied:
         applied = await services.use_cases.fleet.apply(
@@ -70,10 +69,10 @@ async def show_scope(services: Services, asked: Asked[Nothing, Nothing]) -> wire
 async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm:
     """One VM."""
     name = asked.path["name"]
-    found = await services.engine.ask(lambda snapshot: _vm(snapshot, name))
+    found = await services.engine.ask(lambda snapshot: inventory.by_name(snapshot, name))
     if found is None:
         raise UnknownResourceError(name).at("name")
-    return found
+    return views.vm(found.resource, found.binding)
 
 
 async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Host]:
@@ -81,15 +80,6 @@ async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wir
     return await services.engine.ask(
         lambda snapshot: _hosts(saved.scope for saved in snapshot.scopes())
     )
-
-
-def _first_place(refusal: InvalidFleetError) -> str:
-    return show_path(refusal.mistakes[0].path) or "fleet"
-
-
-def _vm(snapshot: Snapshot, name: str) -> wire.Vm | None:
-    found = inventory.by_name(snapshot, name)
-    return None if found is None else views.vm(found.resource, found.binding)
 
 
 def _hosts(scopes: Iterable[Scope]) -> list[wire.Host]:

@@ -6,7 +6,7 @@ then; so measuring costs a poll next to nothing.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -28,51 +28,37 @@ OpenEvents = Mapping[tuple[EventType, EventStatus], int]
 
 class Metrics:
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
         self._newest_change: datetime | None = None
-        self._polls = Counter(
-            "forewarned_polls", "Polls answered, by kind of answer.", ["answer"], registry=registry
+        counter = partial(Counter, registry=self._registry)
+        histogram = partial(Histogram, registry=self._registry)
+        gauge = partial(Gauge, registry=self._registry)
+        self._polls = counter("forewarned_polls", "Polls answered, by kind of answer.", ["answer"])
+        self._waits = counter("forewarned_waits", "Polls that waited for a change.")
+        self._approvals = counter("forewarned_approvals", "Requests of VMs that approved events.")
+        self._refusals = counter(
+            "forewarned_refusals", "Requests of VMs refused, by reason.", ["reason"]
         )
-        self._waits = Counter(
-            "forewarned_waits", "Polls that waited for a change.", registry=registry
+        transitions = counter(
+            "forewarned_transitions", "What happened to events.", ["action", "type"]
         )
-        self._approvals = Counter(
-            "forewarned_approvals", "Requests of VMs that approved events.", registry=registry
-        )
-        self._refusals = Counter(
-            "forewarned_refusals",
-            "Requests of VMs refused, by reason.",
-            ["reason"],
-            registry=registry,
-        )
-        self._transitions = Counter(
-            "forewarned_transitions",
-            "What happened to events.",
-            ["action", "type"],
-            registry=registry,
-        )
-        self._transitions_of = cache(self._transitions.labels)
+        self._transitions_of = cache(transitions.labels)
         """Found once for each kind: looking for it takes longer than counting."""
-        self._commits = Histogram(
+        self._commits = histogram(
             "forewarned_commit_seconds",
             "From the request for a change until it is durable and announced.",
             buckets=_COMMIT_BUCKETS,
-            registry=registry,
         )
-        self._wakes = Histogram(
+        self._wakes = histogram(
             "forewarned_wake_lateness_seconds",
             "How late due work was done.",
             buckets=_WAKE_BUCKETS,
-            registry=registry,
         )
-        self._events = Gauge(
-            "forewarned_events", "Open events.", ["type", "status"], registry=registry
-        )
-        self._scopes = Gauge("forewarned_scopes", "Scopes on the Board.", registry=registry)
-        self._age = Gauge(
+        self._events = gauge("forewarned_events", "Open events.", ["type", "status"])
+        self._scopes = gauge("forewarned_scopes", "Scopes on the Board.")
+        self._age = gauge(
             "forewarned_newest_change_age_seconds",
             "Time since the newest change, by the server's clock; 0 before the first.",
-            registry=registry,
         )
 
     def add(self, counts: Mapping[str, int]) -> None:

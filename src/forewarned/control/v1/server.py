@@ -30,8 +30,16 @@ async def show_health(services: Services, request: Request, _: Admitted) -> Resp
     except StoreUnavailableError:
         word = "store_unavailable"
     status = HTTPStatus.OK if word == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
-    shape = _health(services, word) if shows_all else wire.Status(status=word)
-    return json_response(shape, status)
+    if not shows_all:
+        return json_response(wire.Status(status=word), status)
+    health = wire.Health(
+        status=word,
+        mode=services.mode,
+        version=__version__,
+        metadata=services.metadata_url,
+        clock=views.clock(services.use_cases.clock_control.show()),
+    )
+    return json_response(health, status)
 
 
 async def show_metrics(services: Services, request: Request, _: Admitted) -> Response:
@@ -98,13 +106,3 @@ async def step_clock(services: Services, asked: Asked[Step, Nothing]) -> wire.Cl
         return views.clock(await services.use_cases.clock_control.step(length))
     except BadStepError as refusal:
         raise refusal.at("to") from None
-
-
-def _health(services: Services, word: wire.Wellbeing) -> wire.Health:
-    return wire.Health(
-        status=word,
-        mode=services.mode,
-        version=__version__,
-        metadata=services.metadata_url,
-        clock=views.clock(services.use_cases.clock_control.show()),
-    )

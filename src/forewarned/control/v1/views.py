@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Literal
 
 from forewarned.control.v1.wire import (
     Approval,
@@ -148,10 +147,11 @@ def _sibling(sibling: explain.Sibling) -> Sibling:
 
 
 def clock(reading: ClockReading) -> Clock:
-    if reading.is_real:
-        return Clock(now=reading.now, speed=reading.speed, state="real")
-    state: Literal["running", "paused"] = "running" if reading.speed else "paused"
-    return Clock(now=reading.now, speed=reading.speed, state=state)
+    return Clock(
+        now=reading.now,
+        speed=reading.speed,
+        state="real" if reading.is_real else "running" if reading.speed else "paused",
+    )
 
 
 def reset_done(done: ResetDone) -> WireResetDone:

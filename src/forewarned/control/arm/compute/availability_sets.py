@@ -52,9 +52,8 @@ def list_sets(snapshot: Snapshot, asked: Asked) -> ArmAnswer:
 
 
 def _find(snapshot: Snapshot, asked: Asked) -> AvailabilitySetView:
-    id_ = _id(asked)
-    groups.find(snapshot, id_.subscription, id_.group)
-    return sets.find(snapshot, id_)
+    groups.find_asked(snapshot, asked)
+    return sets.find(snapshot, _id(asked))
 
 
 def _id(asked: Asked) -> ResourceId:

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, no_content, ok, updated
 from forewarned.control.arm.compute import scale_sets as sets
+from forewarned.control.arm.compute.actions import actions_on
 from forewarned.control.arm.compute.scale_set_views import (
     instance_path,
     show_instance,
     show_instance_statuses,
 )
-from forewarned.control.arm.compute.scale_sets import SET, actions_on, is_forced
+from forewarned.control.arm.compute.scale_sets import SET, is_forced
 from forewarned.control.arm.compute.statuses import statuses
 from forewarned.control.arm.errors import invalid_parameter, resource_not_found
 from forewarned.control.arm.paging import page
@@ -25,7 +26,6 @@ from forewarned.service.azure.models.documents import Fields, Json
 from forewarned.service.azure.models.scale_set import ModelsInUse
 from forewarned.service.azure.protection import Protection
 from forewarned.service.azure.resource_ids import same
-from forewarned.service.azure.scale_sets import SetOutcome
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import OperationRecord
 
@@ -160,7 +160,9 @@ def delete_instance(tx: Transaction, asked: Asked) -> ArmAnswer:
         tx, view, [instance_id], force=is_forced(asked), context=asked.context
     )
     path = f"{view.id.path}/virtualMachines/{instance_id}"
-    return accepted(_open(tx, asked, path, "delete", outcome), asked)
+    return accepted(
+        operations.open_(tx, path, "delete", outcome.event_ids, context=asked.context), asked
+    )
 
 
 def _operate(action: Action) -> Decision:
@@ -179,12 +181,7 @@ def evict(tx: Transaction, asked: Asked) -> ArmAnswer:
 def _operated(tx: Transaction, asked: Asked, action: Action) -> OperationRecord:
     view, vm = find(tx, asked)
     outcome = scale_sets.operate(tx, view, [vm.instance_id], action, context=asked.context)
-    return _open(tx, asked, instance_path(view, vm), action, outcome)
-
-
-def _open(
-    tx: Transaction, asked: Asked, path: str, action: str, outcome: SetOutcome
-) -> OperationRecord:
+    path = instance_path(view, vm)
     return operations.open_(tx, path, action, outcome.event_ids, context=asked.context)
 
 
@@ -198,5 +195,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     delete(INSTANCE, delete_instance),
     read(f"{INSTANCE}/instanceView", show_statuses),
     post(f"{INSTANCE}/simulateEviction", evict, needs=Role.MAINTAINER),
+    post(f"{INSTANCE}/reimageall", _operate(Action.REIMAGE)),
     *actions_on(INSTANCE, _operate),
 )

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from forewarned.control.arm.compute.statuses import (
-    maintenance_status,
     provisioning_state,
     provisioning_status,
     statuses,
+    vm_view,
 )
 from forewarned.core.model import Priority
 from forewarned.service.azure import inventory
@@ -59,7 +59,7 @@ def set_state(view: ScaleSetView) -> str:
 
 
 def show_set_statuses(view: ScaleSetView) -> Json:
-    counts = Counter(each["code"] for machine in view.vms for each in statuses(machine))
+    counts = Counter(each["code"] for vm in view.vms for each in statuses(vm))
     status = provisioning_status(set_state(view))
     if view.declaration is not None:
         status["time"] = view.declaration.created_at.isoformat()
@@ -86,33 +86,33 @@ def _unique_id(view: ScaleSetView) -> str:
 # --- instances -----------------------------------------------------------------------------------
 
 
-def instance_path(view: ScaleSetView, machine: VmView) -> str:
+def instance_path(view: ScaleSetView, vm: VmView) -> str:
     """VMs of a Flexible set are resources of their own."""
-    if machine.is_instance:
-        return f"{view.id.path}/virtualMachines/{machine.instance_id}"
-    return inventory.resource_id(machine).path
+    if vm.is_instance:
+        return f"{view.id.path}/virtualMachines/{vm.instance_id}"
+    return inventory.resource_id(vm).path
 
 
 def show_instance(
-    view: ScaleSetView, machine: VmView, model: Mapping[str, Any], *, with_statuses: bool = False
+    view: ScaleSetView, vm: VmView, model: Mapping[str, Any], *, with_statuses: bool = False
 ) -> Json:
-    profile = machine.profile
-    path = instance_path(view, machine)
+    profile = vm.profile
+    path = instance_path(view, vm)
     properties: Json = {
-        "latestModelApplied": view.is_latest(machine),
+        "latestModelApplied": view.is_latest(vm),
         "modelDefinitionApplied": "VirtualMachineScaleSet",
         "vmId": profile.vm_id,
-        "provisioningState": provisioning_state(machine),
+        "provisioningState": provisioning_state(vm),
         "hardwareProfile": {"vmSize": profile.size},
-        **_parts(machine, model.get(VM_PROFILE, {}), path),
+        **_parts(vm, model.get(VM_PROFILE, {}), path),
     }
     if with_statuses:
-        properties["instanceView"] = show_instance_statuses(machine)
+        properties["instanceView"] = show_instance_statuses(vm)
     shown: Json = {
         "id": path,
-        "name": machine.name,
-        "instanceId": machine.instance_id,
-        "type": _INSTANCES if machine.is_instance else MACHINES,
+        "name": vm.name,
+        "instanceId": vm.instance_id,
+        "type": _INSTANCES if vm.is_instance else MACHINES,
         "location": profile.location,
         "tags": dict(profile.tags),
         "sku": {"name": profile.size, "tier": _TIER},
@@ -123,24 +123,18 @@ def show_instance(
     return shown
 
 
-def show_instance_statuses(machine: VmView) -> Json:
-    profile = machine.profile
+def show_instance_statuses(vm: VmView) -> Json:
     shown: Json = {
-        "platformUpdateDomain": machine.resource.update_domain,
-        "platformFaultDomain": machine.resource.fault_domain,
-        "computerName": profile.computer_name,
-        "osName": profile.os_type,
-        "statuses": statuses(machine),
+        "platformUpdateDomain": vm.resource.update_domain,
+        "platformFaultDomain": vm.resource.fault_domain,
+        **vm_view(vm),
     }
-    if machine.is_instance:
-        shown["placementGroupId"] = profile.placement_group_id
-    maintenance = maintenance_status(machine)
-    if maintenance is not None:
-        shown["maintenanceRedeployStatus"] = maintenance
+    if vm.is_instance:
+        shown["placementGroupId"] = vm.profile.placement_group_id
     return shown
 
 
-def _parts(machine: VmView, vm_profile: Mapping[str, Any], path: str) -> Json:
+def _parts(vm: VmView, vm_profile: Mapping[str, Any], path: str) -> Json:
     """The parts of its model that a VM has, with the VM's own names."""
     storage = vm_profile.get("storageProfile", {})
     disk = storage.get("osDisk", {})
@@ -152,21 +146,21 @@ def _parts(machine: VmView, vm_profile: Mapping[str, Any], path: str) -> Json:
     network = vm_profile.get("networkProfile", {})
     own_disk = {
         **disk,
-        "osType": machine.profile.os_type,
-        "name": f"{machine.name}_OsDisk_1",
+        "osType": vm.profile.os_type,
+        "name": f"{vm.name}_OsDisk_1",
     }
     parts: Json = {
         "storageProfile": {**storage, **_image(storage), "osDisk": own_disk},
-        "osProfile": {**os_profile, "computerName": machine.profile.computer_name},
+        "osProfile": {**os_profile, "computerName": vm.profile.computer_name},
         "networkProfile": {"networkInterfaces": _interfaces(network, path)},
         "networkProfileConfiguration": network,
     }
     hide_unknown_os(parts)
     if "securityProfile" in vm_profile:
         parts["securityProfile"] = vm_profile["securityProfile"]
-    if machine.resource.priority is Priority.SPOT:
-        parts["priority"] = machine.resource.priority
-        parts["evictionPolicy"] = machine.resource.eviction_policy
+    if vm.resource.priority is Priority.SPOT:
+        parts["priority"] = vm.resource.priority
+        parts["evictionPolicy"] = vm.resource.eviction_policy
     return parts
 
 

@@ -1,9 +1,10 @@
 """Scale sets: made, changed, scaled, brought to their model, operated on, deleted."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
+from forewarned.control.arm.compute.actions import actions_on
 from forewarned.control.arm.compute.api_versions import refuse_events_profile
 from forewarned.control.arm.compute.scale_set_views import show_set, show_set_statuses
 from forewarned.control.arm.errors import invalid_parameter, not_found, resource_not_found
@@ -22,7 +23,6 @@ from forewarned.control.arm.routes import (
     put,
     read,
 )
-from forewarned.security.identities import Role
 from forewarned.service.azure import inventory, operations, scale_sets
 from forewarned.service.azure.actions import Action
 from forewarned.service.azure.inventory import ScaleSetView
@@ -43,7 +43,7 @@ def find(snapshot: Snapshot, asked: Asked) -> ScaleSetView:
     id_ = set_id(asked)
     view = inventory.scale_set(snapshot, id_)
     if view is None:
-        groups.find(snapshot, id_.subscription, id_.group)
+        groups.find_asked(snapshot, asked)
         raise resource_not_found(id_.path)
     return view
 
@@ -181,29 +181,6 @@ def _open(tx: Transaction, asked: Asked, outcome: SetOutcome, action: str) -> Op
 _SETS: Final = f"{GROUP}/providers/{SCALE_SETS}"
 SET: Final = f"{_SETS}/{{set}}"
 
-CAUSING_EVENTS: Final = {
-    "restart": Action.RESTART,
-    "redeploy": Action.REDEPLOY,
-    "performMaintenance": Action.MAINTAIN,
-}
-# Not for maintainers: these switch a VM off, or replace its disk.
-SWITCHING: Final = {
-    "reimage": Action.REIMAGE,
-    "reimageall": Action.REIMAGE,
-    "start": Action.START,
-    "powerOff": Action.POWER_OFF,
-    "deallocate": Action.DEALLOCATE,
-}
-
-
-def actions_on(one: str, operate: Callable[[Action], Decision]) -> Iterator[Operation]:
-    """What can be done to the VMs of a set, and to one of them."""
-    for word, action in CAUSING_EVENTS.items():
-        yield post(f"{one}/{word}", operate(action), needs=Role.MAINTAINER)
-    for word, action in SWITCHING.items():
-        yield post(f"{one}/{word}", operate(action))
-
-
 OPERATIONS: Final[tuple[Operation, ...]] = (
     read(f"{SUBSCRIPTION}/providers/{SCALE_SETS}", list_sets),
     read(f"{AT_LOCATION}/virtualMachineScaleSets", list_sets),
@@ -217,5 +194,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read(f"{SET}/rollingUpgrades/latest", show_rolling_upgrade),
     post(f"{SET}/manualupgrade", upgrade),
     post(f"{SET}/delete", delete_instances),
+    post(f"{SET}/reimageall", _operate(Action.REIMAGE)),
     *actions_on(SET, _operate),
 )

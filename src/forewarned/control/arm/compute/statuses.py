@@ -20,14 +20,14 @@ _POWER: Final = {
 }
 
 
-def provisioning_state(machine: VmView) -> str:
-    return "Deleting" if machine.is_leaving else "Succeeded"
+def provisioning_state(vm: VmView) -> str:
+    return "Deleting" if vm.is_leaving else "Succeeded"
 
 
-def statuses(machine: VmView) -> list[Json]:
-    code, shown = _POWER[machine.resource.state]
+def statuses(vm: VmView) -> list[Json]:
+    code, shown = _POWER[vm.resource.state]
     return [
-        provisioning_status(provisioning_state(machine)),
+        provisioning_status(provisioning_state(vm)),
         {"code": f"PowerState/{code}", "level": "Info", "displayStatus": shown},
     ]
 
@@ -42,9 +42,9 @@ def provisioning_status(state: str) -> Json:
     }
 
 
-def maintenance_status(machine: VmView) -> Json | None:
+def maintenance_status(vm: VmView) -> Json | None:
     """What the platform is about to do to a VM; None for nothing."""
-    for event in machine.events:
+    for event in vm.events:
         if event.source is not EventSource.PLATFORM or event.type is EventType.PREEMPT:
             continue
         shown: Json = {
@@ -61,3 +61,16 @@ def maintenance_status(machine: VmView) -> Json | None:
             shown["lastOperationMessage"] = event.description
         return shown
     return None
+
+
+def vm_view(vm: VmView) -> Json:
+    """What the instance view of a VM has, whether or not it is an instance of a set."""
+    shown: Json = {
+        "computerName": vm.profile.computer_name,
+        "osName": vm.profile.os_type,
+        "statuses": statuses(vm),
+    }
+    maintenance = maintenance_status(vm)
+    if maintenance is not None:
+        shown["maintenanceRedeployStatus"] = maintenance
+    return shown

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
+from forewarned.control.arm.compute.actions import actions_on
 from forewarned.control.arm.compute.api_versions import refuse_events_profile
 from forewarned.control.arm.compute.vm_views import instance_view, shown
 from forewarned.control.arm.errors import bad_request, invalid_parameter
@@ -132,16 +133,7 @@ def _filter(asked: Asked) -> Callable[[Binding], bool]:
     id_ = ResourceId.parse(found["id"])
     if not same(id_.type, SCALE_SETS):
         raise invalid_parameter("$filter", "The $filter needs the id of a scale set.")
-
-    def is_in_set(binding: Binding) -> bool:
-        profile = binding.profile
-        return (
-            same(profile.scale_set, id_.name)
-            and same(profile.resource_group, id_.group)
-            and same(profile.subscription_id, id_.subscription)
-        )
-
-    return is_in_set
+    return lambda binding: same(inventory.scale_set_id(binding.profile).path, id_.path)
 
 
 def _expanded(asked: Asked) -> bool:
@@ -160,7 +152,7 @@ def _find(snapshot: Snapshot, asked: Asked) -> VmView:
     id_ = _id(asked)
     vm = inventory.virtual_machine(snapshot, id_)
     if vm is None:
-        groups.find(snapshot, id_.subscription, id_.group)
+        groups.find_asked(snapshot, asked)
         raise UnknownVmError(id_.path)
     return vm
 
@@ -204,13 +196,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read(f"{SUBSCRIPTION}/providers/{MACHINES}", list_vms),
     read(f"{AT_LOCATION}/virtualMachines", list_vms),
     read(f"{_ONE}/extensions", list_extensions),
-    post(f"{_ONE}/restart", _operate(Action.RESTART), needs=Role.MAINTAINER),
-    post(f"{_ONE}/redeploy", _operate(Action.REDEPLOY), needs=Role.MAINTAINER),
-    post(f"{_ONE}/performMaintenance", _operate(Action.MAINTAIN), needs=Role.MAINTAINER),
-    post(f"{_ONE}/start", _operate(Action.START)),
-    post(f"{_ONE}/powerOff", _operate(Action.POWER_OFF)),
-    post(f"{_ONE}/deallocate", _operate(Action.DEALLOCATE)),
-    post(f"{_ONE}/reimage", _operate(Action.REIMAGE)),
+    *actions_on(_ONE, _operate),
     post(f"{_ONE}/simulateEviction", simulate_eviction, needs=Role.MAINTAINER),
     post(f"{_ONE}/reapply", reapply),
 )

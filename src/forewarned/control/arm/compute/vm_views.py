@@ -1,10 +1,6 @@
 """VMs as clients read them: what was declared, and what came of it."""
 
-from forewarned.control.arm.compute.statuses import (
-    maintenance_status,
-    provisioning_state,
-    statuses,
-)
+from forewarned.control.arm.compute.statuses import provisioning_state, vm_view
 from forewarned.service.azure import inventory
 from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.defaults import exact_version, hide_unknown_os
@@ -15,19 +11,19 @@ from forewarned.service.azure.resource_ids import MACHINES
 from forewarned.service.ports import Snapshot
 
 
-def shown(snapshot: Snapshot, machine: VmView, *, with_instance_view: bool = False) -> Json:
-    path = inventory.resource_id(machine).path
-    document = document_of(snapshot, machine)
+def shown(snapshot: Snapshot, vm: VmView, *, with_instance_view: bool = False) -> Json:
+    path = inventory.resource_id(vm).path
+    document = document_of(snapshot, vm)
     show_exact_version(document)
     hide_unknown_os(document["properties"])
-    put_at(document, "properties.vmId", machine.profile.vm_id)
-    put_at(document, "properties.provisioningState", provisioning_state(machine))
+    put_at(document, "properties.vmId", vm.profile.vm_id)
+    put_at(document, "properties.provisioningState", provisioning_state(vm))
     declaration = snapshot.declaration(path)
     if declaration is not None and not came_with_fleet(declaration):
         put_at(document, "properties.timeCreated", declaration.created_at.isoformat())
     if with_instance_view:
-        put_at(document, "properties.instanceView", instance_view(machine))
-    return {"id": path, "name": machine.name, "type": MACHINES, **document}
+        put_at(document, "properties.instanceView", instance_view(vm))
+    return {"id": path, "name": vm.name, "type": MACHINES, **document}
 
 
 def show_exact_version(document: Json) -> None:
@@ -37,18 +33,9 @@ def show_exact_version(document: Json) -> None:
         put_at(document, "properties.storageProfile.imageReference.exactVersion", version)
 
 
-def instance_view(machine: VmView) -> Json:
-    profile = machine.profile
-    view: Json = {
-        "computerName": profile.computer_name,
-        "osName": profile.os_type,
-        "disks": [],
-        "statuses": statuses(machine),
-    }
-    if profile.availability_set:
-        view["platformUpdateDomain"] = machine.resource.update_domain
-        view["platformFaultDomain"] = machine.resource.fault_domain
-    maintenance = maintenance_status(machine)
-    if maintenance is not None:
-        view["maintenanceRedeployStatus"] = maintenance
+def instance_view(vm: VmView) -> Json:
+    view: Json = {**vm_view(vm), "disks": []}
+    if vm.profile.availability_set:
+        view["platformUpdateDomain"] = vm.resource.update_domain
+        view["platformFaultDomain"] = vm.resource.fault_domain
     return view

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from typing_extensions import override
+
 from forewarned.control.arm.resources.declared import Kind, Look
 from forewarned.control.arm.resources.declared_operations import operations_on
 from forewarned.control.arm.routes import Operation
@@ -27,63 +29,55 @@ from forewarned.service.ports import Snapshot
 from forewarned.service.records import Declaration
 
 
-def _looking_at_interfaces(snapshot: Snapshot) -> Look:
-    """Interfaces know the VM that has them. They have a MAC address for as long as one does."""
-    attachments = Attachments(snapshot)
+class _Interfaces(Kind):
+    """Interfaces know the VM that has them, and a VM that was declared with none has one."""
 
-    def look(document: Json, id_: ResourceId) -> None:
-        properties = document["properties"]
-        configurations = properties["ipConfigurations"]
-        for at, each in enumerate(configurations):
-            inner = each["properties"]
-            inner.setdefault("privateIPAllocationMethod", "Dynamic")
-            inner.setdefault("privateIPAddressVersion", "IPv4")
-            inner.setdefault("privateIPAddress", private_address(id_.path, at))
-            inner["primary"] = at == 0
-        attached = attachments.of(id_)
-        if attached is None:
-            return
-        shown = interface(snapshot, attached, configurations)
-        properties["virtualMachine"] = {"id": inventory.resource_id(attached.vm).path}
-        properties["macAddress"] = dashed(shown.mac_address)
-        properties["primary"] = attached.number == 0
-        for each in configurations[:1]:
-            each["properties"]["privateIPAddress"] = shown.private_address
+    @override
+    def looking(self, snapshot: Snapshot) -> Look:
+        """They have a MAC address for as long as a VM has them."""
+        attachments = Attachments(snapshot)
 
-    return look
+        def look(document: Json, id_: ResourceId) -> None:
+            properties = document["properties"]
+            configurations = properties["ipConfigurations"]
+            for at, each in enumerate(configurations):
+                inner = each["properties"]
+                inner.setdefault("privateIPAllocationMethod", "Dynamic")
+                inner.setdefault("privateIPAddressVersion", "IPv4")
+                inner.setdefault("privateIPAddress", private_address(id_.path, at))
+                inner["primary"] = at == 0
+            attached = attachments.of(id_)
+            if attached is None:
+                return
+            shown = interface(snapshot, attached, configurations)
+            properties["virtualMachine"] = {"id": inventory.resource_id(attached.vm).path}
+            properties["macAddress"] = dashed(shown.mac_address)
+            properties["primary"] = attached.number == 0
+            for each in configurations[:1]:
+                each["properties"]["privateIPAddress"] = shown.private_address
 
+        return look
 
-def _looking_at_addresses(_: Snapshot) -> Look:
-    def look(document: Json, id_: ResourceId) -> None:
-        properties = document["properties"]
-        properties.setdefault("publicIPAllocationMethod", "Static")
-        properties.setdefault("publicIPAddressVersion", "IPv4")
-        properties["ipAddress"] = public_address(id_.path)
-
-    return look
-
-
-class DefaultInterfaces:
-    """The interfaces of VMs that were declared with none."""
-
-    def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
+    @override
+    def implied(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
         attached = Attachments(snapshot).of(id_)
         if attached is None:
             return None
-        machine = attached.vm
-        usual = default_interface(inventory.resource_id(machine))
+        vm = attached.vm
+        usual = default_interface(inventory.resource_id(vm))
         if not same(usual.path, id_.path):
             return None
-        configuration = {"name": f"ipconfig{machine.name}"[:80]}
         document = {
-            "location": machine.profile.location,
+            "location": vm.profile.location,
             "tags": {},
-            "properties": {"ipConfigurations": [configuration]},
+            "properties": {"ipConfigurations": [{"name": f"ipconfig{vm.name}"[:80]}]},
         }
         return Declaration(path=usual.path, document=encoded(document), created_at=snapshot.now)
 
-    def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
-        """Their paths."""
+    @override
+    def implied_paths(
+        self, snapshot: Snapshot, subscription: str, group: str | None
+    ) -> Iterator[str]:
         own = {id_.path.casefold(): paths for id_, paths in declared_paths(snapshot)}
         for binding in inventory.own_bindings(snapshot, subscription, group):
             vm = inventory.resource_id(binding)
@@ -93,15 +87,22 @@ class DefaultInterfaces:
                 yield usual
 
 
+class _Addresses(Kind):
+    @override
+    def looking(self, _: Snapshot) -> Look:
+        def look(document: Json, id_: ResourceId) -> None:
+            properties = document["properties"]
+            properties.setdefault("publicIPAllocationMethod", "Static")
+            properties.setdefault("publicIPAddressVersion", "IPv4")
+            properties["ipAddress"] = public_address(id_.path)
+
+        return look
+
+
 KINDS: Final = (
     Kind(type="Microsoft.Network/virtualNetworks", parts=("subnets",)),
-    Kind(
-        type=NETWORK_INTERFACES,
-        parts=("ipConfigurations",),
-        looking=_looking_at_interfaces,
-        implied=DefaultInterfaces(),
-    ),
-    Kind(type=PUBLIC_ADDRESSES, looking=_looking_at_addresses),
+    _Interfaces(type=NETWORK_INTERFACES, parts=("ipConfigurations",)),
+    _Addresses(type=PUBLIC_ADDRESSES),
     Kind(type="Microsoft.Network/networkSecurityGroups", parts=("securityRules",)),
     Kind(
         type="Microsoft.Network/loadBalancers",

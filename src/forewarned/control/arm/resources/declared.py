@@ -5,9 +5,9 @@ a VM, and after.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from forewarned.control.arm.errors import invalid_parameter, not_found
 from forewarned.service.azure import group_index
@@ -26,28 +26,26 @@ Look = Callable[[Json, ResourceId], None]
 """Adds to a document what follows from elsewhere."""
 
 
-class Implied(Protocol):
-    """Resources that are there because others are."""
-
-    def one(self, snapshot: Snapshot, id_: ResourceId) -> Declaration | None:
-        """As it would have been declared; None if there is none."""
-
-    def every(self, snapshot: Snapshot, subscription: str, group: str | None) -> Iterator[str]:
-        """The paths of all, also of those that were declared since."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One type of resource."""
+    """One type of resource. Most are there only because they were declared."""
 
     type: str
     """In Azure's spelling: `Microsoft.Network/virtualNetworks`."""
     parts: tuple[str, ...] = ()
     """Lists under `properties` whose items are resources with paths of their own."""
-    looking: Callable[[Snapshot], Look] | None = None
-    """Made once for all documents of an answer."""
-    implied: Implied | None = None
-    """Resources of this kind that exist without having been declared."""
+
+    def looking(self, _: Snapshot) -> Look:
+        """Made once for all documents of an answer."""
+        return lambda _, __: None
+
+    def implied(self, _: Snapshot, __: ResourceId) -> Declaration | None:
+        """A resource that is there because others are, as it would have been declared."""
+        return None
+
+    def implied_paths(self, _: Snapshot, __: str, ___: str | None) -> Iterable[str]:
+        """Of all such in a subscription or a group, also of those that were declared since."""
+        return ()
 
 
 # --- in a transaction ----------------------------------------------------------------------------
@@ -76,10 +74,7 @@ def put_in(tx: Transaction, kind: Kind, id_: ResourceId, body: Mapping[str, Any]
 
 def look_up(snapshot: Snapshot, kind: Kind, id_: ResourceId) -> Declaration | None:
     """What was declared, or what is there without it."""
-    found = declared(snapshot, id_)
-    if found is not None or kind.implied is None:
-        return found
-    return kind.implied.one(snapshot, id_)
+    return declared(snapshot, id_) or kind.implied(snapshot, id_)
 
 
 def show(snapshot: Snapshot, kind: Kind, declaration: Declaration) -> Json:
@@ -87,7 +82,7 @@ def show(snapshot: Snapshot, kind: Kind, declaration: Declaration) -> Json:
 
 
 def shower(snapshot: Snapshot, kind: Kind) -> Callable[[Declaration], Json]:
-    look = None if kind.looking is None else kind.looking(snapshot)
+    look = kind.looking(snapshot)
 
     def shown(declaration: Declaration) -> Json:
         id_ = ResourceId.parse(declaration.path)
@@ -104,8 +99,7 @@ def shower(snapshot: Snapshot, kind: Kind) -> Callable[[Declaration], Json]:
             "type": kind.type,
             "properties": properties,
         }
-        if look is not None:
-            look(result, id_)
+        look(result, id_)
         return result
 
     return shown
@@ -167,13 +161,11 @@ def every(
         )
         if declaration.path.count("/") == _DEPTH
     ]
-    if kind.implied is None:
-        return stored
     known = {each.path.casefold() for each in stored}
     # Without their documents: a page shows few of them.
     return stored + [
         Declaration(path=path, document="", created_at=snapshot.now)
-        for path in kind.implied.every(snapshot, subscription, group)
+        for path in kind.implied_paths(snapshot, subscription, group)
         if path.casefold() not in known
     ]
 

@@ -1,7 +1,7 @@
 """What clients ask of resources that are kept as declared: the same for each type of them."""
 
 from forewarned.control.arm.answers import ArmAnswer, created, finished, no_content, ok, updated
-from forewarned.control.arm.errors import interface_in_use, resource_not_found
+from forewarned.control.arm.errors import bad_request, resource_not_found
 from forewarned.control.arm.paging import page
 from forewarned.control.arm.requests import Asked
 from forewarned.control.arm.resources import groups
@@ -54,13 +54,12 @@ class _Served:
         """Tags, as everywhere in Microsoft.Network."""
         tags = new_tags(Fields(asked.body or {}))
         id_ = _id(self._kind, asked)
-        document = decoded(self._found(tx, id_))
+        document = decoded(self._found(tx, asked))
         put_in(tx, self._kind, id_, {**document, "tags": tags})
         return ok(self._shown(tx, id_))
 
     def show(self, snapshot: Snapshot, asked: Asked) -> ArmAnswer:
-        found = self._found(snapshot, _id(self._kind, asked))
-        return ok(show(snapshot, self._kind, found))
+        return ok(show(snapshot, self._kind, self._found(snapshot, asked)))
 
     def delete(self, tx: Transaction, asked: Asked) -> ArmAnswer:
         id_ = _id(self._kind, asked)
@@ -68,7 +67,11 @@ class _Served:
         if found is None:
             return no_content()
         if declared(tx, id_) is None:
-            raise interface_in_use(found.path)
+            raise bad_request(
+                "NicInUse",
+                f"The network interface '{found.path}' is the only one of its virtual machine:"
+                " delete the virtual machine instead.",
+            )
         tx.withdraw(found.path)
         return finished()
 
@@ -78,8 +81,9 @@ class _Served:
         show = shower(snapshot, self._kind)
         return ok(page(found, asked, lambda each: each.path.casefold(), show=show))
 
-    def _found(self, snapshot: Snapshot, id_: ResourceId) -> Declaration:
-        groups.find(snapshot, id_.subscription, id_.group)
+    def _found(self, snapshot: Snapshot, asked: Asked) -> Declaration:
+        groups.find_asked(snapshot, asked)
+        id_ = _id(self._kind, asked)
         found = look_up(snapshot, self._kind, id_)
         if found is None:
             raise resource_not_found(id_.path)

@@ -1,7 +1,6 @@
 """Resource groups, and what is in them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from forewarned.control.arm.answers import ArmAnswer, accepted, created, no_content, ok, updated
@@ -48,46 +47,34 @@ def _shown(view: GroupView) -> Json:
     return shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    location: str | None
-    tags: Mapping[str, str] | None
-    managed_by: str | None
-
-    @classmethod
-    def read(cls, body: Mapping[str, Any]) -> "_Wanted":
-        fields = Fields(body)
-        fields.object("properties")
-        return cls(
-            location=read_location(fields),
-            tags=new_tags(fields) if "tags" in fields else None,
-            managed_by=fields.text("managedBy", longest=1024),
+def _document(sent: Mapping[str, Any], view: GroupView | None, *, keeps_tags: bool) -> str:
+    """What is stored of a group. Raises ArmError where there is no location, or another one."""
+    fields = Fields(sent)
+    fields.object("properties")
+    wanted = read_location(fields)
+    declared: Json = {} if view is None else decoded(view.declaration)
+    location = wanted if view is None else view.location
+    if location is None:
+        raise bad_request(
+            "LocationRequired",
+            "The location property is required for this definition.",
+            target="location",
         )
-
-    def document(self, view: GroupView | None, *, keeps_tags: bool) -> str:
-        """Raises ArmError where there is no location, or another one."""
-        declared: Json = {} if view is None else decoded(view.declaration)
-        location = self.location if view is None else view.location
-        if location is None:
-            raise bad_request(
-                "LocationRequired",
-                "The location property is required for this definition.",
-                target="location",
-            )
-        if view is not None and self.location is not None and not same(self.location, location):
-            raise conflict(
-                "InvalidResourceGroupLocation",
-                f"Invalid resource group location '{self.location}'."
-                f" The Resource group already exists in location '{location}'.",
-            )
-        tags = self.tags
-        if tags is None:
-            tags = declared.get("tags", {}) if keeps_tags else {}
-        document: Json = {"location": location, "tags": tags}
-        managed_by = self.managed_by or declared.get("managedBy")
-        if managed_by is not None:
-            document["managedBy"] = managed_by
-        return encoded(document)
+    if wanted is not None and not same(wanted, location):
+        raise conflict(
+            "InvalidResourceGroupLocation",
+            f"Invalid resource group location '{wanted}'."
+            f" The Resource group already exists in location '{location}'.",
+        )
+    kept = declared.get("tags", {}) if keeps_tags else {}
+    document: Json = {
+        "location": location,
+        "tags": new_tags(fields) if "tags" in fields else kept,
+    }
+    managed_by = fields.text("managedBy", longest=1024) or declared.get("managedBy")
+    if managed_by is not None:
+        document["managedBy"] = managed_by
+    return encoded(document)
 
 
 # --- operations ----------------------------------------------------------------------------------
@@ -96,16 +83,15 @@ class _Wanted:
 def put_group(tx: Transaction, asked: Asked) -> ArmAnswer:
     subscription, name = asked.path["subscription"], asked.path["group"]
     groups.refuse_name(name)
-    wanted = _Wanted.read(asked.body or {})
-    document = wanted.document(group_index.find(tx, subscription, name), keeps_tags=False)
+    view = group_index.find(tx, subscription, name)
+    document = _document(asked.body or {}, view, keeps_tags=False)
     outcome = groups.put(tx, subscription, name, document, by=asked.by)
     return (created if outcome.created else updated)(_shown(outcome.view), None, asked)
 
 
 def patch_group(tx: Transaction, asked: Asked) -> ArmAnswer:
-    wanted = _Wanted.read(asked.body or {})
     view = find_asked(tx, asked)
-    document = wanted.document(view, keeps_tags=True)
+    document = _document(asked.body or {}, view, keeps_tags=True)
     return ok(_shown(groups.put(tx, view.subscription, view.name, document, by=asked.by).view))
 
 
@@ -136,9 +122,6 @@ def delete_group(tx: Transaction, asked: Asked) -> ArmAnswer:
     return accepted(record, asked)
 
 
-find: Final = groups.find
-
-
 def find_asked(snapshot: Snapshot, asked: Asked) -> GroupView:
     """The group that the path names. Raises UnknownGroupError."""
     return groups.find(snapshot, asked.path["subscription"], asked.path["group"])
@@ -157,7 +140,7 @@ def locations(snapshot: Snapshot, asked: Asked) -> list[str]:
     """The server's own, and wherever there are groups and VMs. Any other name is taken as well."""
     used = {view.location for view in group_index.every(snapshot, asked.path["subscription"])}
     used |= {place.location for place in snapshot.resource_groups()}
-    return list(dict.fromkeys([asked.location, *sorted(used - {""})]))
+    return list(dict.fromkeys([asked.context.location, *sorted(used - {""})]))
 
 
 def has_tag(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

@@ -5,11 +5,10 @@ the operation's status: clients expect it there, and `az` can't read it anywhere
 """
 
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final
 
 from forewarned.control.arm import errors
 from forewarned.control.arm.answers import RETRY_AFTER, ArmAnswer, accepted, no_content, ok
@@ -52,32 +51,16 @@ MOST_KEPT: Final = 800
 """Deployments of a group: the oldest are forgotten, as Azure does."""
 
 
-T = TypeVar("T")
-
-
-class _Undo(Exception):  # noqa: N818  # it is no error
-    """Leaves a transaction without a trace."""
-
-
-class _Reading(NamedTuple):
-    """A deployment as it was sent, of a template that can be made."""
-
-    template: Template
-    planned: list[Planned]
-
-
 # --- making --------------------------------------------------------------------------------------
 
 
 async def put_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
-    properties = read_deployment(asked.body or {})
-    _refuse_name(asked.path["deployment"])
-    place = await _place(services, asked)
-    asked = replace(asked, path={**asked.path, "group": place.group})
+    asked, properties, place = await _sent(services, asked)
     try:
-        reading = _read(properties, place)
+        template = Template(properties, place)
+        planned = template.planned()
         document, record, is_new = await services.engine.decide(
-            lambda tx: _deploy(tx, asked, reading)
+            lambda tx: _deploy(tx, asked, template, planned)
         )
     except (ArmError, RefusalError) as error:
         why = _why(error)
@@ -93,10 +76,11 @@ async def put_deployment(services: ArmServices, asked: Asked) -> ArmAnswer:
 
 async def validate(services: ArmServices, asked: Asked) -> ArmAnswer:
     """Make all of it, and then none."""
-    properties = read_deployment(asked.body or {})
-    _refuse_name(asked.path["deployment"])
-    reading = _read(properties, await _place(services, asked))
-    document, _, __ = await _tried(services, lambda tx: _deploy(tx, asked, reading))
+    asked, properties, place = await _sent(services, asked)
+    template = Template(properties, place)
+    planned = template.planned()
+    trial = services.engine.rehearsal()
+    document, _, __ = await trial.decide(lambda tx: _deploy(tx, asked, template, planned))
     return ok(_shown(_id(asked).path, document, state="Succeeded"))
 
 
@@ -106,59 +90,46 @@ async def what_if(services: ArmServices, asked: Asked) -> ArmAnswer:
     What is wrong with the deployment is told in the body of a 200: `az` can't read it elsewhere.
     """
     try:
-        properties = read_deployment(asked.body or {})
-        _refuse_name(asked.path["deployment"])
-        place = await _place(services, asked)
-        reading = _read(properties, place)
-        here = replace(asked, path={**asked.path, "group": place.group})
-        changes = await _tried(services, lambda tx: forecast(tx, here, reading.planned))
+        asked, properties, place = await _sent(services, asked)
+        planned = Template(properties, place).planned()
+        trial = services.engine.rehearsal()
+        found = await trial.decide(lambda tx: forecast(tx, asked, planned))
         # Read separately: other writers wait for the trial, and should not wait for a long list.
-        changes += await services.engine.ask(lambda now: ignored(now, here, reading.planned))
+        found += await services.engine.ask(lambda snapshot: ignored(snapshot, asked, planned))
     except (ArmError, RefusalError) as error:
         code, message = _why(error)
         return ok({"status": "Failed", "error": {"code": code, "message": message}})
-    is_short = _wants_ids_alone(properties)
-    return ok(
-        {
-            "status": "Succeeded",
-            "properties": {"changes": [each.shown(ids_alone=is_short) for each in changes]},
-        }
-    )
+    result_format = properties.object("whatIfSettings").text("resultFormat") or ""
+    is_short = same(result_format, "ResourceIdOnly")
+    changes = [each.shown(ids_alone=is_short) for each in found]
+    return ok({"status": "Succeeded", "properties": {"changes": changes}})
 
 
-def _wants_ids_alone(properties: Fields) -> bool:
-    wanted = properties.object("whatIfSettings").text("resultFormat") or ""
-    return wanted.casefold() == "resourceidonly"
+async def _sent(services: ArmServices, asked: Asked) -> tuple[Asked, Fields, Surroundings]:
+    """The request with the group's name as it is declared, the deployment, and where it goes.
+
+    Raises ArmError, UnknownGroupError.
+    """
+    properties = read_deployment(asked.body or {})
+    _refuse_name(asked.path["deployment"])
+    view = await services.engine.ask(lambda snapshot: groups.find_asked(snapshot, asked))
+    location = view.location or asked.context.location
+    place = Surroundings(subscription=view.subscription, group=view.name, location=location)
+    return replace(asked, path={**asked.path, "group": view.name}), properties, place
 
 
-def _read(properties: Fields, place: Surroundings) -> _Reading:
-    template = Template(properties, place)
-    return _Reading(template, template.planned())
-
-
-async def _tried(services: ArmServices, work: Callable[[Transaction], T]) -> T:
-    """What the function returns, with all that it did undone."""
-    returned: list[T] = []
-
-    def undone(tx: Transaction) -> None:
-        returned[:] = [work(tx)]
-        raise _Undo
-
-    with suppress(_Undo):
-        await services.engine.decide(undone)
-    return returned[0]
-
-
-def _deploy(tx: Transaction, asked: Asked, reading: _Reading) -> tuple[Json, OperationRecord, bool]:
+def _deploy(
+    tx: Transaction, asked: Asked, template: Template, planned: list[Planned]
+) -> tuple[Json, OperationRecord, bool]:
     groups.find_asked(tx, asked)
-    made = make(tx, asked, reading.planned)
+    made = make(tx, asked, planned)
     document = {
         "provisioningState": "Succeeded",
         "mode": _MODE,
-        "parameters": reading.template.shown_parameters(),
-        "outputs": reading.template.outputs(made.get),
+        "parameters": template.shown_parameters(),
+        "outputs": template.outputs(made.get),
         "outputResources": [{"id": path} for path in made.paths],
-        _TEMPLATE: reading.template.source,
+        _TEMPLATE: template.source,
     }
     event_ids = tuple(made.event_ids)
     record = operations.open_(tx, _id(asked).path, "deploy", event_ids, context=asked.context)
@@ -211,12 +182,6 @@ def _why(error: Exception) -> tuple[str, str]:
     body = errors.answer(error, request_id="").body
     assert isinstance(body, dict)  # noqa: S101  # it is the one shape of an error
     return body["error"]["code"], body["error"]["message"]
-
-
-async def _place(services: ArmServices, asked: Asked) -> Surroundings:
-    view = await services.engine.ask(lambda snapshot: groups.find_asked(snapshot, asked))
-    location = view.location or asked.location
-    return Surroundings(subscription=view.subscription, group=view.name, location=location)
 
 
 # --- the steps of one ----------------------------------------------------------------------------

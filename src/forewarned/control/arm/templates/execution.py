@@ -114,13 +114,9 @@ def _kept_as(planned: Planned) -> tuple[Kind, str]:
     spelled = {each.casefold(): each for each in (kind.parts if kind else ())}
     if kind is not None and part in spelled:
         return kind, spelled[part]
+    served = sorted([SCALE_SETS, MACHINES, AVAILABILITY_SETS, *(k.type for k in _KINDS.values())])
     raise bad_request(
         "InvalidTemplateDeployment",
         f"The resource '{planned.name[:100]}' is of type '{planned.type[:200]}', which this "
-        f"server does not support. It supports {', '.join(_served())}.",
+        f"server does not support. It supports {', '.join(served)}.",
     )
-
-
-def _served() -> list[str]:
-    kinds = [kind.type for kind in _KINDS.values()]
-    return sorted([SCALE_SETS, MACHINES, AVAILABILITY_SETS, *kinds])

@@ -253,34 +253,10 @@ def _reference(around: Surroundings, _: int, arguments: list[Any]) -> Any:
     return found if is_full else found.get("properties", {})
 
 
-def _providers(_: Surroundings, __: int, arguments: list[Any]) -> Any:
-    # Whatever its version, a reference is answered the same.
-    return {"apiVersions": ["2024-11-01"], "locations": [], "resourceType": arguments[-1:]}
-
-
-def _resource_group(around: Surroundings, _: int, __: list[Any]) -> Any:
-    return {
-        "id": group_path(around.subscription, around.group),
-        "name": around.group,
-        "location": around.location,
-    }
-
-
-def _subscription(around: Surroundings, _: int, __: list[Any]) -> Any:
-    return {
-        "id": f"/subscriptions/{around.subscription}",
-        "subscriptionId": around.subscription,
-    }
-
-
 def _copy_index(around: Surroundings, _: int, arguments: list[Any]) -> int:
     """`copyIndex()`, `copyIndex(1)`, `copyIndex('loop', 1)`."""
     numbers = [each for each in arguments if isinstance(each, int)]
     return around.index + (numbers[0] if numbers else 0)
-
-
-def _to_lower(_: Surroundings, __: int, arguments: list[Any]) -> str:
-    return _only_text(arguments).lower()
 
 
 def _only_text(arguments: list[Any]) -> str:
@@ -293,11 +269,23 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Surroundings, int, list[Any]], Any]]] =
     "concat": _concat,
     "copyindex": _copy_index,
     "parameters": _parameters,
-    "providers": _providers,
+    # Whatever its version, a reference is answered the same.
+    "providers": lambda _, __, arguments: {
+        "apiVersions": ["2024-11-01"],
+        "locations": [],
+        "resourceType": arguments[-1:],
+    },
     "reference": _reference,
-    "resourcegroup": _resource_group,
+    "resourcegroup": lambda around, _, __: {
+        "id": group_path(around.subscription, around.group),
+        "name": around.group,
+        "location": around.location,
+    },
     "resourceid": _resource_id,
-    "subscription": _subscription,
-    "tolower": _to_lower,
+    "subscription": lambda around, _, __: {
+        "id": f"/subscriptions/{around.subscription}",
+        "subscriptionId": around.subscription,
+    },
+    "tolower": lambda _, __, arguments: _only_text(arguments).lower(),
     "variables": _variables,
 }

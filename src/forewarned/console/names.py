@@ -1,6 +1,7 @@
-"""Names in the order people expect: web-2 before web-10."""
+"""Names as people expect them: in order, web-2 before web-10, and of many only the first."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 _NUMBER: Final = re.compile(r"([0-9]+)")
@@ -12,3 +13,9 @@ def natural(name: str) -> tuple[list[str | int], str]:
     # Words and numbers take turns, so that the two are never compared with each other.
     key: list[str | int] = [int(part) if odd % 2 else part for odd, part in enumerate(parts)]
     return key, name
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
