@@ -28,7 +28,7 @@ from forewarned.agent.matching import plan_for
 from forewarned.agent.readiness.directory import DirectoryReports
 from forewarned.agent.readiness.ports import Readiness
 from forewarned.agent.service_clock import ServiceClock
-from forewarned.agent.status.listener import Listener, ListenError, Views
+from forewarned.agent.status.listener import Listener, ListenError
 from forewarned.agent.status.metrics import Counters, render
 from forewarned.agent.status.report import Reporter
 from forewarned.agent.status.wire import AgentStatus
@@ -109,7 +109,9 @@ async def _run(settings: AgentSettings, journal: Journal, boot: str) -> None:
         await stack.enter_async_context(client)
         if table.listen is not None:
             # Before anything else, so that the status shows what the agent is waiting for.
-            listener = Listener(table.listen.host, table.listen.port, front.views())
+            listener = Listener(
+                table.listen.host, table.listen.port, status=front.status, metrics=front.metrics
+            )
             await stack.enter_async_context(listener)
             _log.info("agent listens", extra={"address": "{}:{}".format(*listener.address)})
         now = front.now
@@ -188,13 +190,8 @@ class _Front:
                 is_first = False
             await asyncio.sleep(_AGAIN)
 
-    def views(self) -> Views:
-        return Views(
-            why_not_healthy=lambda: _why(self.status(), is_well=self.status().healthy),
-            why_not_ready=lambda: _why(self.status(), is_well=self.status().ready),
-            metrics=lambda: render(self.status(), self.counters, age=self._client.contact().age),
-            status=self.status,
-        )
+    def metrics(self) -> str:
+        return render(self.status(), self.counters, age=self._client.contact().age)
 
     def status(self) -> AgentStatus:
         if self.reporter is not None:
@@ -209,7 +206,3 @@ class _Front:
             ready=False,
             why=self._why,
         )
-
-
-def _why(status: AgentStatus, *, is_well: bool) -> str:
-    return "" if is_well else status.why

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
@@ -161,16 +161,16 @@ def suggesting_scopes(control: "Control", typed: str) -> AbstractContextManager[
     return suggesting("unknown_scope", [typed], lambda: scope_ids(control), see)
 
 
-def doubts(control: "Control", *, vm: str | None, scope: str | None) -> Iterator[str]:
-    """Why a list may be empty: a name that no VM, or no scope, has now."""
+def doubts(control: "Control", asked: Mapping[str, str]) -> Iterator[str]:
+    """Why a list may be empty: a name, by `vm` or by `scope`, that none has now."""
     scopes = control.get("/v1/fleet").read(wire.Scopes).scopes
-    for what, typed, known in (
-        ("VM", vm, [one.name for each in scopes for one in each.vms]),
-        ("scope", scope, [each.id for each in scopes]),
+    for key, what, known in (
+        ("vm", "VM", [one.name for each in scopes for one in each.vms]),
+        ("scope", "scope", [each.id for each in scopes]),
     ):
-        if typed is not None and typed.casefold() not in {name.casefold() for name in known}:
-            yield f"No {what} is named {plain(typed)!r} now."
-            yield from suggestions([typed], known)
+        if key in asked and asked[key].casefold() not in {name.casefold() for name in known}:
+            yield f"No {what} is named {plain(asked[key])!r} now."
+            yield from suggestions([asked[key]], known)
 
 
 def open_event_ids(control: "Control") -> list[str]:

@@ -40,10 +40,7 @@ class Outcome:
         self.done.append(_line(record.event.id, record, note))
 
 
-class NothingToApproveError(RefusalError):
-    category = Category.CONFLICT
-    field = "event_id"
-
+class NothingToApproveError(RefusalError, category=Category.CONFLICT, field="event_id"):
     def __init__(self, record: EventRecord) -> None:
         event = record.event
         if event.status is EventStatus.SCHEDULED:

@@ -40,16 +40,21 @@ class RefusalError(Exception):
     field: str | None = None
     """The part of the request that is wrong, by its name in the control API."""
 
+    # Not `@override`: Python 3.11 has it in a library only, and the core takes none.
+    def __init_subclass__(  # type: ignore[explicit-override]  # as above
+        cls, *, category: Category, field: str | None = None
+    ) -> None:
+        super().__init_subclass__()
+        cls.category = category
+        cls.field = field
+
     def at(self, field: str) -> Self:
         """The same refusal, for a request that has another name for that part."""
         self.field = field
         return self
 
 
-class InvalidIdError(RefusalError):
-    category = Category.INVALID
-    field = "event_id"
-
+class InvalidIdError(RefusalError, category=Category.INVALID, field="event_id"):
     def __init__(self, text: str) -> None:
         # A client that sends a book gets a line back.
         shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
@@ -57,74 +62,50 @@ class InvalidIdError(RefusalError):
         self.text = text
 
 
-class UnknownEventError(RefusalError):
+class UnknownEventError(RefusalError, category=Category.NOT_FOUND, field="event_id"):
     """No event with this id is, or was, in the scope. A foreign id gets the same words."""
-
-    category = Category.NOT_FOUND
-    field = "event_id"
 
     def __init__(self, event_id: str) -> None:
         super().__init__(f"no event {event_id} in this scope")
         self.event_id = event_id
 
 
-class DuplicateEventError(RefusalError):
-    category = Category.CONFLICT
-    field = "event_id"
-
+class DuplicateEventError(RefusalError, category=Category.CONFLICT, field="event_id"):
     def __init__(self, event_id: str) -> None:
         super().__init__(f"event {event_id} already exists")
         self.event_id = event_id
 
 
-class UnknownResourceError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "resources"
-
+class UnknownResourceError(RefusalError, category=Category.NOT_FOUND, field="resources"):
     def __init__(self, name: str) -> None:
         super().__init__(f"no VM is named {name!r}")
         self.name = name
 
 
-class UnknownScopeError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "scope"
-
+class UnknownScopeError(RefusalError, category=Category.NOT_FOUND, field="scope"):
     def __init__(self, scope_id: str) -> None:
         super().__init__(f"no scope is named {scope_id!r}")
         self.scope_id = scope_id
 
 
-class UnknownHostError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "host"
-
+class UnknownHostError(RefusalError, category=Category.NOT_FOUND, field="host"):
     def __init__(self, host: str) -> None:
         super().__init__(f"no VM runs on a host named {host!r}")
         self.host = host
 
 
-class NoResourcesError(RefusalError):
-    category = Category.INVALID
-    field = "resources"
-
+class NoResourcesError(RefusalError, category=Category.INVALID, field="resources"):
     def __init__(self) -> None:
         super().__init__("an event must name at least one VM")
 
 
-class DuplicateResourceError(RefusalError):
-    category = Category.CONFLICT
-    field = "resources"
-
+class DuplicateResourceError(RefusalError, category=Category.CONFLICT, field="resources"):
     def __init__(self, name: str) -> None:
         super().__init__(f"VM {name!r} is named twice")
         self.name = name
 
 
-class SeveralUpdateDomainsError(RefusalError):
-    category = Category.INVALID
-    field = "resources"
-
+class SeveralUpdateDomainsError(RefusalError, category=Category.INVALID, field="resources"):
     def __init__(self, domains: Iterable[int]) -> None:
         self.domains = tuple(sorted(domains))
         listed = ", ".join(map(str, self.domains))
@@ -134,28 +115,19 @@ class SeveralUpdateDomainsError(RefusalError):
         )
 
 
-class NotSpotError(RefusalError):
-    category = Category.INVALID
-    field = "resources"
-
+class NotSpotError(RefusalError, category=Category.INVALID, field="resources"):
     def __init__(self, name: str) -> None:
         super().__init__(f"VM {name!r} is not a Spot VM, and only Spot VMs are preempted")
         self.name = name
 
 
-class SpotTerminateError(RefusalError):
-    category = Category.INVALID
-    field = "resources"
-
+class SpotTerminateError(RefusalError, category=Category.INVALID, field="resources"):
     def __init__(self, name: str) -> None:
         super().__init__(f"VM {name!r} is a Spot VM, and those get no terminate notification")
         self.name = name
 
 
-class NoticeTooShortError(RefusalError):
-    category = Category.INVALID
-    field = "notice"
-
+class NoticeTooShortError(RefusalError, category=Category.INVALID, field="notice"):
     def __init__(self, notice: timedelta, minimum: timedelta) -> None:
         super().__init__(
             f"a notice of {format_duration(notice)} is below the minimum of"
@@ -166,10 +138,7 @@ class NoticeTooShortError(RefusalError):
         self.minimum = minimum
 
 
-class NoticeTooLongError(RefusalError):
-    category = Category.INVALID
-    field = "notice"
-
+class NoticeTooLongError(RefusalError, category=Category.INVALID, field="notice"):
     def __init__(self, notice: timedelta, maximum: timedelta) -> None:
         super().__init__(
             f"a notice of {format_duration(notice)} is above"
@@ -179,18 +148,12 @@ class NoticeTooLongError(RefusalError):
         self.maximum = maximum
 
 
-class ShortNoticeForbiddenError(RefusalError):
-    category = Category.INVALID
-    field = "short_notice"
-
+class ShortNoticeForbiddenError(RefusalError, category=Category.INVALID, field="short_notice"):
     def __init__(self) -> None:
         super().__init__("short notice is for emulators; this server enforces the minimum notice")
 
 
-class BadDurationError(RefusalError):
-    category = Category.INVALID
-    field = "duration"
-
+class BadDurationError(RefusalError, category=Category.INVALID, field="duration"):
     def __init__(self, duration: timedelta, longest: timedelta) -> None:
         super().__init__(
             f"a duration of {format_duration(duration)} is not between zero and {longest.days} "
@@ -200,30 +163,21 @@ class BadDurationError(RefusalError):
         self.longest = longest
 
 
-class DescriptionTooLongError(RefusalError):
-    category = Category.INVALID
-    field = "description"
-
+class DescriptionTooLongError(RefusalError, category=Category.INVALID, field="description"):
     def __init__(self, length: int, longest: int) -> None:
         super().__init__(f"a description of {length} characters is longer than {longest}")
         self.length = length
         self.longest = longest
 
 
-class TooManyUserEventsError(RefusalError):
-    category = Category.CONFLICT
-    field = "source"
-
+class TooManyUserEventsError(RefusalError, category=Category.CONFLICT, field="source"):
     def __init__(self, limit: int) -> None:
         super().__init__(f"this scope has {limit} open user events, which is its limit")
         self.limit = limit
 
 
-class NotOwnResourceError(RefusalError):
+class NotOwnResourceError(RefusalError, category=Category.FORBIDDEN, field="event_id"):
     """The setting that keeps VMs from approving each other's Terminate is on."""
-
-    category = Category.FORBIDDEN
-    field = "event_id"
 
     def __init__(self, event_id: str) -> None:
         super().__init__(
@@ -232,37 +186,25 @@ class NotOwnResourceError(RefusalError):
         self.event_id = event_id
 
 
-class AlreadyStartedError(RefusalError):
-    category = Category.CONFLICT
-    field = "event_id"
-
+class AlreadyStartedError(RefusalError, category=Category.CONFLICT, field="event_id"):
     def __init__(self, event_id: str) -> None:
         super().__init__(f"event {event_id} has started and can no longer be canceled")
         self.event_id = event_id
 
 
-class NotStartedError(RefusalError):
-    category = Category.CONFLICT
-    field = "event_id"
-
+class NotStartedError(RefusalError, category=Category.CONFLICT, field="event_id"):
     def __init__(self, event_id: str) -> None:
         super().__init__(f"event {event_id} has not started; approve it, or wait for its NotBefore")
         self.event_id = event_id
 
 
-class ClosedEventError(RefusalError):
-    category = Category.CONFLICT
-    field = "event_id"
-
+class ClosedEventError(RefusalError, category=Category.CONFLICT, field="event_id"):
     def __init__(self, event_id: str) -> None:
         super().__init__(f"event {event_id} is over")
         self.event_id = event_id
 
 
-class MaintenanceConflictError(RefusalError):
-    category = Category.CONFLICT
-    field = "scope"
-
+class MaintenanceConflictError(RefusalError, category=Category.CONFLICT, field="scope"):
     def __init__(self, scope_id: str, domains: Collection[int]) -> None:
         # No domain where the VMs that are worked on have been removed since.
         listed = ", ".join(map(str, sorted(domains)))
@@ -275,10 +217,7 @@ class MaintenanceConflictError(RefusalError):
         self.domains = frozenset(domains)
 
 
-class NotMaintainableError(RefusalError):
-    category = Category.INVALID
-    field = "type"
-
+class NotMaintainableError(RefusalError, category=Category.INVALID, field="type"):
     def __init__(self, type_: str) -> None:
         super().__init__(f"maintenance is a Freeze, a Reboot or a Redeploy, not a {type_}")
         self.type = type_

@@ -21,31 +21,22 @@ class LeaseLostError(StoreUnavailableError):
         self.name = name
 
 
-class NameTakenError(RefusalError):
-    category = Category.CONFLICT
-    field = "name"
-
+class NameTakenError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, name: str, scope_id: str) -> None:
         super().__init__(f"a VM named {name!r} already exists, in scope {scope_id!r}")
         self.name = name
         self.scope_id = scope_id
 
 
-class AddressTakenError(RefusalError):
-    category = Category.CONFLICT
-    field = "address"
-
+class AddressTakenError(RefusalError, category=Category.CONFLICT, field="address"):
     def __init__(self, address: str, name: str) -> None:
         super().__init__(f"address {address} is already bound to VM {name!r}")
         self.address = address
         self.name = name
 
 
-class HostSharedError(RefusalError):
+class HostSharedError(RefusalError, category=Category.INVALID, field="host"):
     """A host goes down as a whole, so it can't hold two update domains of one set."""
-
-    category = Category.INVALID
-    field = "host"
 
     def __init__(self, host: str, scope_id: str, domains: Iterable[int]) -> None:
         self.domains = tuple(sorted(domains))
@@ -58,10 +49,7 @@ class HostSharedError(RefusalError):
         self.scope_id = scope_id
 
 
-class RealClockError(RefusalError):
-    category = Category.CONFLICT
-    field = "clock"
-
+class RealClockError(RefusalError, category=Category.CONFLICT, field="clock"):
     def __init__(self) -> None:
         super().__init__(
             "this server runs in real time and its clock can't be moved: an emulator started "
@@ -69,20 +57,14 @@ class RealClockError(RefusalError):
         )
 
 
-class BadSpeedError(RefusalError):
-    category = Category.INVALID
-    field = "speed"
-
+class BadSpeedError(RefusalError, category=Category.INVALID, field="speed"):
     def __init__(self, speed: float) -> None:
         super().__init__(f"a speed of {speed:g} is not between 0.001 and 100000 times real time")
         self.speed = speed
 
 
-class BadStepError(RefusalError):
+class BadStepError(RefusalError, category=Category.INVALID, field="by"):
     """Time only goes forward, and not so far that no calendar can follow."""
-
-    category = Category.INVALID
-    field = "by"
 
     def __init__(self, by: timedelta, longest: timedelta) -> None:
         super().__init__(
@@ -91,10 +73,7 @@ class BadStepError(RefusalError):
         self.by = by
 
 
-class FaultsForbiddenError(RefusalError):
-    category = Category.CONFLICT
-    field = "mode"
-
+class FaultsForbiddenError(RefusalError, category=Category.CONFLICT, field="mode"):
     def __init__(self) -> None:
         super().__init__(
             "this server is in service mode, and only emulators inject faults: start one with "
@@ -102,10 +81,7 @@ class FaultsForbiddenError(RefusalError):
         )
 
 
-class ResetForbiddenError(RefusalError):
-    category = Category.CONFLICT
-    field = "mode"
-
+class ResetForbiddenError(RefusalError, category=Category.CONFLICT, field="mode"):
     def __init__(self) -> None:
         super().__init__(
             "this server is in service mode, and only emulators can be reset: start one with "
@@ -113,29 +89,21 @@ class ResetForbiddenError(RefusalError):
         )
 
 
-class BadFaultError(RefusalError):
+class BadFaultError(RefusalError, category=Category.INVALID):
     """A fault whose parts don't go together."""
-
-    category = Category.INVALID
 
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)
         self.field = field
 
 
-class TooManyFaultsError(RefusalError):
-    category = Category.CONFLICT
-    field = "faults"
-
+class TooManyFaultsError(RefusalError, category=Category.CONFLICT, field="faults"):
     def __init__(self, most: int) -> None:
         super().__init__(f"there are already {most} faults, the maximum: remove some")
         self.most = most
 
 
-class UnknownFaultError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "fault_id"
-
+class UnknownFaultError(RefusalError, category=Category.NOT_FOUND, field="fault_id"):
     def __init__(self, fault_id: str) -> None:
         super().__init__(f"no fault has the id {fault_id!r}")
         self.fault_id = fault_id

@@ -26,25 +26,21 @@ class Fault:
     @property
     def used(self) -> int:
         """How often it has happened."""
-
-        async def look() -> int:
-            for record in self._server.use_cases.faults.show():
-                if record.fault.id == self._fault.id:
-                    self._used = record.used
-            return self._used
-
-        return self._server.call(look())
+        for record in self._server.do(self._server.use_cases.faults.show):
+            if record.fault.id == self._fault.id:
+                self._used = record.used
+        return self._used
 
     def remove(self) -> None:
         """Remove the fault. Removing it again changes nothing."""
         count = self.used
 
-        async def remove() -> None:
+        def remove() -> None:
             faults = self._server.use_cases.faults
             if any(record.fault.id == self._fault.id for record in faults.show()):
                 faults.remove(self._fault.id)
 
-        self._server.call(remove())
+        self._server.do(remove)
         self._used = count
 
 
@@ -93,18 +89,14 @@ class Faults:
             method=None if method is None else choose(FaultMethod, method, "a method"),
         )
 
-        async def add() -> FaultRecord:
+        def add() -> FaultRecord:
             server = self._server
             if vm is not None and server.documents.directory.by_name(vm) is None:
                 raise MistakeError(f"no VM is named {vm!r}")
             return server.use_cases.faults.add(wanted)
 
-        return Fault(self._server, self._server.call(add()))
+        return Fault(self._server, self._server.do(add))
 
     def clear(self) -> None:
         """Let none of them happen any more."""
-
-        async def clear() -> None:
-            self._server.use_cases.faults.clear()
-
-        self._server.call(clear())
+        self._server.do(self._server.use_cases.faults.clear)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -78,6 +78,14 @@ class ServerThread:
         except (RefusalError, MistakeError) as error:
             message = str(error)
         raise ValueError(message)
+
+    def do(self, function: Callable[[], T]) -> T:
+        """The same, for what takes no waiting."""
+
+        async def work() -> T:
+            return function()
+
+        return self.call(work())
 
     def _run(self) -> None:
         try:

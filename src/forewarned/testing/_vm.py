@@ -128,7 +128,7 @@ class Vm:
             known = ", ".join(EVENT_VERSIONS)
             raise ValueError(f"{api_version!r} is not an api-version: expected one of {known}")
 
-        async def look() -> bytes:
+        def look() -> bytes:
             documents = self._server.documents
             caller = documents.directory.by_name(self.name)
             page = None if caller is None else documents.board.page(caller.scope_id)
@@ -136,7 +136,7 @@ class Vm:
                 raise MistakeError(f"VM {self.name!r} is gone")
             return wire.encode(page.document, EVENT_VERSIONS[api_version])
 
-        found: dict[str, Any] = json.loads(self._server.call(look()))
+        found: dict[str, Any] = json.loads(self._server.do(look))
         return found
 
     @property

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from forewarned.agent.model import HookOutcome, Phase, Turn, Verdict
-from forewarned.agent.status.listener import Listener, ListenError, Views
+from forewarned.agent.status.listener import Listener, ListenError
 from forewarned.agent.status.metrics import Counters, render
 from forewarned.agent.status.wire import AgentStatus, EventStatus, Stage
 from tests.agent.journeys import EVENT
@@ -43,13 +43,9 @@ def an_event_status(event_id: str = EVENT, *, time_left: str = "14m59s") -> Even
     )
 
 
-def views(*, unhealthy: str = "", unready: str = "") -> Views:
-    return Views(
-        why_not_healthy=lambda: unhealthy,
-        why_not_ready=lambda: unready,
-        metrics=lambda: "a 1\n",
-        status=a_status,
-    )
+def a_listener(port: int = 0, *, status: AgentStatus | None = None) -> Listener:
+    shown = status or a_status()
+    return Listener("127.0.0.1", port, status=lambda: shown, metrics=lambda: "a 1\n")
 
 
 async def ask(listener: Listener, request: bytes) -> tuple[bytes, bytes]:
@@ -81,7 +77,9 @@ async def ask(listener: Listener, request: bytes) -> tuple[bytes, bytes]:
 async def test_it_answers_probes_and_refuses_the_rest(
     request_: bytes, status: bytes, body: bytes | None
 ) -> None:
-    async with Listener("127.0.0.1", 0, views(unhealthy="no document")) as listener:
+    ill = msgspec.structs.replace(a_status(), healthy=False, why="no document")
+
+    async with a_listener(status=ill) as listener:
         said, found = await ask(listener, request_)
 
     assert said == b"HTTP/1.1 " + status
@@ -90,7 +88,7 @@ async def test_it_answers_probes_and_refuses_the_rest(
 
 @pytest.mark.anyio
 async def test_the_status_is_read_by_whoever_knows_its_shape() -> None:
-    async with Listener("127.0.0.1", 0, views()) as listener:
+    async with a_listener() as listener:
         _, body = await ask(listener, b"GET /status HTTP/1.1\r\n\r\n")
 
     assert msgspec.json.decode(body, type=AgentStatus) == a_status()
@@ -98,10 +96,10 @@ async def test_the_status_is_read_by_whoever_knows_its_shape() -> None:
 
 @pytest.mark.anyio
 async def test_an_address_in_use_is_said_to_be_so() -> None:
-    async with Listener("127.0.0.1", 0, views()) as listener:
+    async with a_listener() as listener:
         _, port = listener.address
         with pytest.raises(ListenError, match=f"127.0.0.1:{port}"):
-            async with Listener("127.0.0.1", port, views()):
+            async with a_listener(port):
                 pass
 
 
@@ -154,7 +152,7 @@ def test_an_agent_that_ends_under_an_open_connection_says_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def live_and_end() -> None:
-        async with Listener("127.0.0.1", 0, views()) as listener:
+        async with a_listener() as listener:
             stack.enter_context(socket.create_connection(listener.address))
             # It comes after the other one, so that has been taken as well.
             await ask(listener, b"GET /healthz HTTP/1.1\r\n\r\n")

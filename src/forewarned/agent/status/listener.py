@@ -14,23 +14,13 @@ from typing import Final, Self
 import msgspec
 
 from forewarned.agent.status.metrics import CONTENT_TYPE
+from forewarned.agent.status.wire import AgentStatus
 
 _LONGEST_REQUEST: Final = 8 * 1024
 _PATIENCE: Final = 5.0
 """Seconds in which a request must arrive."""
 _TEXT: Final = "text/plain; charset=utf-8"
 _JSON: Final = "application/json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Views:
-    """What the listener shows; each is called per request."""
-
-    why_not_healthy: Callable[[], str]
-    """Empty for healthy."""
-    why_not_ready: Callable[[], str]
-    metrics: Callable[[], str]
-    status: Callable[[], msgspec.Struct]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +37,19 @@ class ListenError(Exception):
 class Listener:
     """Serves while it is open. `port` may be 0 for any that is free."""
 
-    def __init__(self, host: str, port: int, views: Views) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        status: Callable[[], AgentStatus],
+        metrics: Callable[[], str],
+    ) -> None:
+        """`status` and `metrics` are called per request."""
         self._host = host
         self._port = port
-        self._views = views
+        self._status = status
+        self._metrics = metrics
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -100,24 +99,26 @@ class Listener:
     def _view(self, path: bytes) -> _Answer:
         match path:
             case b"/healthz":
-                return _probe(self._views.why_not_healthy())
+                status = self._status()
+                return _probe(is_well=status.healthy, why=status.why)
             case b"/readyz":
-                return _probe(self._views.why_not_ready())
+                status = self._status()
+                return _probe(is_well=status.ready, why=status.why)
             case b"/metrics":
-                body = self._views.metrics().encode()
+                body = self._metrics().encode()
                 return _Answer(status=HTTPStatus.OK, body=body, type=CONTENT_TYPE)
             case b"/status":
-                body = msgspec.json.encode(self._views.status()) + b"\n"
+                body = msgspec.json.encode(self._status()) + b"\n"
                 return _Answer(status=HTTPStatus.OK, body=body, type=_JSON)
             case _:
                 body = b"there are /healthz, /readyz, /metrics and /status\n"
                 return _Answer(status=HTTPStatus.NOT_FOUND, body=body)
 
 
-def _probe(why_not: str) -> _Answer:
-    if why_not:
-        return _Answer(status=HTTPStatus.SERVICE_UNAVAILABLE, body=f"{why_not}\n".encode())
-    return _Answer(status=HTTPStatus.OK, body=b"ok\n")
+def _probe(*, is_well: bool, why: str) -> _Answer:
+    if is_well:
+        return _Answer(status=HTTPStatus.OK, body=b"ok\n")
+    return _Answer(status=HTTPStatus.SERVICE_UNAVAILABLE, body=f"{why}\n".encode())
 
 
 def _bytes(answer: _Answer) -> bytes:

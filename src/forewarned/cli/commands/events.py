@@ -1,6 +1,6 @@
 """Reading: events, the explanation of one, and the history."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -74,7 +74,7 @@ def events(
     none = "no events" if all_ else "no open events"
     session.print(pages.event_page(found, now=session.now(), none=none))
     if not found:
-        _doubt(session, vm=vm, scope=scope)
+        _doubt(session, query)
 
 
 @click.command()
@@ -120,33 +120,23 @@ def explain(session: Session, event: str) -> None:
 @with_session
 def history(
     session: Session,
+    /,
     *,
-    vm: str | None,
     event: str | None,
-    scope: str | None,
     type_: str | None,
-    action: str | None,
-    actor: str | None,
     since: datetime | None,
     until: datetime | None,
-    before: int | None,
-    limit: int | None,
+    **query: str | int | None,
 ) -> None:
     """List what happened, newest first.
 
     Each line says when, what, to which VMs, by whom and why.
     """
-    query = {
-        "vm": vm,
+    query |= {
         "event": None if event is None else lookup.event_id(session.control, event),
-        "scope": scope,
         "type": type_,
-        "action": action,
-        "actor": actor,
         "since": None if since is None else since.isoformat(),
         "until": None if until is None else until.isoformat(),
-        "before": before,
-        "limit": limit,
     }
     answer = session.control.get("/v1/history", query)
     if session.is_json:
@@ -157,11 +147,11 @@ def history(
     if found.next is not None:
         session.print([f"There is more: --before {found.next}"])
     if not found.history:
-        _doubt(session, vm=vm, scope=scope)
+        _doubt(session, query)
 
 
-def _doubt(session: Session, *, vm: str | None, scope: str | None) -> None:
+def _doubt(session: Session, query: Mapping[str, str | int | None]) -> None:
     # Not an error: events of VMs that are gone can be asked for, too.
-    if vm is not None or scope is not None:
-        for line in lookup.doubts(session.control, vm=vm, scope=scope):
-            click.echo(line, err=True)
+    asked = {what: str(query[what]) for what in ("vm", "scope") if query[what] is not None}
+    for line in lookup.doubts(session.control, asked) if asked else ():
+        click.echo(line, err=True)

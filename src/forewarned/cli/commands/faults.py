@@ -55,31 +55,14 @@ def faults(session: Session) -> None:
     help="Reads (get) or approvals (post) [default: both].",
 )
 @with_session
-def add(
-    session: Session,
-    kind: str,
-    *,
-    status: int | None,
-    retry_after: str | None,
-    delay: str | None,
-    times: int | None,
-    vm: str | None,
-    method: str | None,
-) -> None:
+def add(session: Session, /, *, vm: str | None, method: str | None, **fault: object) -> None:
     """Add a fault of KIND, from now on.
 
     KIND is status (respond with an error), delay, empty (no body), reset (no response at all),
     truncated (half a response) or stale (documents stay as they are now).
     """
-    body = given(
-        kind=kind,
-        status=status,
-        retry_after=retry_after,
-        delay=delay,
-        times=times,
-        vm=vm,
-        method=None if method is None else method.upper(),
-    )
+    method = None if method is None else method.upper()
+    body = given(vm=vm, method=method, **fault)
     with suggesting_vms(session.control, [] if vm is None else [vm]):
         answer = session.control.post("/v1/faults", body)
     session.show(answer, lambda: [fault_table([answer.read(wire.Fault)])])

@@ -44,19 +44,13 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
-class NotRunningError(RefusalError):
-    category = Category.CONFLICT
-    field = "resources"
-
+class NotRunningError(RefusalError, category=Category.CONFLICT, field="resources"):
     def __init__(self, name: str, state: str, action: str) -> None:
         super().__init__(f"VM {name!r} is {state}, and {action} needs it running: start it first")
         self.name = name
 
 
-class NothingToMaintainError(RefusalError):
-    category = Category.CONFLICT
-    field = "resources"
-
+class NothingToMaintainError(RefusalError, category=Category.CONFLICT, field="resources"):
     def __init__(self, names: Iterable[str]) -> None:
         listed = ", ".join(names)
         super().__init__(f"there is no platform maintenance to start for {listed}")

@@ -22,29 +22,22 @@ from forewarned.service.records import Declaration
 _OWNER: Final = "owner of availability set "
 
 
-class UnknownAvailabilitySetError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "availabilitySet"
-
+class UnknownAvailabilitySetError(
+    RefusalError, category=Category.NOT_FOUND, field="availabilitySet"
+):
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no availability set {path}")
         self.path = path
 
 
-class SetInUseError(RefusalError):
-    category = Category.CONFLICT
-    field = "name"
-
+class SetInUseError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, path: str, names: list[str]) -> None:
         super().__init__(f"{path} still has VMs; delete them first: {', '.join(names[:10])}")
         self.path = path
 
 
-class AvailabilitySetNameTakenError(RefusalError):
+class AvailabilitySetNameTakenError(RefusalError, category=Category.CONFLICT, field="name"):
     """The VMs of a set share a scope, which goes by the set's name."""
-
-    category = Category.CONFLICT
-    field = "name"
 
     def __init__(self, name: str, path: str) -> None:
         super().__init__(

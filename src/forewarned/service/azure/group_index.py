@@ -12,19 +12,13 @@ from forewarned.service.records import Declaration, GroupPlace
 _DEPTH: Final = group_path("s", "g").count("/")
 
 
-class BeingDeletedError(RefusalError):
-    category = Category.CONFLICT
-    field = "name"
-
+class BeingDeletedError(RefusalError, category=Category.CONFLICT, field="name"):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is being deleted: wait until it is gone")
         self.path = path
 
 
-class UnknownGroupError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "resourceGroup"
-
+class UnknownGroupError(RefusalError, category=Category.NOT_FOUND, field="resourceGroup"):
     def __init__(self, name: str) -> None:
         super().__init__(f"Resource group '{name}' could not be found.")
         self.name = name

@@ -31,10 +31,7 @@ class Protection:
 NONE: Final = Protection()
 
 
-class NotProtectableError(RefusalError):
-    category = Category.CONFLICT
-    field = "protectionPolicy"
-
+class NotProtectableError(RefusalError, category=Category.CONFLICT, field="protectionPolicy"):
     def __init__(self, name: ResourceName) -> None:
         super().__init__(
             f"VM {name!r} is in a Flexible scale set, and only instances of Uniform sets can be"
@@ -43,10 +40,7 @@ class NotProtectableError(RefusalError):
         self.name = name
 
 
-class ProtectedError(RefusalError):
-    category = Category.CONFLICT
-    field = "capacity"
-
+class ProtectedError(RefusalError, category=Category.CONFLICT, field="capacity"):
     def __init__(self, set_name: str, *, protected: int, wanted: int) -> None:
         held = "1 instance is" if protected == 1 else f"{protected} instances are"
         super().__init__(

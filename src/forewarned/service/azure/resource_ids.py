@@ -23,10 +23,7 @@ _PATH: Final = re.compile(
 )
 
 
-class InvalidResourceIdError(RefusalError):
-    category = Category.INVALID
-    field = "id"
-
+class InvalidResourceIdError(RefusalError, category=Category.INVALID, field="id"):
     def __init__(self, text: str) -> None:
         super().__init__(
             f"{text[:200]!r} is not a resource id: expected"

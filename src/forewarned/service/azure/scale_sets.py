@@ -49,11 +49,8 @@ SetOutcome = Outcome[ScaleSetView]
 _OWNER: Final = "owner of scale set "
 
 
-class SetNameTakenError(RefusalError):
+class SetNameTakenError(RefusalError, category=Category.CONFLICT, field="name"):
     """VMs are named after their set, and no two VMs of a fleet have the same name."""
-
-    category = Category.CONFLICT
-    field = "name"
 
     def __init__(self, name: str, path: str) -> None:
         super().__init__(
@@ -64,19 +61,13 @@ class SetNameTakenError(RefusalError):
         self.path = path
 
 
-class UnknownSetError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "name"
-
+class UnknownSetError(RefusalError, category=Category.NOT_FOUND, field="name"):
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no scale set {path}")
         self.path = path
 
 
-class UnknownInstanceError(RefusalError):
-    category = Category.INVALID
-    field = "instanceIds"
-
+class UnknownInstanceError(RefusalError, category=Category.INVALID, field="instanceIds"):
     def __init__(self, instance_id: str, path: str) -> None:
         super().__init__(f"there is no instance {instance_id!r} in {path}")
         self.instance_id = instance_id

@@ -42,20 +42,14 @@ from forewarned.service.records import Declaration
 VmOutcome = Outcome[VmView]
 
 
-class UnknownVmError(RefusalError):
-    category = Category.NOT_FOUND
-    field = "name"
-
+class UnknownVmError(RefusalError, category=Category.NOT_FOUND, field="name"):
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no virtual machine {path}")
         self.path = path
 
 
-class NotFlexibleError(RefusalError):
+class NotFlexibleError(RefusalError, category=Category.INVALID, field="virtualMachineScaleSet"):
     """A Uniform set makes its own VMs."""
-
-    category = Category.INVALID
-    field = "virtualMachineScaleSet"
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -64,11 +58,8 @@ class NotFlexibleError(RefusalError):
         self.path = path
 
 
-class OwnPolicyError(RefusalError):
+class OwnPolicyError(RefusalError, category=Category.INVALID, field="scheduledEventsPolicy"):
     """A scope has one policy, and the scope of a VM in a set is the set's."""
-
-    category = Category.INVALID
-    field = "scheduledEventsPolicy"
 
     def __init__(self, name: str) -> None:
         super().__init__(

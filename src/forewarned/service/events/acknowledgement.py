@@ -24,11 +24,8 @@ from forewarned.service.records import EventRecord
 Concerns = Callable[[EventRecord], bool]
 
 
-class UnknownKindError(RefusalError):
+class UnknownKindError(RefusalError, category=Category.INVALID, field="resourceType"):
     """Only VMs and sets of VMs have events."""
-
-    category = Category.INVALID
-    field = "resourceType"
 
     def __init__(self, type_: str) -> None:
         super().__init__(

@@ -24,10 +24,7 @@ NEVER_GIVEN: Final = frozenset({"127.0.0.1", "::1"})
 _NAMESPACE: Final = uuid.UUID("6f7e1c0a-3d52-5b7e-9d0c-6e6f74626566")
 
 
-class AddressesExhaustedError(RefusalError):
-    category = Category.CONFLICT
-    field = "address"
-
+class AddressesExhaustedError(RefusalError, category=Category.CONFLICT, field="address"):
     def __init__(self, address_range: str) -> None:
         super().__init__(
             f"the range {address_range} has too few addresses for this fleet: set a larger "

@@ -37,11 +37,8 @@ MOST_FAULT_DOMAINS: Final = 5
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?")
 
 
-class InvalidFleetError(RefusalError):
+class InvalidFleetError(RefusalError, category=Category.INVALID, field="fleet"):
     """A plan, or a part of it, has mistakes."""
-
-    category = Category.INVALID
-    field = "fleet"
 
     def __init__(self, message: str, found: Iterable["Mistake"] = ()) -> None:
         super().__init__(message)

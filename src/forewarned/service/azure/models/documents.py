@@ -20,10 +20,9 @@ _LONGEST_SHOWN: Final = 60
 _FLAGS: Final = {"true": True, "false": False}
 
 
-class InvalidPropertyError(RefusalError):
+class InvalidPropertyError(RefusalError, category=Category.INVALID):
     """A property of a resource has a value that it can't have."""
 
-    category = Category.INVALID
     path: str = ""
     """Where it is in the document: `properties.orchestrationMode`."""
 
@@ -32,10 +31,9 @@ class InvalidPropertyError(RefusalError):
         self.path = path
 
 
-class PropertyChangeError(RefusalError):
+class PropertyChangeError(RefusalError, category=Category.CONFLICT):
     """A property was settled when the resource was created."""
 
-    category = Category.CONFLICT
     path: str = ""
 
     def __init__(self, path: str) -> None:
