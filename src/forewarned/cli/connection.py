@@ -175,10 +175,8 @@ class Control:
         except httpx2.TimeoutException as error:
             raise ServerFailedError(
                 f"the server at {self.address} did not answer in time",
+                "The request may have taken effect all the same: see 'forewarned history'.",
                 code="timeout",
-                advice=[
-                    "The request may have taken effect all the same: see 'forewarned history'."
-                ],
             ) from error
         except httpx2.HTTPError as error:
             raise _broken(self.address, error) from error
@@ -195,9 +193,9 @@ class Control:
 def refusal(kind: type[CommandError], error: wire.Error, body: bytes) -> CommandError:
     return kind(
         error.message,
+        *[ADVICE[error.code]] if error.code in ADVICE else [],
         code=error.code,
         field=error.field,
-        advice=[ADVICE[error.code]] if error.code in ADVICE else [],
         body=body,
     )
 
@@ -234,12 +232,10 @@ def _authorization(address: str, token: str) -> Mapping[str, str]:
     if url.scheme != "https" and not Address(url.host, 0).is_loopback:
         raise UsageError(
             f"not sending a token to {address}: it could be read on the way",
+            "Give --control or FOREWARNED_CONTROL as https://HOST:PORT.",
+            "If the server requires no token, omit --token-file and unset FOREWARNED_TOKEN.",
             code="token_in_clear",
             field="control",
-            advice=[
-                "Give --control or FOREWARNED_CONTROL as https://HOST:PORT.",
-                "If the server requires no token, omit --token-file and unset FOREWARNED_TOKEN.",
-            ],
         )
     return {"Authorization": f"Bearer {token}"}
 
@@ -247,20 +243,18 @@ def _authorization(address: str, token: str) -> Mapping[str, str]:
 def _not_an_address(text: str) -> UsageError:
     return UsageError(
         f"{text!r} is not an address of a control listener",
+        "Give --control or FOREWARNED_CONTROL as HOST:PORT or as http://HOST:PORT.",
         code="bad_address",
         field="control",
-        advice=["Give --control or FOREWARNED_CONTROL as HOST:PORT or as http://HOST:PORT."],
     )
 
 
 def _unreachable(address: str, reason: str) -> CommandError:
     return UnreachableError(
         f"no server answers at {address}" + (f" ({reason})" if reason else ""),
+        "Start it with 'make run' or 'forewarned serve'.",
+        "If it runs elsewhere, give its address with --control or FOREWARNED_CONTROL.",
         code="unreachable",
-        advice=[
-            "Start it with 'make run' or 'forewarned serve'.",
-            "If it runs elsewhere, give its address with --control or FOREWARNED_CONTROL.",
-        ],
     )
 
 
@@ -280,20 +274,16 @@ def is_unknown_value(error: msgspec.MsgspecError) -> bool:
 def newer_server(error: msgspec.MsgspecError) -> CommandError:
     return ServerFailedError(
         f"the server is newer than this CLI, which can't read its response: {error}",
+        "Update this CLI to the version of the server.",
+        "With --json it prints the response as it is.",
         code="newer_server",
-        advice=[
-            "Update this CLI to the version of the server.",
-            "With --json it prints the response as it is.",
-        ],
     )
 
 
 def _foreign(address: str, what: str) -> CommandError:
     return ServerFailedError(
         f"the program at {address} is not a Forewarned control listener: {what}",
+        "The CLI needs the control listener, not the one for VMs.",
+        "Give its address with --control or FOREWARNED_CONTROL.",
         code="not_understood",
-        advice=[
-            "The CLI needs the control listener, not the one for VMs.",
-            "Give its address with --control or FOREWARNED_CONTROL.",
-        ],
     )

@@ -116,9 +116,9 @@ def _read(file: Path) -> str:
     except OSError as error:
         raise UsageError(
             f"can't read the token file {file} ({error.strerror})",
+            GET_ADMITTED,
             code="bad_token",
             field="token_file",
-            advice=[GET_ADMITTED],
         ) from error
 
 
@@ -127,8 +127,8 @@ def _checked(text: str, where: str, *, at: str) -> str:
     if len(token) > _LONGEST or not _SHAPE.fullmatch(token):
         raise UsageError(
             f"{where} holds no token: it must be the token alone, as it was printed",
+            GET_ADMITTED,
             code="bad_token",
             field=at,
-            advice=[GET_ADMITTED],
         )
     return token

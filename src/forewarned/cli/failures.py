@@ -3,7 +3,6 @@
 The codes are a promise to scripts: docs/cli.md lists them, and a test compares.
 """
 
-from collections.abc import Iterable
 from enum import IntEnum
 
 
@@ -62,10 +61,9 @@ class CommandError(Exception):
     def __init__(
         self,
         message: str,
-        *,
+        *advice: str,
         code: str,
         field: str | None = None,
-        advice: Iterable[str] = (),
         details: str = "",
         body: bytes = b"",
     ) -> None:

@@ -62,6 +62,6 @@ def _follow(lines: Iterable[Answer], bar: Progress, *, address: str) -> Answer:
         bar.update(task, completed=line.done, total=line.total or None)
     raise ServerFailedError(
         f"the server at {address} went away before the fleet was complete",
+        "Apply the same file again to continue.",
         code="broken_off",
-        advice=["Apply the same file again to continue."],
     )

@@ -103,11 +103,11 @@ def _listed(events: Sequence[wire.Event]) -> Iterator[str]:
 
 
 def _unknown(message: str, advice: list[str]) -> CommandError:
-    return RefusedError(message, code="unknown_event", field="event_id", advice=advice)
+    return RefusedError(message, *advice, code="unknown_event", field="event_id")
 
 
 def _ambiguous(message: str, advice: list[str]) -> CommandError:
-    return RefusedError(message, code="ambiguous_event", field="event_id", advice=advice)
+    return RefusedError(message, *advice, code="ambiguous_event", field="event_id")
 
 
 @contextmanager

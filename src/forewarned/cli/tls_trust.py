@@ -48,10 +48,8 @@ def tls_failure(error: BaseException, address: str, ca: Path | None) -> CommandE
         if isinstance(cause, ssl.SSLError):
             return UnreachableError(
                 f"the program at {address} does not speak HTTPS ({cause.reason or cause})",
+                "If it serves plain HTTP, write http:// in --control or FOREWARNED_CONTROL.",
                 code="no_tls",
-                advice=[
-                    "If it serves plain HTTP, write http:// in --control or FOREWARNED_CONTROL."
-                ],
             )
     return None
 
@@ -65,18 +63,15 @@ def _untrusted(error: ssl.SSLCertVerificationError, address: str, ca: Path | Non
         advice = [f"{ca} did not sign this server's certificate.", _GET_IT, _NAME_IT]
     return UnreachableError(
         f"the certificate of {address} can't be trusted: {error.verify_message}",
+        *advice,
         code="untrusted_certificate",
         field="ca",
-        advice=advice,
     )
 
 
 def _unusable(ca: Path, why: str) -> CommandError:
     return UsageError(
-        f"the certificate file {ca} {why}",
-        code="bad_ca",
-        field="ca",
-        advice=[_GET_IT, _NAME_IT],
+        f"the certificate file {ca} {why}", _GET_IT, _NAME_IT, code="bad_ca", field="ca"
     )
 
 

@@ -92,7 +92,7 @@ class Watched:
                     self.events[event.event_id] = event
                 return True
             case SignedOut(message=reason):
-                raise RefusedError(plain(reason), code="signed_out", advice=[GET_ADMITTED])
+                raise RefusedError(plain(reason), GET_ADMITTED, code="signed_out")
             case wire.Farewell(message=reason):
                 self.farewell = reason
                 return False
@@ -149,8 +149,8 @@ def watch_changes(session: Session, wanted: Wanted) -> None:
         return
     raise UnreachableError(
         f"the server at {session.control.address} ended the stream: {plain(watched.farewell)}",
+        "Start watching again when it is back.",
         code="stream_ended",
-        advice=["Start watching again when it is back."],
     )
 
 

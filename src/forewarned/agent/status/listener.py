@@ -38,12 +38,7 @@ class Listener:
     """Serves while it is open. `port` may be 0 for any that is free."""
 
     def __init__(
-        self,
-        host: str,
-        port: int,
-        *,
-        status: Callable[[], AgentStatus],
-        metrics: Callable[[], str],
+        self, host: str, port: int, *, status: Callable[[], AgentStatus], metrics: Callable[[], str]
     ) -> None:
         """`status` and `metrics` are called per request."""
         self._host = host

@@ -179,8 +179,8 @@ def _load(file: Path, kind: type[CommandError]) -> "AgentSettings":
     except SettingsError as error:
         raise kind(
             f"{count(len(error.mistakes), 'mistake')} in {file}; nothing has changed",
+            *error.mistakes,
             code="bad_agent_file",
             field="file",
-            advice=error.mistakes,
             details=str(error),
         ) from error

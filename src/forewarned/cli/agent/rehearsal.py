@@ -27,8 +27,8 @@ def refuse_while_busy(settings: AgentSettings) -> None:
     for event_id in _open_events(settings):
         raise RefusedError(
             f"the agent of this VM is busy with event {event_id}",
+            "Rehearse when that is over, or without --live.",
             code="at_work",
-            advice=["Rehearse when that is over, or without --live."],
         )
 
 
@@ -105,8 +105,8 @@ async def _known_name(settings: AgentSettings) -> str:
     except ScheduledEventsError as error:
         raise UnreachableError(
             f"can't find out this VM's name: {error}",
+            "Set it as 'resource' in [agent], or set 'endpoint' to the metadata service.",
             code="unreachable",
-            advice=["Set it as 'resource' in [agent], or set 'endpoint' to the metadata service."],
         ) from error
 
 

@@ -33,9 +33,9 @@ def ask(address: str) -> Told:
     except UsageError as error:
         raise UsageError(
             f"{address!r} is not an address an agent can listen on",
+            "Give --agent or FOREWARNED_AGENT as HOST:PORT.",
             code="bad_address",
             field="agent",
-            advice=["Give --agent or FOREWARNED_AGENT as HOST:PORT."],
         ) from error
     try:
         # Plain HTTP needs no certificates, and loading them takes longer than the answer.
@@ -45,11 +45,9 @@ def ask(address: str) -> Told:
     except httpx2.HTTPError as error:
         raise UnreachableError(
             f"no agent answers at {url} ({error})",
+            "Start it with 'forewarned agent run'.",
+            "If it listens elsewhere, give its address with --agent or FOREWARNED_AGENT.",
             code="unreachable",
-            advice=[
-                "Start it with 'forewarned agent run'.",
-                "If it listens elsewhere, give its address with --agent or FOREWARNED_AGENT.",
-            ],
         ) from error
     try:
         if not response.is_success:
@@ -76,15 +74,15 @@ def find(status: AgentStatus, typed: str) -> EventStatus:
         what = f"{len(found)} events begin with {typed!r}" if typed else "several events are open"
         raise RefusedError(
             f"{what}: say which",
+            *[f"  {_line(each)}" for each in found[:_MOST_SHOWN]],
             code="ambiguous_event",
             field="event",
-            advice=[f"  {_line(each)}" for each in found[:_MOST_SHOWN]],
         )
     raise RefusedError(
         f"the agent knows no event {plain(typed)!r}" if typed else "the agent has no open event",
+        "'forewarned agent status --all' lists those it knows.",
         code="unknown_event",
         field="event",
-        advice=["'forewarned agent status --all' lists those it knows."],
     )
 
 

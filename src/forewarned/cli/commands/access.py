@@ -90,9 +90,9 @@ def create(
         if any(principals.same_name(each, name) for each in known):
             raise RefusedError(
                 f"{name!r} already has a token",
+                f"Revoke it with 'forewarned token revoke {name}' first.",
                 code="name_taken",
                 field="name",
-                advice=[f"Revoke it with 'forewarned token revoke {name}' first."],
             )
         known.append(made)
     _print_secret(made, secret)
@@ -149,9 +149,9 @@ def revoke(*, name: str, config: Path | None, data: str | None) -> None:
         if not found:
             raise RefusedError(
                 f"there is no token named {name!r}",
+                "'forewarned token list' lists the tokens.",
                 code="unknown_principal",
                 field="name",
-                advice=["'forewarned token list' lists the tokens."],
             )
         known.remove(found[0])
     if not printed_as_json(_shown(found[0])):
@@ -183,6 +183,6 @@ def _faults() -> Iterator[None]:
     except principals.PrincipalsError as error:
         raise RefusedError(
             str(error),
+            "Nothing was changed. Fix the file, or remove it to revoke all tokens.",
             code="bad_principals",
-            advice=["Nothing was changed. Fix the file, or remove it to revoke all tokens."],
         ) from error

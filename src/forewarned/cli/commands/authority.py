@@ -35,8 +35,8 @@ def ca(*, only_path: bool, data: str | None, config: Path | None) -> None:
         raise RefusedError(
             f"the server uses your certificate, {settings.tls_certificate}, and has no authority"
             f" of its own",
+            "Clients have to trust the issuer of that certificate.",
             code="no_authority",
-            advice=["Clients have to trust the issuer of that certificate."],
         )
     path = settings.data.absolute() / FILE
     pem = _read(path)
@@ -54,15 +54,15 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         raise RefusedError(
             f"{path} does not exist: no server with HTTPS was ever started there",
+            "Start one with 'forewarned serve', or name its directory with --data.",
             code="no_authority",
-            advice=["Start one with 'forewarned serve', or name its directory with --data."],
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise RefusedError(f"{path} can't be read ({error})", code="no_authority") from error
     if not pem.startswith(_BEGINNING):
         raise RefusedError(
             f"{path} holds no certificate",
+            "The server says at its next start what to do about it.",
             code="no_authority",
-            advice=["The server says at its next start what to do about it."],
         )
     return pem

@@ -92,8 +92,8 @@ def env(session: Session, client: str) -> None:
     if at.arm is None:
         raise RefusedError(
             "the server has no listener for az and the Azure SDKs",
+            "It was started with '--arm off': start it without.",
             code="no_arm",
-            advice=["It was started with '--arm off': start it without."],
         )
     found = _CLIENTS[client](at, at.arm)
     if printed_as_json(found):

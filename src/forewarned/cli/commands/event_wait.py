@@ -67,9 +67,9 @@ def _answer(session: Session, path: str, milestone: str, timeout: str) -> "Answe
         came_to = f"the event {event.event_id} is {event.status} and was not {milestone}"
         why = f"'forewarned explain {event.event_id[:8]}' says why."
         if event.ended_at is not None or (milestone == "approved" and event.status != "Scheduled"):
-            raise RefusedError(came_to, code=f"never_{milestone}", advice=[why])
+            raise RefusedError(came_to, why, code=f"never_{milestone}")
         if not left:
-            raise RefusedError(f"{came_to} within {timeout}", code="wait_timeout", advice=[why])
+            raise RefusedError(f"{came_to} within {timeout}", why, code="wait_timeout")
 
 
 def _is_there(event: wire.Event, milestone: str) -> bool:

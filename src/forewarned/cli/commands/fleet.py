@@ -101,9 +101,9 @@ def _expand(plan: FleetPlan, file: Path) -> Iterator[PlannedScope]:
 def _refusal(file: Path, problems: tuple[str, ...]) -> RefusedError:
     return RefusedError(
         f"{count(len(problems), 'mistake')} in {file}; nothing has changed",
+        *problems,
         code="invalid_fleet",
         field="fleet",
-        advice=problems,
         details="\n".join(problems),
     )
 

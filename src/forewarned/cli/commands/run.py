@@ -134,8 +134,8 @@ def _running(session: Session, *, is_named: bool) -> "Emulator | None":
         raise RefusedError(
             f"the server at {session.control.address} is not an emulator, so no command can run"
             f" as one of its VMs",
+            "'forewarned run --private' starts a new emulator.",
             code="not_an_emulator",
-            advice=["'forewarned run --private' starts a new emulator."],
         )
     return Emulator(metadata=at.metadata, control=session.control.address, arm=at.arm)
 
@@ -211,8 +211,8 @@ def _spawned(launch: "Callable[..., Spawned]", isolation: str) -> "Spawned":
         if isolation == "namespace":
             raise RefusedError(
                 f"can't create a network namespace for the command here ({error})",
+                *_ADVICE,
                 code="no_namespace",
-                advice=_ADVICE,
             ) from error
         click.echo(
             f"note: the command has no network namespace ({error}), so that 169.254.169.254 is not"

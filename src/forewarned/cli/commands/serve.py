@@ -139,8 +139,8 @@ def refuse_missing_packages() -> None:
     if missing:
         raise RefusedError(
             f"serving needs packages that are not installed ({', '.join(missing)})",
+            "Install them: pip install 'forewarned[server]'; in a clone, '.[server]'",
             code="not_installed",
-            advice=["Install them: pip install 'forewarned[server]'; in a clone, '.[server]'"],
         )
 
 
@@ -170,8 +170,8 @@ def load_settings(config: Path | None, flags: Mapping[str, str | None]) -> Resol
     except SettingsError as error:
         raise UsageError(
             str(error),
+            "'forewarned serve --help' says what each setting may be.",
             code="bad_settings",
-            advice=["'forewarned serve --help' says what each setting may be."],
         ) from error
 
 

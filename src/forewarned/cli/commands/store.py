@@ -35,8 +35,8 @@ def restored(*, config: Path | None, data: str | None) -> None:
     if not path.exists():
         raise RefusedError(
             f"there is no store in {path.parent}",
+            "Give the server's directory with --data.",
             code="no_store",
-            advice=["Give the server's directory with --data."],
         )
     try:
         declare_restored(path)

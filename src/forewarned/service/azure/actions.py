@@ -70,11 +70,7 @@ _OFF: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
 
 
 def operate(
-    tx: Transaction,
-    vms: Sequence[VmView],
-    action: Action,
-    *,
-    context: AzureContext,
+    tx: Transaction, vms: Sequence[VmView], action: Action, *, context: AzureContext
 ) -> tuple[EventId, ...]:
     """The events to wait for. All VMs are checked before anything is done to one of them."""
     match action:

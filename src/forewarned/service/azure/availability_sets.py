@@ -69,11 +69,7 @@ def put(
 
 
 def change(
-    tx: Transaction,
-    view: AvailabilitySetView,
-    sent: Mapping[str, Any],
-    *,
-    context: AzureContext,
+    tx: Transaction, view: AvailabilitySetView, sent: Mapping[str, Any], *, context: AzureContext
 ) -> AvailabilitySetView:
     former = declared_availability_set(view)
     declared = revised_availability_set(former, sent, name=view.id.name, location=context.location)

@@ -11,12 +11,7 @@ from forewarned.service.azure.context import AzureContext
 from forewarned.service.azure.inventory import VmView
 from forewarned.service.engine import save
 from forewarned.service.fleet import layout
-from forewarned.service.fleet.declaration import (
-    PLACEMENT_GROUP_SIZE,
-    FleetPlan,
-    Model,
-    ScaleSet,
-)
+from forewarned.service.fleet.declaration import PLACEMENT_GROUP_SIZE, FleetPlan, Model, ScaleSet
 from forewarned.service.fleet.layout import ScopeLayout, VmLayout
 from forewarned.service.ports import Transaction
 

@@ -139,11 +139,7 @@ def create(
 
 
 def change(
-    tx: Transaction,
-    view: ScaleSetView,
-    sent: Mapping[str, Any],
-    *,
-    context: AzureContext,
+    tx: Transaction, view: ScaleSetView, sent: Mapping[str, Any], *, context: AzureContext
 ) -> SetOutcome:
     if view.is_going:
         raise BeingDeletedError(view.id.path)

@@ -129,9 +129,7 @@ def _enroll(tx: Transaction, planned: Sequence[PlannedScope], *, by: Actor) -> A
     changed.update((name, None) for name in bound if name not in added)
     vms = sum(len(plan.scope.resources) for plan in planned)
     return Applied(
-        added=tuple(added),
-        changed=tuple(changed),
-        unchanged=vms - len(added) - len(changed),
+        added=tuple(added), changed=tuple(changed), unchanged=vms - len(added) - len(changed)
     )
 
 

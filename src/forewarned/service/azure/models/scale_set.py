@@ -190,8 +190,6 @@ class ModelsInUse:
         disk = {"storageProfile": {"osDisk": {"osType": vm.profile.os_type}}}
         model = decoded(stored) or {VM_PROFILE: disk}
         profile = completed(
-            model.get(VM_PROFILE, {}),
-            self._view.id.name,
-            is_flexible=vm.profile.is_flexible,
+            model.get(VM_PROFILE, {}), self._view.id.name, is_flexible=vm.profile.is_flexible
         )
         return {**model, VM_PROFILE: profile}
