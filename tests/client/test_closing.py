@@ -113,7 +113,7 @@ def test_closing_does_not_wait_for_the_search_of_an_endpoint() -> None:
             ended.set()
 
     events = ScheduledEvents()
-    events._session.discovery = Discovery(environment={}, is_answered=is_answered)
+    events._discovery = Discovery(environment={}, is_answered=is_answered)
     threading.Thread(target=follow, args=[events], daemon=True).start()
     assert searching.wait(9)
     events.close()

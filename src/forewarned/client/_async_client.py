@@ -12,42 +12,19 @@ from forewarned.client._session import Session
 from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
 
 if TYPE_CHECKING:
-    import asyncio
-
     from forewarned.client._http import AsyncConnection
 
 T = TypeVar("T")
 
 
-class AsyncScheduledEvents:
+class AsyncScheduledEvents(Session):
     """`ScheduledEvents` on asyncio: the same names and arguments, to be awaited.
 
     One object belongs to one event loop. A watch ends when its task is cancelled, when its
     generator is closed, or when the object is.
     """
 
-    def __init__(
-        self,
-        endpoint: str | None = None,
-        *,
-        api_version: str = "2020-07-01",
-        timeout: float | timedelta = 15.0,
-        first_timeout: float | timedelta = 150.0,
-        resource: str | None = None,
-    ) -> None:
-        self._session = Session(
-            endpoint,
-            api_version=api_version,
-            timeout=timeout,
-            first_timeout=first_timeout,
-            resource=resource,
-        )
-        self._connection: AsyncConnection | None = None
-        self._is_closed = False
-        self._in_use = 0
-        """Requests under way that are not a watch's."""
-        self._limits: set[asyncio.Timeout] = set()
-        """Of requests and pauses that end at once when this is closed."""
+    _connection: "AsyncConnection | None" = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -57,14 +34,14 @@ class AsyncScheduledEvents:
 
     async def close(self) -> None:
         """As `ScheduledEvents.close`."""
-        self._is_closed = True
+        self._closed.set()
         for limit in self._limits:
             limit.reschedule(0)
         await self._forget()
 
     async def document(self) -> Document:
         """All events of this moment, with the number that says whether they have changed."""
-        return await self._run(self._session.protocol.read())
+        return await self._run(self._protocol.read())
 
     async def events(self) -> tuple[Event, ...]:
         """The events of this moment."""
@@ -75,16 +52,15 @@ class AsyncScheduledEvents:
 
         All are approved, or none. An event that was approved before, or has started, is fine.
         """
-        await self._run(self._session.protocol.approve(*events))
+        await self._run(self._protocol.approve(*events))
 
     async def me(self) -> Instance:
         """What the service says this VM is; asked for once."""
-        return await self._run(self._session.protocol.me())
+        return await self._run(self._protocol.me())
 
     def contact(self) -> Contact:
         """How the service was doing when it was asked last; asks nothing."""
-        connection = self._connection
-        return self._session.contact(None if connection is None else connection.endpoint)
+        return self._contact(self._connection)
 
     def watch(
         self,
@@ -97,14 +73,14 @@ class AsyncScheduledEvents:
     ) -> AsyncGenerator[Change, None]:
         """Every change of the events: see `ScheduledEvents.watch`."""
         return self._watching(
-            self._session.watch(
+            self._watch(
                 poll=poll, timeout=timeout, patience=patience, only_mine=only_mine, since=since
             )
         )
 
     async def _watching(self, flow: Flow[None]) -> AsyncGenerator[Change, None]:
         step = next(flow)
-        while not self._is_closed:
+        while not self._closed.is_set():
             if isinstance(step, Tell):
                 yield step.change
             try:
@@ -129,9 +105,9 @@ class AsyncScheduledEvents:
             outcome = await self._take(step)
         finally:
             self._in_use -= 1
-            if self._is_closed:
+            if self._closed.is_set():
                 await self._forget()
-        if isinstance(outcome, Lost) and self._is_closed:
+        if isinstance(outcome, Lost) and self._closed.is_set():
             raise ClosedError
         return outcome
 
@@ -148,7 +124,7 @@ class AsyncScheduledEvents:
         except TimeoutError:
             # Nothing but closing ends this time.
             raise ClosedError from None
-        if isinstance(outcome, Lost) and self._is_closed:
+        if isinstance(outcome, Lost) and self._closed.is_set():
             raise ClosedError
         return outcome
 
@@ -159,7 +135,7 @@ class AsyncScheduledEvents:
             case Request():
                 return await (await self._connect()).exchange(step)
             case Pause():
-                if self._session.should_reconnect(step):
+                if self._should_reconnect(step):
                     await self._forget()
                 await asyncio.sleep(step.seconds)
             case Tell():
@@ -169,13 +145,13 @@ class AsyncScheduledEvents:
     async def _connect(self) -> "AsyncConnection":
         import asyncio  # noqa: PLC0415 - as above
 
-        if self._is_closed:
+        if self._closed.is_set():
             raise ClosedError
         if self._connection is not None:
             return self._connection
-        endpoint = self._session.given
+        endpoint = self._given
         if endpoint is None:
-            endpoint = await asyncio.to_thread(self._session.find)
+            endpoint = await asyncio.to_thread(self._find)
         return self._opened(endpoint)
 
     def _opened(self, endpoint: str) -> "AsyncConnection":

@@ -1,6 +1,5 @@
 """Scheduled events for programs without an event loop. All that is decided is in `_protocol`."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ScheduledEvents:
+class ScheduledEvents(Session):
     """A VM's scheduled events: read them, watch them, approve them.
 
     Without an `endpoint`, the first call looks for it: FOREWARNED_ENDPOINT, Azure's address, and
@@ -30,26 +29,7 @@ class ScheduledEvents:
     One object may be used from several threads, and any of them may close it.
     """
 
-    def __init__(
-        self,
-        endpoint: str | None = None,
-        *,
-        api_version: str = "2020-07-01",
-        timeout: float | timedelta = 15.0,
-        first_timeout: float | timedelta = 150.0,
-        resource: str | None = None,
-    ) -> None:
-        self._session = Session(
-            endpoint,
-            api_version=api_version,
-            timeout=timeout,
-            first_timeout=first_timeout,
-            resource=resource,
-        )
-        self._connection: Connection | None = None
-        self._in_use = 0
-        self._connecting = threading.Lock()
-        self._closed = threading.Event()
+    _connection: "Connection | None" = None
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +49,7 @@ class ScheduledEvents:
 
     def document(self) -> Document:
         """All events of this moment, with the number that says whether they have changed."""
-        return self._run(self._session.protocol.read())
+        return self._run(self._protocol.read())
 
     def events(self) -> tuple[Event, ...]:
         """The events of this moment."""
@@ -80,16 +60,15 @@ class ScheduledEvents:
 
         All are approved, or none. An event that was approved before, or has started, is fine.
         """
-        self._run(self._session.protocol.approve(*events))
+        self._run(self._protocol.approve(*events))
 
     def me(self) -> Instance:
         """What the service says this VM is; asked for once."""
-        return self._run(self._session.protocol.me())
+        return self._run(self._protocol.me())
 
     def contact(self) -> Contact:
         """How the service was doing when it was asked last; asks nothing."""
-        connection = self._connection
-        return self._session.contact(None if connection is None else connection.endpoint)
+        return self._contact(self._connection)
 
     def watch(
         self,
@@ -108,7 +87,7 @@ class ScheduledEvents:
         out what does not interrupt this VM.
         """
         return self._watching(
-            self._session.watch(
+            self._watch(
                 poll=poll, timeout=timeout, patience=patience, only_mine=only_mine, since=since
             )
         )
@@ -137,7 +116,7 @@ class ScheduledEvents:
             case Request():
                 return self._exchange(step, is_watch=is_watch)
             case Pause():
-                if self._session.should_reconnect(step):
+                if self._should_reconnect(step):
                     self._forget()
                 self._closed.wait(step.seconds)
             case Tell():
@@ -176,7 +155,7 @@ class ScheduledEvents:
         if self._connection is None:
             from forewarned.client._http import Connection  # noqa: PLC0415 - takes its time
 
-            self._connection = Connection(self._session.find())
+            self._connection = Connection(self._find())
         return self._connection
 
     def _forget(self) -> None:

@@ -180,15 +180,15 @@ def test_nobody_at_the_address_is_no_answer() -> None:
 def test_what_was_found_once_is_not_given_up_for_want_of_something_better(tmp_path: Path) -> None:
     nothing = a_discovery(tmp_path)
     session = Session(None, api_version="2020-07-01", timeout=1, first_timeout=1, resource=None)
-    session.discovery = nothing
+    session._discovery = nothing
     with pytest.raises(EndpointNotFoundError):
-        session.find()
+        session._find()
 
-    session.discovery = replace(nothing, environment={"FOREWARNED_ENDPOINT": "http://10.0.0.1"})
-    found = session.find()
-    session.discovery = nothing
+    session._discovery = replace(nothing, environment={"FOREWARNED_ENDPOINT": "http://10.0.0.1"})
+    found = session._find()
+    session._discovery = nothing
 
-    assert session.find() == found == "http://10.0.0.1"
+    assert session._find() == found == "http://10.0.0.1"
 
 
 # ── packets ──

@@ -5,13 +5,15 @@ A `PUT` of what there is merges as a `PATCH` does. It is what Azure does for sca
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from forewarned.core.errors import Category, RefusalError
 from forewarned.service.azure.resource_ids import same
 from forewarned.service.records import Declaration
+
+T = TypeVar("T")
 
 # What a client sent is of any shape until it has been read.
 Json = dict[str, Any]
@@ -61,50 +63,31 @@ class Fields:
 
     def object(self, name: str) -> "Fields":
         """Empty if there is none."""
-        value = self._values.get(name)
-        if value is None:
-            return Fields({}, self.where(name))
-        if not isinstance(value, dict):
-            raise self.wrong(name, "expected an object")
-        return Fields(value, self.where(name))
+        value = self._typed(name, dict, "expected an object")
+        return Fields(value or {}, self.where(name))
 
     def objects(self, name: str) -> list["Fields"]:
         """The objects of a list; none if there is no list."""
-        value = self._values.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise self.wrong(name, "expected a list of objects")
-        return [Fields(each, f"{self.where(name)}[{at}]") for at, each in enumerate(value)]
+        found = self._items(name, dict, "expected a list of objects") or []
+        return [Fields(each, f"{self.where(name)}[{at}]") for at, each in enumerate(found)]
 
     def raw(self, name: str) -> Any:  # JSON
         """A value of any shape; None if there is none."""
         return self._values.get(name)
 
     def text(self, name: str, *, longest: int = 256) -> str | None:
-        value = self._values.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise self.wrong(name, "expected a string")
-        if not value.isprintable() or len(value) > longest:
+        value = self.word(name)
+        if value is not None and (not value.isprintable() or len(value) > longest):
             raise self.wrong(name, f"expected at most {longest} printable characters")
         return value
 
     def word(self, name: str) -> str | None:
         """A string of a stored document, whatever it holds."""
-        value = self._values.get(name)
-        if value is not None and not isinstance(value, str):
-            raise self.wrong(name, "expected a string")
-        return value
+        return self._typed(name, str, "expected a string")
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        value = self._values.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self.wrong(name, "expected a list of strings")
-        return tuple(value)
+        found = self._items(name, str, "expected a list of strings")
+        return None if found is None else tuple(found)
 
     def flag(self, name: str) -> bool | None:
         """Some templates have it as a string."""
@@ -117,12 +100,22 @@ class Fields:
         return known
 
     def number(self, name: str) -> int | None:
-        value = self._values.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool):
+        value = self._typed(name, int, "expected a whole number")
+        if isinstance(value, bool):
             raise self.wrong(name, "expected a whole number")
         return value
+
+    def _typed(self, name: str, type_: type[T], expected: str) -> T | None:
+        value = self._values.get(name)
+        if value is None or isinstance(value, type_):
+            return value
+        raise self.wrong(name, expected)
+
+    def _items(self, name: str, type_: type[T], expected: str) -> list[T] | None:
+        found = self._typed(name, list, expected)
+        if found is not None and not all(isinstance(each, type_) for each in found):
+            raise self.wrong(name, expected)
+        return found
 
     def one_of(self, name: str, known: Mapping[str, str]) -> str | None:
         """A word in any letter case, in the spelling of `known`, which is by lower-case word."""
