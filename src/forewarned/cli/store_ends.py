@@ -40,8 +40,8 @@ def _url(name: str) -> DatabaseUrl:
     if find_spec("psycopg") is None:
         raise RefusedError(
             "PostgreSQL's client is not installed",
+            "`pip install 'forewarned[postgres]'` brings it.",
             code="no_postgres",
-            advice=["`pip install 'forewarned[postgres]'` brings it."],
         )
     from forewarned.storage.postgres.url import target  # see above
 
