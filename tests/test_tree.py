@@ -1,6 +1,7 @@
 """Rules of the tree that no linter knows."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -61,9 +62,14 @@ def modules(*folders: str) -> Iterator[Path]:
         yield from sorted((ROOT / folder).rglob("*.py"))
 
 
+@functools.cache  # most rules look at every module
+def parsed(module: Path) -> ast.Module:
+    return ast.parse(module.read_text())
+
+
 def imports(module: Path) -> Iterator[str]:
     """Absolute names of what a module imports, wherever in it the import stands."""
-    for node in ast.walk(ast.parse(module.read_text())):
+    for node in ast.walk(parsed(module)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -163,7 +169,7 @@ def test_no_class_name_is_used_twice_in_a_package() -> None:
     classes = Counter(
         (str(module.parent.relative_to(SRC)), node.name)
         for module in modules("src")
-        for node in ast.parse(module.read_text()).body
+        for node in parsed(module).body
         if isinstance(node, ast.ClassDef)
     )
 
@@ -186,7 +192,7 @@ def test_no_module_makes_code_as_it_runs() -> None:
     makers = {
         str(module.relative_to(SRC))
         for module in modules("src")
-        for node in ast.walk(ast.parse(module.read_text()))
+        for node in ast.walk(parsed(module))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in {"exec", "eval", "compile"}
@@ -244,7 +250,7 @@ def test_importing_a_module_does_nothing() -> None:
         f"{module.relative_to(SRC)}:{node.lineno}: {ast.unparse(node).splitlines()[0]}"
         for module in modules("src")
         if module != SRC / "__main__.py"
-        for node in ast.parse(module.read_text()).body
+        for node in parsed(module).body
         if isinstance(node, ast.For | ast.While | ast.With | ast.Try | ast.Delete | ast.AugAssign)
         or (isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant))
         or (isinstance(node, ast.If) and _name(node.test) not in {"TYPE_CHECKING", "__name__"})
@@ -256,7 +262,7 @@ def test_importing_a_module_does_nothing() -> None:
 def test_no_module_changes_what_it_holds() -> None:
     changes = []
     for module in modules("src"):
-        tree = ast.parse(module.read_text())
+        tree = parsed(module)
         own = {
             target.id
             for node in tree.body
@@ -300,7 +306,7 @@ def test_constructors_open_nothing() -> None:
     opening = [
         f"{module.relative_to(SRC)}:{call.lineno}: {ast.unparse(call)}"
         for module in modules("src")
-        for function in ast.walk(ast.parse(module.read_text()))
+        for function in ast.walk(parsed(module))
         if isinstance(function, ast.FunctionDef) and function.name == "__init__"
         for call in ast.walk(function)
         if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in OPENING

@@ -41,11 +41,15 @@ class Window:
         """Wait until it hears of changes."""
         await self.page.wait_for_selector('#live-state[data-state="live"]')
 
-    async def grave_issues(self) -> list[str]:
-        """What axe-core finds that keeps people out, with the place it was found at."""
+    async def grave_issues(self, *, rule: str | None = None) -> list[str]:
+        """What axe-core finds that keeps people out, with the place it was found at.
+
+        By all of its rules, or by one.
+        """
         rules = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
         await self.page.evaluate(rules)
-        found: dict[str, Any] = await self.page.evaluate("axe.run({resultTypes: ['violations']})")
+        options = {"resultTypes": ["violations"]} | ({} if rule is None else {"runOnly": [rule]})
+        found: dict[str, Any] = await self.page.evaluate("axe.run", options)
         return [
             f"{issue['id']}: {node['target']} {node['failureSummary']}"
             for issue in found["violations"]

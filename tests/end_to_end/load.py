@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from http.client import HTTPException
 from typing import Final
 
@@ -20,7 +21,7 @@ from tests.end_to_end.supervised_server import PATIENCE
 
 BROKEN: Final = 0
 """In place of a status: no answer came."""
-_BETWEEN_POLLS: Final = 0.02
+_BETWEEN_POLLS: Final = 0.1
 _BETWEEN_TRIES: Final = 0.02
 _WAIT: Final = "2s"
 
@@ -182,10 +183,11 @@ class Load:
 def broken_promises(vm: Vm) -> Iterator[str]:
     """What no VM may ever be shown, found among what this one was."""
     events_at: dict[int, object] = {}
+    read = cache(json.loads)  # most documents are as the one before
     for looks in vm.looks:
         newest, before = 0, frozenset[str]()
         for look in looks:
-            document = json.loads(look.body)
+            document = read(look.body)
             incarnation, events = document["DocumentIncarnation"], document["Events"]
             shown = {event["EventId"] for event in events}
             started = frozenset(e["EventId"] for e in events if e["EventStatus"] == "Started")

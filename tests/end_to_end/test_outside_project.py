@@ -62,18 +62,20 @@ def _installed(folder: Path) -> Path:
     shutil.copytree(
         ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
     )
-    alone = ("--disable-pip-version-check", "--quiet", "--no-deps")
-    build = ("wheel", *alone, "--no-build-isolation", "--wheel-dir", str(folder), str(source))
+    alone = ("--disable-pip-version-check", "--quiet", "--no-deps", "--no-build-isolation")
+    build = ("wheel", *alone, "--wheel-dir", str(folder), str(source))
     run(sys.executable, "-m", "pip", *build, cwd=folder)
     [wheel] = folder.glob("forewarned-*.whl")
-    run(sys.executable, "-m", "venv", str(folder / "venv"), cwd=folder)
+    # This environment's pip serves: to install another takes longer than all that follows.
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder / "venv"), cwd=folder)
     python = folder / "venv" / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check")
     pins = ROOT / "constraints" / "testing.txt"
-    needs = ("--disable-pip-version-check", "--quiet", "--require-hashes", "-r", str(pins))
-    run(str(python), "-m", "pip", "install", *needs, cwd=folder)
-    run(str(python), "-m", "pip", "install", *alone, str(wheel), cwd=folder)
+    quick = ("install", "--quiet", "--no-compile")
+    run(*pip, *quick, "--require-hashes", "-r", str(pins), cwd=folder)
+    run(*pip, *quick, "--no-deps", str(wheel), cwd=folder)
     # What the wheel says it needs is what was pinned.
-    run(str(python), "-m", "pip", "check", cwd=folder)
+    run(*pip, "check", cwd=folder)
     return python
 
 

@@ -31,8 +31,22 @@ VMS: Final = {f"vm-{number}": f"127.9.0.{number}" for number in range(1, 9)}
 
 @pytest.fixture
 def supervised(tmp_path: Path) -> Iterator[SupervisedServer]:
+    """One that a test may kill."""
     with start_supervised(tmp_path, VMS) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def _running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedServer]:
+    with start_supervised(tmp_path_factory.mktemp("shared"), VMS) as running:
+        yield running
+
+
+@pytest.fixture
+def shared(_running: SupervisedServer) -> SupervisedServer:
+    """One that other tests have used, none has killed, and that was reset since."""
+    _running.server.call("POST", "/v1/reset")
+    return _running
 
 
 def schedule(server: Server, name: str) -> str:
@@ -90,30 +104,30 @@ class Polls:
 
 
 def test_an_event_is_announced_approved_and_completed_across_processes(
-    supervised: SupervisedServer,
+    shared: SupervisedServer,
 ) -> None:
-    server = supervised.server
+    server = shared.server
     for source in VMS.values():
         assert server.get(source=source).json == {"DocumentIncarnation": 1, "Events": []}
 
     for name, source in VMS.items():
-        [made] = server.command("schedule", "reboot", "--vm", name)["events"]
+        event_id = schedule(server, name)
         [shown] = server.get(source=source).json["Events"]
-        assert shown["EventId"] == made["event_id"]
-        assert server.approve(made["event_id"], source=source).status == 200
+        assert shown["EventId"] == event_id
+        assert server.approve(event_id, source=source).status == 200
         [started] = server.get(source=source).json["Events"]
         assert started["EventStatus"] == "Started"
-    server.command("clock", "step", "1h")
+    server.call("POST", "/v1/clock/step", {"by": "1h"})
 
     for source in VMS.values():
         assert server.get(source=source).json["Events"] == []
 
 
 def test_a_change_is_visible_to_vms_once_its_request_is_answered(
-    supervised: SupervisedServer,
+    shared: SupervisedServer,
 ) -> None:
     """Commit, tell, answer: also when the one who is told is another process."""
-    server = supervised.server
+    server = shared.server
     for name, source in VMS.items():
         server.get(source=source)
         for count in range(1, 21):
@@ -140,12 +154,12 @@ def over_arm(server: Server) -> None:
 
 @pytest.mark.parametrize("ask", [over_v1, over_arm])
 def test_both_listeners_wait_for_a_poller_that_is_behind_but_not_forever(
-    supervised: SupervisedServer, ask: Callable[[Server], None]
+    shared: SupervisedServer, ask: Callable[[Server], None]
 ) -> None:
     """A client answered while the poller is behind might poll it, and miss its own change."""
-    with standing_still(supervised, "poller"):
+    with standing_still(shared, "poller"):
         began = time.monotonic()
-        ask(supervised.server)
+        ask(shared.server)
         waited = time.monotonic() - began
 
     longest = LONGEST_SYNC.total_seconds()
@@ -153,10 +167,10 @@ def test_both_listeners_wait_for_a_poller_that_is_behind_but_not_forever(
 
 
 def test_a_foreign_event_is_refused_as_one_that_does_not_exist(
-    supervised: SupervisedServer,
+    shared: SupervisedServer,
 ) -> None:
     """I12."""
-    server = supervised.server
+    server = shared.server
     server.get(source=VMS["vm-1"])
     foreign = schedule(server, "vm-1")
     absent = "00000000-0000-4000-8000-000000000000"
@@ -182,7 +196,7 @@ def test_a_vm_reads_about_itself_and_stays_switched_on_while_it_polls(
 
     server.get(source=source)
     for _ in range(3):
-        server.command("clock", "step", "23h")
+        server.call("POST", "/v1/clock/step", {"by": "23h"})
         server.get(source=source)
 
     actions = {row["action"] for row in server.call("GET", "/v1/history?limit=1000")["history"]}
