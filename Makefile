@@ -45,10 +45,12 @@ TWO_JOBS := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--o
 # A module's tests run in one worker, which starts once what they share, in the order of tests/conftest.py.
 DISTRIBUTED := -n auto --dist loadfile --no-loadscope-reorder
 PYTEST := $(BIN)/pytest $(DISTRIBUTED)
+# What `test-core` and `lint` have run already.
+CHECKED := --ignore=tests/core --ignore=tests/test_tree.py
 
 test: ## run the checks and the tests: what CI runs
 	@$(MAKE) $(TWO_JOBS) types lint test-core az
-	$(PYTEST) -m "not thorough" --ignore=tests/core --ignore=tests/tools $(ARGS)
+	$(PYTEST) -m "not thorough" $(CHECKED) --ignore=tests/tools $(ARGS)
 	@$(MAKE) --no-print-directory bench-smoke
 
 test-core: .venv/.dev ## run the core's tests, which must cover every branch of it
@@ -62,7 +64,7 @@ test-tools: .venv/.dev ## test what the project is tested, measured and photogra
 
 test-all: ## run every test, the thorough ones and every hostile request too: an hour
 	@$(MAKE) $(TWO_JOBS) types lint test-core az
-	$(PYTEST) --ignore=tests/core $(ARGS)
+	$(PYTEST) $(CHECKED) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke
 
