@@ -6,7 +6,7 @@ one: what a transaction needs is set in it.
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import psycopg
 from psycopg import IsolationLevel, errors
@@ -31,6 +31,32 @@ RERUN: Final = (
     errors.LockNotAvailable,
 )
 """Another transaction was in the way. The function is run again, and sees what that one did."""
+
+LIMITS: Final = """
+    SELECT set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
+           set_config('idle_in_transaction_session_timeout', '2s', true),
+           set_config('tcp_user_timeout', '3000', true),
+           set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                      WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)
+"""
+"""What every writing transaction begins with. The scopes of a node that stops are free in seconds,
+and nothing is answered that is in memory only. None of the limits ends a commit that waits."""
+MARK: Final = """
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+           pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+"""
+"""The columns of `Mark`. To be asked when scopes have been locked: waiting takes time."""
+
+
+class Mark(NamedTuple):
+    """Of one transaction."""
+
+    now: int
+    """The store's clock, in microseconds since 1970."""
+    xid: str
+    timeline: str
+    """Of the server, which gives out xids anew after a failover."""
+
 
 # libpq says what happened only in words. Where a server speaks another language than English, the
 # error is a plain CannotConnectError with the server's own words.
@@ -57,6 +83,21 @@ def connect(target: Target) -> Connection:
         raise _connection_error(target.where, str(error)) from error
     connection.isolation_level = IsolationLevel.READ_COMMITTED
     return connection
+
+
+def warnings_of(connection: Connection) -> list[str]:
+    """A list that each warning is added to from now on.
+
+    A commit whose wait for a standby was canceled, by a timeout or a person, succeeds with one.
+    """
+    warnings: list[str] = []
+
+    def hear(told: psycopg.errors.Diagnostic) -> None:
+        if told.severity_nonlocalized == "WARNING":
+            warnings.append(told.message_primary or "")
+
+    connection.add_notice_handler(hear)
+    return warnings
 
 
 def _connection_error(where: str, message: str) -> CannotOpenError:

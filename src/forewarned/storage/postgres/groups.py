@@ -1,0 +1,172 @@
+"""Runs transaction functions on PostgreSQL: in groups or alone, and again if others got in the way.
+
+Functions that said which scopes they touch share a transaction: their scopes are locked together,
+in order, and their rows are written together. All others have one each.
+
+Invariants: no caller is answered before the commit; nothing is answered that PostgreSQL may still
+undo; a commit is never canceled.
+"""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
+
+from forewarned.core.ids import ScopeId
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
+from forewarned.storage.postgres.connection import RERUN, Connection, Mark
+from forewarned.storage.postgres.outcome import Outcome, settle
+from forewarned.storage.postgres.session import Connector, Session
+
+Given = TypeVar("Given")
+
+MOST: Final = 64
+"""Functions in a group."""
+TRIES: Final = 5
+OLDEST: Final = 0.5
+"""Seconds after which what a function decided is too old to be published: its notice would be that
+much too short."""
+
+
+class Unit(Protocol[Given]):
+    """One transaction of the database, and the functions that run in it. Made for one attempt."""
+
+    @property
+    def wanted(self) -> Collection[ScopeId]:
+        """The scopes that it has locked, or tried to. The next attempt begins with all of them."""
+
+    @property
+    def publishes(self) -> bool:
+        """Whether a function has scheduled an event."""
+
+    def begin(self, scope_ids: Collection[ScopeId]) -> Mark:
+        """Begin the transaction, lock these scopes in order, and read the clock."""
+
+    def run(self, call: QueuedCall[Given]) -> None:
+        """Run a function. If it refuses, undo what it did and tell the call.
+
+        Raises psycopg.Error if the whole transaction has failed.
+        """
+
+    def write(self) -> None:
+        """Write all that is still to be written. In a pipeline: results can't be asked for."""
+
+
+class Committer(Generic[Given]):
+    def __init__(self, connector: Connector, unit: Callable[[Connection], Unit[Given]]) -> None:
+        self._connector = connector
+        self._unit = unit
+
+    def run_group(self, session: Session, calls: QueuedCalls[Given]) -> Sequence[QueuedCall[Given]]:
+        """Those that are queued, up to MOST. All of them say what they touch."""
+        taken = [call for _, call in zip(range(MOST), calls, strict=False)]
+        group = [call for call in taken if not _is_dropped(call)]
+        if len(group) > 1:
+            rest = self._run(session, group, tries=2)
+            # One of them may be what is in the way of the others.
+            for call in rest:
+                self._finish(session, call)
+        elif group:
+            self._finish(session, group[0])
+        return taken
+
+    def run_alone(self, session: Session, calls: QueuedCalls[Given]) -> Sequence[QueuedCall[Given]]:
+        call = next(calls)
+        if not _is_dropped(call):
+            self._finish(session, call)
+        return [call]
+
+    def _finish(self, session: Session, call: QueuedCall[Given]) -> None:
+        for left in self._run(session, [call], tries=TRIES):
+            left.fail(
+                StoreUnavailableError(
+                    f"a change was tried {TRIES} times in vain: others got in its way, or the"
+                    " database is too slow"
+                )
+            )
+
+    def _run(
+        self, session: Session, group: Sequence[QueuedCall[Given]], *, tries: int
+    ) -> Sequence[QueuedCall[Given]]:
+        """Run the group until it is committed. Returns it if it has to be run yet again."""
+        wanted = {scope_id for call in group for scope_id in call.touching}
+        try:
+            for _ in range(tries):
+                if self._is_done(session, group, wanted):
+                    return ()
+        except BaseException as error:  # noqa: BLE001  # told to every caller
+            session.roll_back()
+            for call in group:
+                call.fail(_as_told(error))
+            return ()
+        return group
+
+    def _is_done(
+        self, session: Session, group: Sequence[QueuedCall[Given]], wanted: set[ScopeId]
+    ) -> bool:
+        """One attempt. If it was in vain, it adds to the scopes that the next one locks first."""
+        connection = session.connection()
+        unit = self._unit(connection)
+        mark: Mark | None = None
+        is_committing = False
+        try:
+            mark = unit.begin(wanted)
+            began_at = time.monotonic()
+            for call in group:
+                unit.run(call)
+            if unit.publishes and time.monotonic() - began_at > OLDEST:
+                return False
+            with connection.pipeline():
+                unit.write()
+                is_committing = True
+                connection.commit()
+        except psycopg.Error as error:
+            wanted.update(unit.wanted)
+            if session.is_lost and is_committing and mark is not None:
+                return self._is_settled(mark)
+            if session.is_lost or isinstance(error, RERUN):
+                return False
+            if isinstance(error, ReadOnlySqlTransaction):
+                # The server is a standby now.
+                session.close()
+                return False
+            raise
+        # It is committed here, and may be nowhere else.
+        return not session.warnings or self._is_settled(mark)
+
+    def _is_settled(self, mark: Mark) -> bool:
+        match settle(mark, self._connector.connect):
+            case Outcome.COMMITTED:
+                return True
+            case Outcome.ROLLED_BACK:
+                return False
+            case Outcome.UNKNOWN:
+                raise StoreUnavailableError(
+                    "the store failed during a commit, and it can't be found out whether the change"
+                    " was made"
+                )
+
+
+def _is_dropped(call: QueuedCall[Given]) -> bool:
+    """Its caller was told that nothing was done, and may have done something else since."""
+    if call.is_given_up:
+        call.fail(StoreUnavailableError("the store did not answer in time"))
+    return call.is_given_up
+
+
+def _as_told(error: BaseException) -> BaseException:
+    """The error as callers are told it: what PostgreSQL can't do, the store can't."""
+    told: BaseException
+    match error:
+        case psycopg.Error():
+            told = StoreUnavailableError(f"the store is unavailable: {error}")
+        case StoreUnavailableError():
+            # Each caller gets one of its own.
+            told = StoreUnavailableError(str(error))
+        case _:
+            return error
+    told.__cause__ = error
+    return told

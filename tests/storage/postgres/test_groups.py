@@ -1,0 +1,462 @@
+"""Groups, reruns and unknown outcomes, with small functions over plain SQL."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pytest
+
+from forewarned.config.values import DatabaseUrl
+from forewarned.core.ids import ScopeId
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.storage.connection_threads import ConnectionThreads, QueuedCall, unchanged
+from forewarned.storage.postgres import groups
+from forewarned.storage.postgres.connection import LIMITS, MARK, Connection, Mark, warnings_of
+from forewarned.storage.postgres.groups import MOST, TRIES, Committer
+from forewarned.storage.postgres.session import Connector, Session
+from forewarned.storage.postgres.url import target
+from tests.postgresql.databases import Database
+from tests.postgresql.servers import PostgresServer, private_folder
+
+TOO_LONG = 30
+
+
+class MindChangedError(Exception):
+    pass
+
+
+@dataclass(slots=True)
+class PlainUnit:
+    """A transaction whose functions are given the connection."""
+
+    connection: Connection
+    publishes: bool = False
+    wanted: Collection[ScopeId] = ()
+
+    def begin(self, scope_ids: Collection[ScopeId]) -> Mark:
+        self.wanted = list(scope_ids)
+        with self.connection.pipeline():
+            self.connection.execute(LIMITS)
+            asked = self.connection.execute(MARK)
+        [row] = asked.fetchall()
+        return Mark._make(row)
+
+    def run(self, call: QueuedCall[Connection]) -> None:
+        self.connection.execute("SAVEPOINT running")
+        try:
+            call.run(self.connection)
+        except psycopg.Error:
+            raise
+        except Exception as error:  # noqa: BLE001  # told to the caller
+            self.connection.execute("ROLLBACK TO running")
+            call.fail(error)
+
+    def write(self) -> None:
+        pass
+
+
+class Threads(ConnectionThreads[Session, Connection]):
+    pass
+
+
+@dataclass(slots=True)
+class Store:
+    grouped: Threads
+    alone: Threads
+    units: list[PlainUnit] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def running(url: str, *, publishes: bool = False) -> AsyncIterator[Store]:
+    connector = Connector(target(DatabaseUrl.parse(url)))
+    made: list[PlainUnit] = []
+
+    def make(connection: Connection) -> PlainUnit:
+        made.append(PlainUnit(connection, publishes=publishes))
+        return made[-1]
+
+    def connect() -> Session:
+        session = Session(connector)
+        session.connection()
+        return session
+
+    committer: Committer[Connection] = Committer(connector, make)
+    async with (
+        Threads("grouped", connect, committer.run_group) as grouped,
+        Threads("alone", connect, committer.run_alone) as alone,
+    ):
+        yield Store(grouped, alone, made)
+
+
+def add(key: str, value: str = "") -> Callable[[Connection], None]:
+    def function(connection: Connection) -> None:
+        connection.execute("INSERT INTO notes VALUES (%s, %s)", [key, value])
+
+    return function
+
+
+def notes(database: Database) -> dict[str, str]:
+    return dict(database.ask("SELECT key, value FROM notes"))
+
+
+async def do(threads: Threads, function: Callable[[Connection], Any], **options: Any) -> Any:
+    return await threads.run(function, unchanged, **options)
+
+
+# --- groups --------------------------------------------------------------------------------------
+
+
+async def test_functions_that_come_together_share_a_transaction(database: Database) -> None:
+    async with running(database.url) as store:
+        free = threading.Event()
+        first = asyncio.create_task(do(store.grouped, lambda _: free.wait(TOO_LONG)))
+        await asyncio.sleep(0)
+        rest = [asyncio.create_task(do(store.grouped, add(str(n)))) for n in range(MOST + 6)]
+        await asyncio.sleep(0)
+        free.set()
+        await asyncio.gather(first, *rest)
+
+    assert len(notes(database)) == MOST + 6
+    assert len(store.units) <= 3
+
+
+async def test_a_function_of_a_group_that_refuses_is_undone_alone(database: Database) -> None:
+    def refuse(connection: Connection) -> None:
+        add("refused")(connection)
+        raise MindChangedError
+
+    async with running(database.url) as store:
+        free = threading.Event()
+        first = asyncio.create_task(do(store.grouped, lambda _: free.wait(TOO_LONG)))
+        await asyncio.sleep(0)
+        several = [do(store.grouped, each) for each in (add("a"), refuse, add("b"))]
+        together = asyncio.gather(*several, return_exceptions=True)
+        await asyncio.sleep(0)
+        free.set()
+        await first
+        outcomes = await together
+
+    assert [type(outcome) for outcome in outcomes] == [type(None), MindChangedError, type(None)]
+    assert set(notes(database)) == {"a", "b"}
+
+
+async def test_a_function_that_always_fails_takes_nobody_with_it(database: Database) -> None:
+    """Two tries together, then each by itself."""
+    database.ask("INSERT INTO notes VALUES ('taken', '')")
+    async with running(database.url) as store:
+        free = threading.Event()
+        first = asyncio.create_task(do(store.grouped, lambda _: free.wait(TOO_LONG)))
+        await asyncio.sleep(0)
+        several = [do(store.grouped, each) for each in (add("a"), add("taken"), add("b"))]
+        together = asyncio.gather(*several, return_exceptions=True)
+        await asyncio.sleep(0)
+        free.set()
+        await first
+        outcomes = await together
+
+    assert [type(outcome) for outcome in outcomes] == [
+        type(None),
+        StoreUnavailableError,
+        type(None),
+    ]
+    assert set(notes(database)) == {"a", "b", "taken"}
+
+
+# --- reruns --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.errors.UniqueViolation,
+        psycopg.errors.SerializationFailure,
+        psycopg.errors.DeadlockDetected,
+        psycopg.errors.LockNotAvailable,
+    ],
+)
+async def test_a_function_that_others_got_in_the_way_of_is_run_again(
+    database: Database, error: type[psycopg.Error]
+) -> None:
+    runs: list[str] = []
+
+    def function(connection: Connection) -> int:
+        add(str(len(runs)))(connection)
+        runs.append("")
+        if len(runs) < TRIES:
+            raise error
+        return len(runs)
+
+    async with running(database.url) as store:
+        assert await do(store.alone, function) == TRIES
+
+    assert set(notes(database)) == {str(TRIES - 1)}
+
+
+async def test_after_five_tries_the_store_is_unavailable(database: Database) -> None:
+    runs: list[str] = []
+
+    def function(_: Connection) -> None:
+        runs.append("")
+        raise psycopg.errors.DeadlockDetected
+
+    async with running(database.url) as store:
+        with pytest.raises(StoreUnavailableError, match="5 times in vain"):
+            await do(store.alone, function)
+
+    assert len(runs) == TRIES
+
+
+async def test_a_rerun_begins_by_locking_what_the_run_before_wanted(database: Database) -> None:
+    async with running(database.url) as store:
+
+        def function(_: Connection) -> None:
+            if len(store.units) == 1:
+                store.units[-1].wanted = [ScopeId("a"), ScopeId("b")]
+                raise psycopg.errors.LockNotAvailable
+
+        await do(store.alone, function, touching=[ScopeId("c")])
+
+    assert set(store.units[1].wanted) == {"a", "b", "c"}
+
+
+async def test_other_errors_of_the_database_are_not_tried_again(database: Database) -> None:
+    runs: list[str] = []
+
+    def function(connection: Connection) -> None:
+        runs.append("")
+        connection.execute("SELECT 1 / 0")
+
+    async with running(database.url) as store:
+        with pytest.raises(StoreUnavailableError, match="division by zero"):
+            await do(store.alone, function)
+        await do(store.alone, add("next"))
+
+    assert len(runs) == 1
+    assert set(notes(database)) == {"next"}
+
+
+async def test_what_was_decided_too_long_ago_is_decided_again_before_it_is_published(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I2."""
+    monkeypatch.setattr(groups, "OLDEST", 0.05)
+    runs: list[str] = []
+
+    def function(connection: Connection) -> None:
+        add(str(len(runs)))(connection)
+        runs.append("")
+        if len(runs) == 1:
+            connection.execute("SELECT pg_sleep(0.1)")
+
+    async with running(database.url, publishes=True) as store:
+        await do(store.alone, function)
+    async with running(database.url, publishes=False) as store:
+        runs.clear()
+        await do(
+            store.alone, lambda connection: connection.execute("SELECT pg_sleep(0.1)") and None
+        )
+
+    assert set(notes(database)) == {"1"}
+    assert len(store.units) == 1
+
+
+# --- lost connections ----------------------------------------------------------------------------
+
+
+def end(database: Database, pid: int) -> None:
+    database.ask("SELECT pg_terminate_backend(%s, 10000)", pid)
+
+
+async def test_a_function_whose_connection_is_lost_is_run_again_on_another(
+    database: Database,
+) -> None:
+    """I23."""
+    pids: list[int] = []
+
+    def function(connection: Connection) -> None:
+        add(str(len(pids)))(connection)
+        pids.append(connection.info.backend_pid)
+        if len(pids) == 1:
+            end(database, pids[0])
+
+    async with running(database.url) as store:
+        await do(store.alone, function)
+        # And one that is lost between two transactions.
+        end(database, pids[1])
+        await do(store.alone, add("later"))
+
+    assert set(notes(database)) == {"1", "later"}
+
+
+@pytest.fixture
+def slow_commits(database: Database) -> None:
+    """A commit that adds the note `slow` waits in the database before it is made."""
+    database.ask(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_advisory_lock(7); RETURN NULL; END $$"
+    )
+    database.ask(
+        "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW WHEN (new.key = 'slow') EXECUTE FUNCTION wait()"
+    )
+
+
+@pytest.mark.usefixtures("slow_commits")
+async def test_a_commit_that_was_cut_off_before_it_was_made_is_made_again(
+    database: Database,
+) -> None:
+    """I14, I23."""
+    pids: list[int] = []
+
+    def function(connection: Connection) -> None:
+        pids.append(connection.info.backend_pid)
+        add("slow" if len(pids) == 1 else "quick")(connection)
+
+    with database.connect() as other:
+        other.execute("SELECT pg_advisory_lock(7)")
+        async with running(database.url) as store:
+            asked = asyncio.create_task(do(store.alone, function))
+            await until(lambda: waiting(database, "Lock"))
+            end(database, pids[0])
+            await asked
+
+    assert set(notes(database)) == {"quick"}
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(TOO_LONG):
+        # Nothing tells a client what another one waits for.
+        while not await asyncio.to_thread(holds):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def waiting(database: Database, event: str) -> list[Any]:
+    return database.ask(
+        "SELECT pid FROM pg_stat_activity WHERE datname = %s AND application_name = 'forewarned'"
+        " AND (wait_event_type = %s OR wait_event = %s)",
+        database.name,
+        event,
+        event,
+    )
+
+
+# --- standbys ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lonely_server() -> Iterator[PostgresServer]:
+    """One whose standby can be missed."""
+    with private_folder() as folder, PostgresServer(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def lonely(lonely_server: PostgresServer) -> Iterator[Database]:
+    from tests.postgresql.databases import Databases
+
+    with Databases(lonely_server.url()).empty() as database:
+        database.ask("CREATE TABLE notes (key text PRIMARY KEY, value text)")
+        yield database
+
+
+def is_awaiting_standby(server: PostgresServer) -> bool:
+    """Servers take a moment to read their settings."""
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        warnings = warnings_of(connection)
+        alarm = threading.Timer(0.1, connection.cancel)
+        alarm.start()
+        connection.execute("SELECT pg_logical_emit_message(true, 'test', '')")
+        alarm.cancel()
+    return bool(warnings)
+
+
+@contextlib.contextmanager
+def missed_standby(server: PostgresServer) -> Iterator[None]:
+    server.set("synchronous_standby_names", "absent")
+    while not is_awaiting_standby(server):
+        pass
+    try:
+        yield
+    finally:
+        server.set("synchronous_standby_names", "")
+
+
+async def test_a_commit_that_waits_for_a_standby_is_not_answered_and_told_once_it_is_made(
+    lonely: Database, lonely_server: PostgresServer
+) -> None:
+    """I14: a limit on statements would end the wait, and PostgreSQL would say that all is well."""
+    told: list[None] = []
+    async with running(lonely.url) as store:
+        with missed_standby(lonely_server):
+            with pytest.raises(StoreUnavailableError, match="did not answer in 6 s"):
+                await store.alone.run(add("kept"), told.append, patience=6)
+            assert waiting(lonely, "SyncRep")
+            with pytest.raises(StoreUnavailableError):
+                await store.alone.run(add("never begun"), told.append, patience=0.01)
+            assert told == []
+
+    assert told == [None]
+    assert set(notes(lonely)) == {"kept"}
+
+
+async def test_a_commit_that_was_made_but_not_copied_is_unknown(
+    lonely: Database, lonely_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I14: neither one whose session was ended, nor one whose wait a person canceled."""
+    monkeypatch.setattr("forewarned.storage.postgres.outcome.PATIENCE", 0.3)
+    async with running(lonely.url) as store:
+        with missed_standby(lonely_server):
+            for key, how in (("a", "pg_terminate_backend"), ("b", "pg_cancel_backend")):
+                asked = asyncio.create_task(do(store.alone, add(key)))
+                await until(lambda: waiting(lonely, "SyncRep"))
+                for [pid] in waiting(lonely, "SyncRep"):
+                    lonely.ask(f"SELECT {how}(%s)", pid)
+                with pytest.raises(StoreUnavailableError, match="can't be found out"):
+                    await asked
+
+
+async def test_a_commit_that_was_made_and_copied_later_is_answered(
+    lonely: Database, lonely_server: PostgresServer
+) -> None:
+    """I14, I23: committed once, though its connection was lost."""
+    runs: list[str] = []
+
+    def function(connection: Connection) -> None:
+        runs.append("")
+        add("once")(connection)
+
+    async with running(lonely.url) as store:
+        with missed_standby(lonely_server):
+            asked = asyncio.create_task(do(store.alone, function))
+            await until(lambda: waiting(lonely, "SyncRep"))
+            for [pid] in waiting(lonely, "SyncRep"):
+                lonely.ask("SELECT pg_terminate_backend(%s)", pid)
+        await asked
+
+    assert set(notes(lonely)) == {"once"}
+    assert len(runs) == 1
+
+
+async def test_a_store_that_is_down_is_unavailable_at_once_and_back_by_itself(
+    lonely: Database, lonely_server: PostgresServer
+) -> None:
+    """I14."""
+    async with running(lonely.url) as store:
+        lonely_server.stop(immediate=True)
+        for _ in range(3):
+            with pytest.raises(StoreUnavailableError):
+                await do(store.alone, add("down"))
+        lonely_server.start()
+        async with asyncio.timeout(TOO_LONG):
+            while True:
+                with contextlib.suppress(StoreUnavailableError):
+                    await do(store.alone, add("up"))
+                    break
+                await asyncio.sleep(0.05)
+
+    assert set(notes(lonely)) == {"up"}
