@@ -3,14 +3,21 @@
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from forewarned.clock import VirtualClock
+from forewarned.config.values import DatabaseUrl
 from forewarned.core import lifecycle
 from forewarned.core.rules import Rules
+from forewarned.service.ports import Store
 from forewarned.storage import MemoryStore, SqliteStore
 from tests.builders import NOON
+
+if TYPE_CHECKING:
+    from forewarned.storage.postgres.store import PostgresStore
+    from tests.postgresql.databases import Database
 
 OpenSqlite = Callable[[], SqliteStore]
 
@@ -36,9 +43,39 @@ def memory(clock: VirtualClock) -> MemoryStore:
     return MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore":
+    """Goes by the test's clock, not by the database's."""
+    from forewarned.storage.postgres.store import PostgresStore
+
+    return PostgresStore(
+        DatabaseUrl(database.url),
+        node="test",
+        next_wake=partial(lifecycle.next_wake, rules=Rules()),
+        rules={},
+        read_clock=lambda _: clock.now(),
+    )
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(
+    request: pytest.FixtureRequest, memory: MemoryStore, sqlite: OpenSqlite, clock: VirtualClock
+) -> AsyncIterator[Store]:
+    if request.param == "postgres":
+        async with postgres_store(request.getfixturevalue("database"), clock) as shared:
+            yield shared
+    else:
+        async with memory if request.param == "memory" else sqlite() as opened:
+            yield opened
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def sole_store(
     request: pytest.FixtureRequest, memory: MemoryStore, sqlite: OpenSqlite
-) -> AsyncIterator[MemoryStore | SqliteStore]:
+) -> AsyncIterator[Store]:
+    """One that no other node shares.
+
+    It runs functions in order, and its commits tell of the whole store. Of a shared one the feed
+    tells that.
+    """
     async with memory if request.param == "memory" else sqlite() as opened:
         yield opened

@@ -166,27 +166,27 @@ async def test_bindings_come_in_the_order_of_the_scopes_and_their_vms(store: Sto
     assert [binding.name for binding in await bindings(store)] == ["vm2", "vm1", "vm3"]
 
 
-async def test_the_first_vm_is_that_of_the_earliest_scope_which_has_one(store: Store) -> None:
+async def test_the_first_vm_is_that_of_the_earliest_scope_which_has_one(sole_store: Store) -> None:
     """Also one that comes back to where it was."""
     one, other = a_scope(), a_scope(id="scope2", resources=[a_resource("vm2")])
-    await keep(store, one, other)
-    unbound = await first_vm(store)
-    told = [await bind(store, a_binding("vm2", scope_id="scope2", address="10.0.0.2"))]
-    told.append(await bind(store, a_binding()))
-    await save(store, a_scope(resources=[a_resource("vm1"), a_resource("vm3")]))
-    told.append(await bind(store, a_binding("vm3", address="10.0.0.3")))
-    told.append(await bind(store, a_binding(address="10.0.0.9")))
-    told.append(await save(store, a_scope(resources=[a_resource("vm3")])))
-    told.append(await save(store, emptied(one)))
-    await save(store, one)
-    told.append(await bind(store, a_binding()))
-    told.append(await save(store, emptied(one)))
-    told.append(await save(store, emptied(other)))
+    await keep(sole_store, one, other)
+    unbound = await first_vm(sole_store)
+    told = [await bind(sole_store, a_binding("vm2", scope_id="scope2", address="10.0.0.2"))]
+    told.append(await bind(sole_store, a_binding()))
+    await save(sole_store, a_scope(resources=[a_resource("vm1"), a_resource("vm3")]))
+    told.append(await bind(sole_store, a_binding("vm3", address="10.0.0.3")))
+    told.append(await bind(sole_store, a_binding(address="10.0.0.9")))
+    told.append(await save(sole_store, a_scope(resources=[a_resource("vm3")])))
+    told.append(await save(sole_store, emptied(one)))
+    await save(sole_store, one)
+    told.append(await bind(sole_store, a_binding()))
+    told.append(await save(sole_store, emptied(one)))
+    told.append(await save(sole_store, emptied(other)))
 
     firsts = ["vm2", "vm1", "vm1", "vm1", "vm3", "vm2", "vm1", "vm2", None]
     assert unbound is None
     assert [commit.first_vm for commit in told] == firsts
-    assert await first_vm(store) is None
+    assert await first_vm(sole_store) is None
 
 
 async def test_binding_many_tells_which_were_bound_otherwise(store: Store) -> None:
@@ -213,19 +213,19 @@ async def test_of_many_bindings_all_are_refused_if_an_address_is_taken(store: St
     assert await store.read(lambda s: list(s.bindings())) == []
 
 
-async def test_a_work_that_fails_leaves_the_first_vm_as_it_was(store: Store) -> None:
-    await keep(store, a_scope(), a_scope(id="scope2", resources=[a_resource("vm2")]))
-    await bind(store, a_binding(), a_binding("vm2", scope_id="scope2", address="10.0.0.2"))
+async def test_a_work_that_fails_leaves_the_first_vm_as_it_was(sole_store: Store) -> None:
+    await keep(sole_store, a_scope(), a_scope(id="scope2", resources=[a_resource("vm2")]))
+    await bind(sole_store, a_binding(), a_binding("vm2", scope_id="scope2", address="10.0.0.2"))
 
     def decision(tx: Transaction) -> None:
         save_in(tx, emptied(a_scope()))
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await store.transact(decision)
-    commit = await bind(store, a_binding("vm2", scope_id="scope2", address="10.0.0.7"))
+        await sole_store.transact(decision)
+    commit = await bind(sole_store, a_binding("vm2", scope_id="scope2", address="10.0.0.7"))
 
-    assert commit.first_vm == await first_vm(store) == "vm1"
+    assert commit.first_vm == await first_vm(sole_store) == "vm1"
 
 
 async def first_vm(store: Store) -> str | None:

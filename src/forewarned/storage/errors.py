@@ -1,6 +1,6 @@
 """Why a store can't be opened, and the errors of decisions that a store refuses."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -185,6 +185,22 @@ class UnloadedScopeError(AssertionError):
     def __init__(self, scope_id: str) -> None:
         super().__init__(f"scope {scope_id!r} was saved by a transaction that had not loaded it")
         self.scope_id = scope_id
+
+
+class OtherRulesError(CannotOpenError):
+    def __init__(
+        self, where: str, *, nodes: Sequence[str], differing: Mapping[str, tuple[str, str]]
+    ) -> None:
+        listed = ", ".join(
+            f"{name} is {theirs} there and {ours} here"
+            for name, (theirs, ours) in differing.items()
+        )
+        super().__init__(
+            f"other servers on {where} run with other settings ({listed}): give this one the same,"
+            f" or stop {', '.join(nodes)} first and wait ten seconds"
+        )
+        self.nodes = tuple(nodes)
+        self.differing = dict(differing)
 
 
 class VanishedEventError(AssertionError):

@@ -1,7 +1,7 @@
 """A transaction of a PostgreSQL database, and what only PostgreSQL is told to write."""
 
-from collections.abc import Collection
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 
 from typing_extensions import override
 
@@ -56,6 +56,46 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
             # Another node may add it meanwhile: then this transaction fails, and is run again.
             return False
         return super().exists(scope_id)
+
+    def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        # Locked in order, as all scopes are. One that was marked meanwhile is compared anew.
+        self._writable.write(
+            """UPDATE scopes SET last_read_at = new.at
+               FROM (SELECT number, at
+                     FROM scopes JOIN unnest(?::text[], ?::bigint[]) AS mark(id, at) USING (id)
+                     WHERE active = 1 AND (last_read_at IS NULL OR last_read_at <= at - ?)
+                     ORDER BY number FOR NO KEY UPDATE OF scopes) AS new
+               WHERE scopes.number = new.number""",
+            (
+                self._dialect.several(marks),
+                self._dialect.several([micros(at) for at in marks.values()]),
+                micros(older_by),
+            ),
+        )
+
+    def take_lease(self, name: str, holder: str, length: timedelta) -> int | None:
+        """The token of a lease that nobody held; None if somebody does."""
+        row = self._one(
+            """INSERT INTO leases (name, holder, until, token) VALUES (?, ?, ?, 1)
+               ON CONFLICT (name) DO UPDATE
+               SET holder = excluded.holder, until = excluded.until, token = leases.token + 1
+               WHERE leases.until <= ? RETURNING token""",
+            name,
+            holder,
+            micros(self.now + length),
+            micros(self.now),
+        )
+        return None if row is None else int(row["token"])
+
+    def renew_lease(self, name: str, token: int, length: timedelta) -> bool:
+        """Whether it is still held. Nobody else can take it before this transaction has ended."""
+        row = self._one(
+            "UPDATE leases SET until = ? WHERE name = ? AND token = ? RETURNING token",
+            micros(self.now + length),
+            name,
+            token,
+        )
+        return row is not None
 
     @property
     def publishes(self) -> bool:

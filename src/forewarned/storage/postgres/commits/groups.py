@@ -17,9 +17,9 @@ from psycopg.errors import ReadOnlySqlTransaction
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
+from forewarned.storage.postgres.commits.outcome import Outcome, settle
+from forewarned.storage.postgres.commits.session import Connector, Session
 from forewarned.storage.postgres.connection import RERUN, Connection, Mark
-from forewarned.storage.postgres.outcome import Outcome, settle
-from forewarned.storage.postgres.session import Connector, Session
 
 Given = TypeVar("Given")
 
@@ -100,7 +100,7 @@ class Committer(Generic[Given]):
         except BaseException as error:  # noqa: BLE001  # told to every caller
             session.roll_back()
             for call in group:
-                call.fail(_as_told(error))
+                call.fail(as_told(error))
             return ()
         return group
 
@@ -157,7 +157,7 @@ def _is_dropped(call: QueuedCall[Given]) -> bool:
     return call.is_given_up
 
 
-def _as_told(error: BaseException) -> BaseException:
+def as_told(error: BaseException) -> BaseException:
     """The error as callers are told it: what PostgreSQL can't do, the store can't."""
     told: BaseException
     match error:

@@ -1,0 +1,1 @@
+"""How transaction functions are run on PostgreSQL, committed, and run again."""

@@ -1,0 +1,74 @@
+"""One transaction of PostgreSQL, and the transaction functions that run in it."""
+
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import Final
+
+import psycopg
+
+from forewarned.core.ids import ScopeId
+from forewarned.storage.connection_threads import QueuedCall
+from forewarned.storage.postgres.connection import LIMITS, MARK, Connection, Mark
+from forewarned.storage.postgres.database import PostgresDatabase
+from forewarned.storage.postgres.locked_scopes import LockedScopes
+from forewarned.storage.postgres.transaction import PostgresTransaction
+from forewarned.storage.relational.transaction import NextWake
+from forewarned.storage.relational.write_buffer import WriteBuffer
+from forewarned.storage.rows import to_instant
+
+ReadClock = Callable[[datetime], datetime]
+"""Given the store's clock as it was just read, returns the time to go by.
+
+Raises StoreUnavailableError if it can't be right.
+"""
+_NOTHING: Final = ()
+
+
+class PostgresUnit:
+    """As `groups.Unit` says."""
+
+    def __init__(
+        self, connection: Connection, *, next_wake: NextWake, read_clock: ReadClock
+    ) -> None:
+        database = PostgresDatabase(connection)
+        self._next_wake = next_wake
+        self._read_clock = read_clock
+        self._locked = LockedScopes(database)
+        self._buffer = WriteBuffer(database)
+        self._now: datetime | None = None
+        self._publishes = False
+
+    @property
+    def wanted(self) -> Collection[ScopeId]:
+        return self._locked.wanted
+
+    @property
+    def publishes(self) -> bool:
+        return self._publishes
+
+    def begin(self, scope_ids: Collection[ScopeId]) -> Mark:
+        row = self._locked.begin(scope_ids, first=(LIMITS, _NOTHING), last=(MARK, _NOTHING))
+        mark = Mark(*row)
+        self._now = self._read_clock(to_instant(mark.now))
+        return mark
+
+    def run(self, call: QueuedCall[PostgresTransaction]) -> None:
+        assert self._now is not None  # noqa: S101  # it has begun
+        transaction = PostgresTransaction(
+            self._buffer, self._now, next_wake=self._next_wake, locked=self._locked
+        )
+        self._buffer.begin()
+        try:
+            call.run(transaction)
+            self._buffer.keep()
+        except psycopg.Error:
+            raise
+        except BaseException as error:  # noqa: BLE001  # told to the caller
+            self._buffer.undo()
+            call.fail(error)
+        else:
+            self._locked.written(transaction.written)
+            self._publishes = self._publishes or transaction.publishes
+
+    def write(self) -> None:
+        self._buffer.flush()

@@ -1,0 +1,186 @@
+"""The store that several nodes share: a PostgreSQL database, with several connections to it.
+
+Invariant: once `transact` returns, its changes are durable on every copy that has to have them; if
+it raises, nothing has changed, or it can't be known.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import datetime, timedelta
+from typing import Final, Self, TypeVar
+
+import psycopg
+
+from forewarned.config.values import DatabaseUrl
+from forewarned.core.ids import ScopeId
+from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
+from forewarned.service.records import Commit
+from forewarned.storage.connection_threads import (
+    ConnectionThreads,
+    QueuedCall,
+    QueuedCalls,
+    unchanged,
+)
+from forewarned.storage.postgres import migrate
+from forewarned.storage.postgres.commits.groups import Committer, as_told
+from forewarned.storage.postgres.commits.session import Check, Connector, Session
+from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
+from forewarned.storage.postgres.connection import Connection, connect
+from forewarned.storage.postgres.database import PostgresDatabase
+from forewarned.storage.postgres.leases import SharedLeases
+from forewarned.storage.postgres.shared_rules import agree
+from forewarned.storage.postgres.snapshot import PostgresSnapshot
+from forewarned.storage.postgres.transaction import PostgresTransaction
+from forewarned.storage.postgres.url import target
+from forewarned.storage.relational.transaction import NextWake
+from forewarned.storage.rows import to_instant
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 10.0
+"""Seconds a caller waits for its change. Its outcome is unknown after that, and told once known."""
+_GROUPED: Final = 2
+"""Connections for functions that share transactions: while one commits, another runs."""
+_ALONE: Final = 2
+_READERS: Final = 2
+_READ: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_READ_LIMITS: Final = """
+    SELECT set_config('statement_timeout', '60s', true),
+           set_config('idle_in_transaction_session_timeout', '60s', true),
+           set_config('tcp_user_timeout', '3000', true)
+"""
+_NOW: Final = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+class PostgresStore:
+    def __init__(
+        self,
+        url: DatabaseUrl,
+        *,
+        node: str,
+        next_wake: NextWake,
+        rules: Mapping[str, str],
+        read_clock: ReadClock = unchanged,
+        check: Check | None = None,
+    ) -> None:
+        """`node` is this node's id, and `rules` are its settings that all nodes must agree on.
+
+        Each new connection is shown to `check` first.
+        """
+        self._target = target(url)
+        self._rules = rules
+        self._node = node
+        self._read_clock = read_clock
+        self.connector = Connector(self._target, check)
+        committer = Committer(
+            self.connector,
+            lambda connection: PostgresUnit(
+                connection, next_wake=next_wake, read_clock=self._read_clock
+            ),
+        )
+        self._grouped = ConnectionThreads(
+            "grouped", self._open_session, committer.run_group, threads=_GROUPED
+        )
+        self._alone = ConnectionThreads(
+            "alone", self._open_session, committer.run_alone, threads=_ALONE
+        )
+        self._readers = ConnectionThreads(
+            "reader", self._open_session, self._answer_reader, threads=_READERS
+        )
+        self._leases = SharedLeases(self._transact_alone, node)
+        self._opened = AsyncExitStack()
+        self.copies = ""
+        """The standbys that commits wait for, as the server names them; empty if there are none."""
+
+    async def __aenter__(self) -> Self:
+        """Raises CannotOpenError."""
+        await asyncio.to_thread(self._prepare)
+        async with AsyncExitStack() as stack:
+            for threads in (self._grouped, self._alone, self._readers):
+                await stack.enter_async_context(threads)
+            await self._transact_alone(PostgresTransaction.correct_wakes)
+            self._opened = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._opened.aclose()
+
+    async def transact(
+        self,
+        function: Callable[[Transaction], T],
+        *,
+        touching: Collection[ScopeId] = (),
+        tell: Listener | None = None,
+    ) -> tuple[T, Commit]:
+        def run(transaction: PostgresTransaction) -> tuple[T, PostgresTransaction]:
+            return function(transaction), transaction
+
+        def then(ended: tuple[T, PostgresTransaction]) -> tuple[T, Commit]:
+            result, transaction = ended
+            commit = transaction.commit()
+            if tell is not None:
+                tell(commit)
+            return result, commit
+
+        threads = self._grouped if touching else self._alone
+        return await threads.run(run, then, touching=touching, patience=_PATIENCE)
+
+    async def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
+        await self._transact_alone(lambda tx: tx.mark_read(marks, older_by=older_by))
+
+    def lease(self, name: str) -> AbstractAsyncContextManager[Lease]:
+        return self._leases.lease(name)
+
+    async def read(self, question: Callable[[Snapshot], T]) -> T:
+        return await self._readers.run(question, unchanged)
+
+    async def _transact_alone(self, function: Callable[[PostgresTransaction], T]) -> T:
+        return await self._alone.run(function, unchanged)
+
+    def _prepare(self) -> None:
+        """Before anything is served: the tables, and that all nodes have the same rules."""
+        with contextlib.closing(connect(self._target)) as connection:
+            migrate.prepare(connection, self._target.where)
+            agree(connection, self._rules, node=self._node, where=self._target.where)
+            [[self.copies]] = connection.execute("SHOW synchronous_standby_names").fetchall()
+            connection.commit()
+
+    def _open_session(self) -> Session:
+        session = Session(self.connector)
+        session.connection()
+        return session
+
+    def _answer_reader(
+        self, session: Session, calls: QueuedCalls[PostgresSnapshot]
+    ) -> Sequence[QueuedCall[PostgresSnapshot]]:
+        call = next(calls)
+        try:
+            call.run(self._snapshot(session))
+        except BaseException as error:  # noqa: BLE001  # told to the caller
+            call.fail(as_told(error))
+        session.roll_back()
+        return [call]
+
+    def _snapshot(self, session: Session) -> PostgresSnapshot:
+        connection = session.connection()
+        try:
+            now = _begin_reading(connection)
+        except psycopg.Error:
+            if not session.is_lost:
+                raise
+            # It was lost since the last question: nothing has been asked yet.
+            connection = session.connection()
+            now = _begin_reading(connection)
+        return PostgresSnapshot(PostgresDatabase(connection), self._read_clock(to_instant(now)))
+
+
+def _begin_reading(connection: Connection) -> int:
+    """The store's clock."""
+    with connection.pipeline():
+        connection.execute(_READ)
+        connection.execute(_READ_LIMITS)
+        clock = connection.execute(_NOW)
+    [[now]] = clock.fetchall()
+    return int(now)
