@@ -76,8 +76,8 @@ class PostgresStore:
         self.connector = Connector(self._target, check)
         committer = Committer(
             self.connector,
-            lambda connection: PostgresUnit(
-                connection, next_wake=next_wake, read_clock=self._read_clock
+            lambda connection, is_rerun: PostgresUnit(
+                connection, is_rerun=is_rerun, next_wake=next_wake, read_clock=self._read_clock
             ),
         )
         self._grouped = ConnectionThreads(

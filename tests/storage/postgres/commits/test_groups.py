@@ -76,7 +76,7 @@ async def running(url: str, *, publishes: bool = False) -> AsyncIterator[Store]:
     connector = Connector(target(DatabaseUrl.parse(url)))
     made: list[PlainUnit] = []
 
-    def make(connection: Connection) -> PlainUnit:
+    def make(connection: Connection, _: bool) -> PlainUnit:
         made.append(PlainUnit(connection, publishes=publishes))
         return made[-1]
 

@@ -56,7 +56,10 @@ class Unit(Protocol[Given]):
 
 
 class Committer(Generic[Given]):
-    def __init__(self, connector: Connector, unit: Callable[[Connection], Unit[Given]]) -> None:
+    def __init__(
+        self, connector: Connector, unit: Callable[[Connection, bool], Unit[Given]]
+    ) -> None:
+        """`unit` makes one for an attempt, which may not be the first of its functions."""
         self._connector = connector
         self._unit = unit
 
@@ -68,7 +71,7 @@ class Committer(Generic[Given]):
             rest = self._run(session, group, tries=2)
             # One of them may be what is in the way of the others.
             for call in rest:
-                self._finish(session, call)
+                self._finish(session, call, is_rerun=True)
         elif group:
             self._finish(session, group[0])
         return taken
@@ -79,8 +82,8 @@ class Committer(Generic[Given]):
             self._finish(session, call)
         return [call]
 
-    def _finish(self, session: Session, call: QueuedCall[Given]) -> None:
-        for left in self._run(session, [call], tries=TRIES):
+    def _finish(self, session: Session, call: QueuedCall[Given], *, is_rerun: bool = False) -> None:
+        for left in self._run(session, [call], tries=TRIES, is_rerun=is_rerun):
             left.fail(
                 StoreUnavailableError(
                     f"a change was tried {TRIES} times in vain: others got in its way, or the"
@@ -89,14 +92,20 @@ class Committer(Generic[Given]):
             )
 
     def _run(
-        self, session: Session, group: Sequence[QueuedCall[Given]], *, tries: int
+        self,
+        session: Session,
+        group: Sequence[QueuedCall[Given]],
+        *,
+        tries: int,
+        is_rerun: bool = False,
     ) -> Sequence[QueuedCall[Given]]:
         """Run the group until it is committed. Returns it if it has to be run yet again."""
         wanted = {scope_id for call in group for scope_id in call.touching}
         try:
             for _ in range(tries):
-                if self._is_done(session, group, wanted):
+                if self._is_done(session, group, wanted, is_rerun=is_rerun):
                     return ()
+                is_rerun = True
         except BaseException as error:  # noqa: BLE001  # told to every caller
             session.roll_back()
             for call in group:
@@ -105,11 +114,16 @@ class Committer(Generic[Given]):
         return group
 
     def _is_done(
-        self, session: Session, group: Sequence[QueuedCall[Given]], wanted: set[ScopeId]
+        self,
+        session: Session,
+        group: Sequence[QueuedCall[Given]],
+        wanted: set[ScopeId],
+        *,
+        is_rerun: bool,
     ) -> bool:
         """One attempt. If it was in vain, it adds to the scopes that the next one locks first."""
         connection = session.connection()
-        unit = self._unit(connection)
+        unit = self._unit(connection, is_rerun)
         mark: Mark | None = None
         is_committing = False
         try:

@@ -28,9 +28,15 @@ class PostgresUnit:
     """As `groups.Unit` says."""
 
     def __init__(
-        self, connection: Connection, *, next_wake: NextWake, read_clock: ReadClock
+        self,
+        connection: Connection,
+        *,
+        is_rerun: bool,
+        next_wake: NextWake,
+        read_clock: ReadClock,
     ) -> None:
         database = PostgresDatabase(connection)
+        self._is_rerun = is_rerun
         self._next_wake = next_wake
         self._read_clock = read_clock
         self._locked = LockedScopes(database)
@@ -55,7 +61,11 @@ class PostgresUnit:
     def run(self, call: QueuedCall[PostgresTransaction]) -> None:
         assert self._now is not None  # noqa: S101  # it has begun
         transaction = PostgresTransaction(
-            self._buffer, self._now, next_wake=self._next_wake, locked=self._locked
+            self._buffer,
+            self._now,
+            next_wake=self._next_wake,
+            locked=self._locked,
+            is_rerun=self._is_rerun,
         )
         self._buffer.begin()
         try:
