@@ -10,7 +10,7 @@ from playwright.async_api import Browser, async_playwright, expect
 
 from tests.browser.chromium import NoChromiumError, chromium
 from tests.browser.windows import LONGEST_WAIT, Window, open_window
-from tests.end_to_end.serving import Server, serving
+from tests.end_to_end.server_process import Server, serving
 
 OpenWindow = Callable[..., Awaitable[Window]]
 PAST_ANY_PICTURE = "30d"

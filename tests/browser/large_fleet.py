@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 VMS: Final = 5_000
 EVENTS: Final = 100

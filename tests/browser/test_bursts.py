@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import OpenWindow
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 BREATH = 0.25
 """Seconds, at least, between two fetches of a window."""

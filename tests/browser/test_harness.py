@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.browser.windows import open_window
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 pytestmark = pytest.mark.thorough
 

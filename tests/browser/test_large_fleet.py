@@ -5,7 +5,7 @@ from playwright.async_api import Locator, ViewportSize, expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.large_fleet import EVENTS, NEXT, fill
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 SIZES = {
     "desktop": ViewportSize(width=1280, height=800),

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 OF_WEB = "/vm/web/metadata/scheduledevents?api-version=2020-07-01"
 DESCRIPTIONS = {

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
-from tests.end_to_end.serving import Server, local_command, serving
+from tests.end_to_end.server_process import Server, local_command, serving
 
 UNAUTHORIZED = "401 (Unauthorized)"
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 PHONE = {"width": 390, "height": 844}
 

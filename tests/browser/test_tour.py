@@ -7,7 +7,7 @@ from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import LONGEST_WAIT, Window
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 OF_WEB = "/vm/web/metadata/scheduledevents?api-version=2020-07-01"
 

@@ -7,7 +7,7 @@ from playwright.async_api import expect
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 FLEET = {"vms": [{"name": "till", "host": "rack1"}, {"name": "shelf", "host": "rack1"}]}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from forewarned.client import UnavailableError
-from tests.agent.hooks.answering import Asked, Reply, Service, answering, of_its_own_authority
+from tests.agent.hooks.http_service import Asked, Reply, Service, answering, of_its_own_authority
 from tests.client.drivers import MakeDriver
 from tests.client.flows import an_event
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from tests.end_to_end.serving import Server, environment, ready
+from tests.end_to_end.server_process import Server, environment, ready
 from tests.postgresql.servers import LOOPBACK, free_port
 
 NAMES: Final = ("a", "b", "c")

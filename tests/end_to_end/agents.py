@@ -15,7 +15,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 
-from tests.end_to_end.serving import Server, environment
+from tests.end_to_end.server_process import Server, environment
 
 MORTAL: Final = Path(__file__).with_name("mortal_agent.py")
 PATIENCE: Final = 60.0

@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any, Final
 
-from tests.end_to_end.serving import Server, environment, serving
+from tests.end_to_end.server_process import Server, environment, serving
 
 AZ: Final = Path(__file__).parents[2] / ".venv-az" / "bin"
 PATIENCE: Final = 120

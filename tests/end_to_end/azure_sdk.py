@@ -15,7 +15,7 @@ from azure.mgmt.maintenance import MaintenanceManagementClient
 from azure.mgmt.resource.resources import ResourceManagementClient
 
 from tests.end_to_end.az import exported
-from tests.end_to_end.serving import Server, serving
+from tests.end_to_end.server_process import Server, serving
 
 GROUP: Final = "sdk"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.end_to_end.az import GROUP, Azure, azure
-from tests.end_to_end.serving import Server, serving
+from tests.end_to_end.server_process import Server, serving
 
 
 @pytest.fixture(scope="session")

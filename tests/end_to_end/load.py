@@ -16,7 +16,7 @@ from functools import cache
 from http.client import HTTPException
 from typing import Final
 
-from tests.end_to_end.serving import DOCUMENT, Server
+from tests.end_to_end.server_process import DOCUMENT, Server
 from tests.end_to_end.supervised_server import PATIENCE
 
 BROKEN: Final = 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tests.end_to_end.serving import Server, environment, ready
+from tests.end_to_end.server_process import Server, environment, ready
 
 T = TypeVar("T")
 

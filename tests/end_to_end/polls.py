@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 from typing import Final
 
-from tests.end_to_end.serving import DOCUMENT, Answer, Server
+from tests.end_to_end.server_process import DOCUMENT, Answer, Server
 
 PATIENCE: Final = 30
 """Seconds until a test gives up waiting. What must be quicker is measured."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.end_to_end.serving import Server, ready, start
+from tests.end_to_end.server_process import Server, ready, start
 
 FLAGS: Final = ("--workers", "1", "--log-format", "json")
 PATIENCE: Final = 60

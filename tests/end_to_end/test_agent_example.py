@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.agents import PATIENCE, an_agent, endpoint_of, schedule, status_of, until
-from tests.end_to_end.serving import Server, environment, serving
+from tests.end_to_end.server_process import Server, environment, serving
 from tests.packages import need
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent" / "agent.toml"

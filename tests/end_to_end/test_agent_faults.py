@@ -15,7 +15,7 @@ from tests.end_to_end.agents import (
     schedule,
     until,
 )
-from tests.end_to_end.serving import Server, ready, serving, start
+from tests.end_to_end.server_process import Server, ready, serving, start
 
 FLEET = '[[vms]]\nname = "web"\n'
 PREPARED = ["prepare drain"]

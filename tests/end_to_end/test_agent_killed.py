@@ -24,7 +24,7 @@ from tests.end_to_end.agents import (
     status_of,
     until,
 )
-from tests.end_to_end.serving import Server, serving
+from tests.end_to_end.server_process import Server, serving
 
 FINISHED = b'"Finished"'
 MOST_LIVES = 40

@@ -19,7 +19,7 @@ from tests.end_to_end.agents import (
     until,
 )
 from tests.end_to_end.namespaces import Network, inside, network, serving_in, within
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 
 VMS = ("db-0", "db-1", "db-2")
 

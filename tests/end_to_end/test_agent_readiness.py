@@ -25,7 +25,7 @@ from tests.end_to_end.agents import (
     status_of,
     until,
 )
-from tests.end_to_end.serving import WORKERS, Server, serving
+from tests.end_to_end.server_process import WORKERS, Server, serving
 
 FLEET = """\
 [[availability_sets]]

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.serving import WORKERS, Server, environment, ready, serving, start
+from tests.end_to_end.server_process import WORKERS, Server, environment, ready, serving, start
 from tests.end_to_end.supervised_server import SupervisedServer, wait_until
 from tests.security.test_server_tls import Place, a_key, as_pem
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.az import changes, next_change, variables
-from tests.end_to_end.serving import Server, ready
+from tests.end_to_end.server_process import Server, ready
 from tests.end_to_end.terminal import Terminal, terminal
 from tests.end_to_end.transcripts import Ids, Step, programs, steps, without_chance
 

@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from tests.end_to_end.serving import Server, environment, serving
+from tests.end_to_end.server_process import Server, environment, serving
 
 VMS = 20_000
 

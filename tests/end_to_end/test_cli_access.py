@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, Network, inside, network, serving_in
-from tests.end_to_end.serving import WORKERS, Server, environment, local_command, serving
+from tests.end_to_end.server_process import WORKERS, Server, environment, local_command, serving
 
 FOREWARNED = (sys.executable, "-m", "forewarned")
 SERVICE = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml", "--rate", "100")

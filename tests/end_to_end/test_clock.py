@@ -3,7 +3,7 @@
 import signal
 from pathlib import Path
 
-from tests.end_to_end.serving import Server, ready, serving, start
+from tests.end_to_end.server_process import Server, ready, serving, start
 
 
 def test_a_step_of_15_minutes_starts_a_reboot_and_one_of_14m59s_does_not(

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.end_to_end.namespaces import METADATA, network, serving_in, within
-from tests.end_to_end.serving import WORKERS, Answer, Server, local_command, serving, start
+from tests.end_to_end.server_process import WORKERS, Answer, Server, local_command, serving, start
 
 SERVICE: Final = ("--mode", "service", "--clock", "real", "--fleet", "fleet.toml")
 FLEET: Final = '[[vms]]\nname = "web"\naddress = "127.0.0.1"\n'

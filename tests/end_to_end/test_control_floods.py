@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.serving import ready, start
+from tests.end_to_end.server_process import ready, start
 from tests.end_to_end.supervised_server import SupervisedServer, wait_until
 
 ENDPOINTS: Final = "/metadata/endpoints?api-version=2022-09-01"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import WORKERS, Server, serving
+from tests.end_to_end.server_process import WORKERS, Server, serving
 
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 TOKEN = "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https://localhost"

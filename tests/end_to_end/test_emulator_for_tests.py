@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.end_to_end.serving import DOCUMENT, Answer, Server, serving
+from tests.end_to_end.server_process import DOCUMENT, Answer, Server, serving
 
 
 def test_the_ready_file_names_ports_that_answer(tmp_path: Path) -> None:

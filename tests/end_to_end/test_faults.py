@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import WORKERS, serving
+from tests.end_to_end.server_process import WORKERS, serving
 
 
 @pytest.mark.parametrize("workers", WORKERS)

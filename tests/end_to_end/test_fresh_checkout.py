@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.end_to_end.serving import environment, ready
+from tests.end_to_end.server_process import environment, ready
 
 ROOT: Final = Path(__file__).parents[2]
 

@@ -18,7 +18,7 @@ from azure.identity import (
 )
 
 from forewarned.security.identities import TENANT_ID
-from tests.end_to_end.serving import WORKERS, Answer, Server, environment, serving
+from tests.end_to_end.server_process import WORKERS, Answer, Server, environment, serving
 
 SUBSCRIPTIONS = "/subscriptions?api-version=2022-12-01"
 FLEET = """\

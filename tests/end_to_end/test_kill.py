@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import Server, ready, start
+from tests.end_to_end.server_process import Server, ready, start
 
 VMS = 50
 EVENTS_PER_VM = 20

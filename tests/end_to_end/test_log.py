@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarned.clock import wall_clock
-from tests.end_to_end.serving import serving
+from tests.end_to_end.server_process import serving
 
 _LINE: Final = re.compile(r"(?P<at>\S+ \S+)Z (?:\(clock (?P<clock>\S+ \S+)Z\) )?\w+ +(?P<text>.*)")
 

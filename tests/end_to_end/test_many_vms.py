@@ -4,7 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.end_to_end.serving import serving
+from tests.end_to_end.server_process import serving
 
 FLEET = """
 [[scale_sets]]

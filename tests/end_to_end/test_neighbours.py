@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.polls import PATIENCE, ask_once, closing_poll, line, poll
-from tests.end_to_end.serving import Answer, Server
+from tests.end_to_end.server_process import Answer, Server
 from tests.end_to_end.supervised_server import SupervisedServer, start_supervised
 
 QUICK: Final = 2.0

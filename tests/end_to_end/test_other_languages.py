@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import environment
+from tests.end_to_end.server_process import environment
 from tests.end_to_end.test_run import needs_namespaces
 
 PAGE = (Path(__file__).parents[2] / "docs" / "test-your-handler.md").read_text()

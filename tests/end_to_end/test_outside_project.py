@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.end_to_end.serving import environment
+from tests.end_to_end.server_process import environment
 from tests.testing import guide
 
 ROOT: Final = Path(__file__).parents[2]

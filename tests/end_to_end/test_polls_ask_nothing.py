@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.polls import ask_once, closing_poll, line, poll
-from tests.end_to_end.serving import DOCUMENT, WORKERS, Server
+from tests.end_to_end.server_process import DOCUMENT, WORKERS, Server
 from tests.end_to_end.supervised_server import SupervisedServer, start_supervised, wait_until
 
 FEW: Final = 20
@@ -22,7 +22,7 @@ WAITING_IN_VAIN: Final = f"{DOCUMENT}&wait=1s"
 
 
 @dataclass(frozen=True, slots=True)
-class Overseen:
+class DiskAudit:
     """What every process of a server has told so far of what it asks of the disk."""
 
     report: Path
@@ -47,14 +47,14 @@ class Overseen:
 
 
 @pytest.fixture
-def overseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Overseen:
+def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskAudit:
     """From here on, all that is started tells."""
     report = tmp_path / "report"
-    here = str(Path(__file__).with_name("overseeing"))
+    here = str(Path(__file__).with_name("disk_audit"))
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     monkeypatch.setenv("PYTHONPATH", path)
-    monkeypatch.setenv("OVERSEEN_IN", str(report))
-    return Overseen(report)
+    monkeypatch.setenv("DISK_AUDIT", str(report))
+    return DiskAudit(report)
 
 
 def meets_vms(supervised: SupervisedServer, workers: str) -> int:
@@ -80,7 +80,7 @@ def wait_in_vain(server: Server) -> int:
         return waiting.ask(poll(WAITING_IN_VAIN)).status
 
 
-def held_files(pid: int, overseen: Overseen) -> dict[Path, tuple[int, int]]:
+def held_files(pid: int, audit: DiskAudit) -> dict[Path, tuple[int, int]]:
     """The files of a disk that a process has open, each with its size and when it was written."""
     found: dict[Path, tuple[int, int]] = {}
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
@@ -88,14 +88,14 @@ def held_files(pid: int, overseen: Overseen) -> dict[Path, tuple[int, int]]:
         with contextlib.suppress(FileNotFoundError):
             file, path = descriptor.stat(), descriptor.readlink()
             # All processes tell in one report, and what others tell is no matter.
-            if stat.S_ISREG(file.st_mode) and path != overseen.report:
+            if stat.S_ISREG(file.st_mode) and path != audit.report:
                 found[path] = (file.st_size, file.st_mtime_ns)
     return found
 
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_ten_times_the_polls_cost_not_one_statement_more(
-    tmp_path: Path, overseen: Overseen, workers: str
+    tmp_path: Path, audit: DiskAudit, workers: str
 ) -> None:
     """I26."""
     during: list[int] = []
@@ -105,17 +105,17 @@ def test_ten_times_the_polls_cost_not_one_statement_more(
         # The first read of a scope switches it on.
         poll_often(server, 1)
         for times in (FEW, 10 * FEW):
-            before = overseen.statements()
+            before = audit.statements()
             statuses = poll_often(server, times)
-            during.append(overseen.statements() - before)
+            during.append(audit.statements() - before)
             # That a scope is still read is written down once an hour of the server's clock.
             server.call("POST", "/v1/clock/step", {"by": "1h"})
-            before = overseen.marks()
+            before = audit.marks()
             statuses |= poll_often(server, times)
             # A read of the control API is answered when all pollers have told what they know.
-            overseen.wait_for_marks(before + 2)
+            audit.wait_for_marks(before + 2)
             server.call("GET", "/v1/clock")
-            an_hour_later.append(overseen.marks() - before)
+            an_hour_later.append(audit.marks() - before)
 
             assert statuses == {200, 304}
 
@@ -125,7 +125,7 @@ def test_ten_times_the_polls_cost_not_one_statement_more(
 
 @pytest.mark.parametrize("workers", WORKERS)
 def test_nothing_on_the_poll_path_touches_the_disk(
-    tmp_path: Path, overseen: Overseen, workers: str
+    tmp_path: Path, audit: DiskAudit, workers: str
 ) -> None:
     """I26: no file is opened, none that is open is written to, and nothing is logged."""
     with start_supervised(tmp_path, VMS, "--workers", workers, "--arm", "off") as supervised:
@@ -133,13 +133,13 @@ def test_nothing_on_the_poll_path_touches_the_disk(
         # Once before it counts: the first read of a scope switches it on.
         poll_often(server, 1)
         ask_once(server, ASIDE, closing_poll())
-        log, told, files = supervised.log(), overseen.lines(pid), held_files(pid, overseen)
+        log, told, files = supervised.log(), audit.lines(pid), held_files(pid, audit)
 
         statuses = poll_often(server, 5 * FEW)
         waited = wait_in_vain(server)
 
-        assert overseen.lines(pid)[len(told) :] == []
-        assert held_files(pid, overseen) == files
+        assert audit.lines(pid)[len(told) :] == []
+        assert held_files(pid, audit) == files
         assert supervised.log() == log
     assert statuses == {200, 304}
     assert waited == 200
@@ -147,17 +147,17 @@ def test_nothing_on_the_poll_path_touches_the_disk(
     assert any(line.split()[1] == "open" for line in told)
 
 
-def test_a_poller_that_has_news_for_vms_touches_no_disk(tmp_path: Path, overseen: Overseen) -> None:
+def test_a_poller_that_has_news_for_vms_touches_no_disk(tmp_path: Path, audit: DiskAudit) -> None:
     """I26: nor do polls that wait, and those that follow a change. The writer's log is its own."""
     with start_supervised(tmp_path, VMS, "--workers", "1", "--arm", "off") as supervised:
         server, pid = supervised.server, supervised.pid("poller")
         first = news(server)
-        told, files = overseen.lines(pid), held_files(pid, overseen)
+        told, files = audit.lines(pid), held_files(pid, audit)
 
         heard = [news(server) for _ in range(10)]
 
-        assert overseen.lines(pid)[len(told) :] == []
-        assert held_files(pid, overseen).keys() == files.keys()
+        assert audit.lines(pid)[len(told) :] == []
+        assert held_files(pid, audit).keys() == files.keys()
     assert heard == [first + number for number in range(1, 11)]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import WORKERS, local_command, serving
+from tests.end_to_end.server_process import WORKERS, local_command, serving
 
 PUBLIC = {"arm-ca.pem", "arm.pem"}
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.end_to_end.serving import Server, environment, serving
+from tests.end_to_end.server_process import Server, environment, serving
 from tests.end_to_end.transcripts import steps, without_chance
 
 README: Final = Path(__file__).parents[2] / "README.md"

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tests.end_to_end.serving import Server, serving
+from tests.end_to_end.server_process import Server, serving
 
 REBOOT = {"type": "Reboot", "resources": ["web"]}
 

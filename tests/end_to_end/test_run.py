@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.serving import environment, serving
+from tests.end_to_end.server_process import environment, serving
 
 NO_MORE: Mapping[str, str] = {}
 RUN = (sys.executable, "-m", "forewarned", "run")

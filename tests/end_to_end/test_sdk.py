@@ -11,7 +11,7 @@ import pytest
 
 from forewarned.client import Change, ChangeKind, Ending, EventSource, EventType, RefusedError
 from tests.client.drivers import DRIVERS, MakeDriver
-from tests.end_to_end.serving import Server, ready, start
+from tests.end_to_end.server_process import Server, ready, start
 
 
 @pytest.fixture(params=sorted(DRIVERS))

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from forewarned import client
-from tests.end_to_end.serving import Server, environment, serving
+from tests.end_to_end.server_process import Server, environment, serving
 from tests.end_to_end.transcripts import programs
 
 ROOT: Final = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from forewarned.feed.writer_end import PATIENCE as LONGEST_SYNC
-from tests.end_to_end.serving import Server, start
+from tests.end_to_end.server_process import Server, start
 from tests.end_to_end.supervised_server import (
     FLAGS,
     PATIENCE,

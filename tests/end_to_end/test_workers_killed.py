@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from tests.end_to_end.load import BROKEN, Blow, Kind, Load, Vm, broken_promises
-from tests.end_to_end.serving import Server
+from tests.end_to_end.server_process import Server
 from tests.end_to_end.supervised_server import (
     PATIENCE,
     SupervisedServer,

@@ -16,7 +16,7 @@ from forewarned.core.transitions import Scheduled
 from forewarned.service.ports import Transaction
 from forewarned.storage import SqliteStore
 from tests.builders import NOON, OPERATOR, a_resource, a_scope, an_event, event_id
-from tests.storage.keeping import keep
+from tests.storage.store_calls import keep
 
 CALLERS: Final = 16
 

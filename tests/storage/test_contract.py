@@ -37,7 +37,7 @@ from tests.builders import (
     an_event,
     emptied,
 )
-from tests.storage.keeping import cache, keep, load, save, save_in, settle_in
+from tests.storage.store_calls import cache, keep, load, save, save_in, settle_in
 
 SCOPE1 = ScopeId("scope1")
 

@@ -26,7 +26,7 @@ from tests.builders import (
     an_event,
     event_id,
 )
-from tests.storage.keeping import keep, save
+from tests.storage.store_calls import keep, save
 
 D, E, F = event_id(0xD), event_id(0xE), event_id(0xF)
 URGENT = Order.URGENT

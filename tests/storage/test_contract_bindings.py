@@ -9,7 +9,7 @@ from forewarned.service.errors import AddressTakenError
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.records import Binding, Commit
 from tests.builders import a_binding, a_profile, a_resource, a_scope, emptied
-from tests.storage.keeping import keep, save, save_in
+from tests.storage.store_calls import keep, save, save_in
 
 
 async def bind(store: Store, *bindings: Binding) -> Commit:

@@ -36,7 +36,7 @@ from tests.builders import (
     a_scope,
 )
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import everything, keep, save
+from tests.storage.store_calls import everything, keep, save
 from tests.storage.strategies import counts, event_ids, instants, texts
 from tests.storage.test_contract_bindings import bind
 

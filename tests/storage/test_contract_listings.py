@@ -13,7 +13,7 @@ from forewarned.core.transitions import Activated, Canceled, Deactivated, Resour
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Store
 from tests.builders import HOUR, MINUTE, NOON, A, B, C, a_resource, a_scope, an_event
-from tests.storage.keeping import keep, save
+from tests.storage.store_calls import keep, save
 
 EVERY_KIND = frozenset(ScopeKind)
 

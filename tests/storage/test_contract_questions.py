@@ -26,7 +26,7 @@ from tests.builders import (
     an_event,
     event_id,
 )
-from tests.storage.keeping import cache, keep, load, save, save_in
+from tests.storage.store_calls import cache, keep, load, save, save_in
 
 SCOPE1 = ScopeId("scope1")
 SCOPE2 = ScopeId("scope2")

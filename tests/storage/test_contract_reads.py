@@ -10,7 +10,7 @@ from forewarned.core.model import Scope
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Store, Transaction
 from tests.builders import DAY, HOUR, NOON, OPERATOR, A, a_scope, an_event
-from tests.storage.keeping import cache, keep, load
+from tests.storage.store_calls import cache, keep, load
 
 SCOPE1 = ScopeId("scope1")
 

@@ -42,7 +42,7 @@ from tests.builders import (
     an_event,
 )
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import everything, settle_in
+from tests.storage.store_calls import everything, settle_in
 
 FILLED: Mapping[int, Path] = {
     int(file.stem): file for file in sorted(Path(__file__).parent.glob("filled/*.sql"))

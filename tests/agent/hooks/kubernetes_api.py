@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from tests.agent.hooks.answering import Asked, Reply, Service, answering
+from tests.agent.hooks.http_service import Asked, Reply, Service, answering
 
 # Any, here and below: Kubernetes' objects are JSON, and tests say what they expect of it.
 Object = dict[str, Any]

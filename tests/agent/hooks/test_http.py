@@ -10,8 +10,8 @@ import pytest
 from forewarned.agent.model import Phase, Verdict
 from forewarned.clock import wall_clock
 from forewarned.security.certificates import CA_FILE, provide
-from tests.agent.hooks.answering import Asked, Reply, Service, answering, of_its_own_authority
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
+from tests.agent.hooks.http_service import Asked, Reply, Service, answering, of_its_own_authority
 
 
 def well(_: Asked) -> Reply:

@@ -19,8 +19,8 @@ from forewarned.agent.model import HookOutcome, Verdict
 from forewarned.agent.targets.kubernetes import CORDONED_BY
 from forewarned.clock import wall_clock
 from forewarned.security.certificates import provide
-from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.agent.hooks.calls import EVENT, OTHER_EVENT, Told, a_call, a_hook, a_sighting, undone
+from tests.agent.hooks.http_service import Asked, Reply, Service, answering
 from tests.agent.hooks.kubernetes_api import TOKEN, Budget, KubernetesApi, Object
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from forewarned.agent.model import Verdict
-from tests.agent.hooks.answering import Asked, Reply, answering
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
+from tests.agent.hooks.http_service import Asked, Reply, answering
 
 
 def well(_: Asked) -> Reply:

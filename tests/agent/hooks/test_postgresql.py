@@ -10,8 +10,8 @@ import pytest
 
 from forewarned.agent.hooks.ports import Hook
 from forewarned.agent.model import Phase, Verdict
-from tests.agent.hooks.answering import Asked, Reply, Service, answering
 from tests.agent.hooks.calls import Told, a_call, a_hook, undone
+from tests.agent.hooks.http_service import Asked, Reply, Service, answering
 from tests.packages import give_up, need
 from tests.postgresql.servers import NoServerError, PostgresServer, private_folder, programs
 

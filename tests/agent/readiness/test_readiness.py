@@ -14,7 +14,7 @@ from forewarned.agent.readiness.kubernetes import LeaseReports
 from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, RollCall, Standing
 from forewarned.clock import wall_clock
 from forewarned.security.certificates import provide
-from tests.agent.hooks.answering import Reply, answering, of_its_own_authority
+from tests.agent.hooks.http_service import Reply, answering, of_its_own_authority
 from tests.agent.journeys import EVENT
 from tests.builders import MINUTE, SECOND
 

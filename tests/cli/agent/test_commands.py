@@ -18,8 +18,8 @@ from forewarned.agent.journal import AnyFact, Finished, Journal, Planned
 from forewarned.agent.lock import sole_agent
 from forewarned.agent.status.wire import Stage
 from forewarned.cli.agent.check import check_targets
-from tests.agent.hooks.answering import Asked, Reply
-from tests.agent.hooks.answering import answering as metadata
+from tests.agent.hooks.http_service import Asked, Reply
+from tests.agent.hooks.http_service import answering as metadata
 from tests.agent.journeys import a_plan, a_sighting
 from tests.builders import NOON
 from tests.cli.agents import EVENT, OTHER, an_agent, an_event

@@ -9,7 +9,7 @@ from forewarned.service.ports import Snapshot
 from forewarned.storage import SqliteStore
 from tests.builders import NOON, a_scope
 from tests.cli.served import invoke
-from tests.storage.keeping import keep, load
+from tests.storage.store_calls import keep, load
 
 
 def a_store(folder: Path) -> SqliteStore:

@@ -16,8 +16,8 @@ from forewarned.service.records import Declaration
 from forewarned.storage.postgres.transaction import PostgresTransaction
 from tests.builders import MINUTE, NOON, OPERATOR, a_resource, a_scope, an_event, event_id
 from tests.postgresql.databases import Database
-from tests.storage.keeping import settle_in
 from tests.storage.postgres.attempts import attempt, do
+from tests.storage.store_calls import settle_in
 
 SCOPES = SCOPE1, SCOPE2, SCOPE3 = [ScopeId(f"scope{number}") for number in (1, 2, 3)]
 TOO_LONG = 30

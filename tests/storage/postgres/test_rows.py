@@ -8,8 +8,8 @@ from forewarned.service.records import Binding
 from forewarned.storage.postgres.transaction import PostgresTransaction
 from tests.builders import OPERATOR, a_binding, a_resource, a_scope, emptied
 from tests.postgresql.databases import Database
-from tests.storage.keeping import settle_in
 from tests.storage.postgres.attempts import do
+from tests.storage.store_calls import settle_in
 
 SCOPE1 = ScopeId("scope1")
 

@@ -22,9 +22,9 @@ from forewarned.storage.connection_threads import unchanged
 from forewarned.storage.sqlite.group_commit import MOST
 from tests.builders import DAY, MINUTE, NOON, OPERATOR, A, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import cache, everything, keep, settle_in
 from tests.storage.sqlite.connections import connection_of
 from tests.storage.sqlite.test_store import crowd, files_no_larger_than
+from tests.storage.store_calls import cache, everything, keep, settle_in
 
 T = TypeVar("T")
 SCOPE1 = ScopeId("scope1")

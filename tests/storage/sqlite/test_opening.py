@@ -21,7 +21,7 @@ from forewarned.storage.sqlite.migrate import Migration, apply, migrate, migrati
 from forewarned.storage.sqlite.store import refuse_old_sqlite
 from tests.builders import a_scope
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import keep, load
+from tests.storage.store_calls import keep, load
 
 
 async def test_a_database_is_made_with_its_directory_on_first_use(

@@ -21,7 +21,7 @@ from forewarned.storage.errors import StoreInUseError
 from forewarned.storage.sqlite import restore_marker
 from tests.builders import NOON, OPERATOR, a_resource, a_scope, an_event, event_id
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import keep, load
+from tests.storage.store_calls import keep, load
 
 
 async def schedule(store: Store, number: int) -> int:

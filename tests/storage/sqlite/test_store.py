@@ -34,8 +34,8 @@ from forewarned.storage.sqlite.writes import SqliteTransaction
 from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
 from tests.storage.committer import CALLERS
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import cache, everything, keep, load, save, settle_in
 from tests.storage.sqlite.connections import connection_of
+from tests.storage.store_calls import cache, everything, keep, load, save, settle_in
 from tests.storage.strategies import scopes
 
 ROOT = Path(__file__).parents[3]

@@ -21,9 +21,9 @@ from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.sqlite.database import SqliteDatabase
 from tests.builders import OPERATOR, A, B, a_scope, an_event
 from tests.storage.conftest import OpenSqlite
-from tests.storage.keeping import cache, everything, keep
 from tests.storage.sqlite.connections import connection_of
 from tests.storage.sqlite.test_group_commit import MindChangedError, fail_after, held_up, together
+from tests.storage.store_calls import cache, everything, keep
 
 SCOPE1, SCOPE2 = ScopeId("scope1"), ScopeId("scope2")
 Function = Callable[[Transaction], object]

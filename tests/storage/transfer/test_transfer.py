@@ -24,7 +24,7 @@ from forewarned.storage.transfer.transfer import (
 )
 from tests.builders import NOON, a_resource, a_scope
 from tests.postgresql.databases import Database
-from tests.storage.keeping import everything, keep
+from tests.storage.store_calls import everything, keep
 
 FILLED = Path(__file__).parent.parent / "filled" / "0003.sql"
 OFFSET = 5_000

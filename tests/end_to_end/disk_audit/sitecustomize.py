@@ -18,7 +18,7 @@ KINDS = frozenset(
 """The events told, by the part of their names before the first full stop."""
 
 
-def oversee(report: str) -> None:
+def audit(report: str) -> None:
     """From now on and for good: nothing takes an audit hook away again."""
     out = os.open(report, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
@@ -47,5 +47,5 @@ def _traced(
     return connect_traced
 
 
-if "OVERSEEN_IN" in os.environ:
-    oversee(os.environ["OVERSEEN_IN"])
+if "DISK_AUDIT" in os.environ:
+    audit(os.environ["DISK_AUDIT"])
