@@ -173,7 +173,7 @@ async def console_client(
     )
     settings = resolved.settings
     clock = clock or VirtualClock(NOON, speed=0)
-    store = Breakable(clock, next_wake=partial(lifecycle.next_wake, rules=settings.rules()))
+    store = Breakable(None, clock, next_wake=partial(lifecycle.next_wake, rules=settings.rules()))
     application = Application(
         store,
         clock,
@@ -182,7 +182,7 @@ async def console_client(
         timings=simulated_timings(settings),
     )
     use_cases = application.use_cases
-    async with application, clock:
+    async with store, application, clock:
         plan = parse(FLEET if fleet is None else fleet)
         await use_cases.fleet.apply(plan, by=Actor(name="test"))
         door = TokenAccess()

@@ -27,7 +27,7 @@ from forewarned.service.fleet.reset import Reset
 from forewarned.service.ports import Listener, Snapshot, Transaction
 from forewarned.service.records import Caller, Commit
 from forewarned.service.use_cases import UseCases
-from forewarned.storage.memory import MemoryStore
+from forewarned.storage import SqliteStore
 from tests.bases import a_basis
 from tests.builders import NOON
 
@@ -49,7 +49,7 @@ FLEET: Final[dict[str, Any]] = {
 """A VM with a neighbour in another scope, a Spot VM, a set of two update domains, a scale set."""
 
 
-class Breakable(MemoryStore):
+class Breakable(SqliteStore):
     """A store that can be made unavailable."""
 
     is_down = False
@@ -146,11 +146,11 @@ async def control_api(
     changes: Changes | None = None,
 ) -> AsyncIterator[ControlApi]:
     clock = clock or VirtualClock(NOON, speed=0)
-    store = Breakable(clock, next_wake=partial(lifecycle.next_wake, rules=rules))
+    store = Breakable(None, clock, next_wake=partial(lifecycle.next_wake, rules=rules))
     basis = a_basis(rules, address_range=ipaddress.ip_network("10.1.0.0/16"))
     application = Application(store, clock, basis, BoardDelivery(), faults=Faults())
     steered = ControlApi(store, _services(application.use_cases, changes or Changes()))
-    async with steered.http:
+    async with store, steered.http:
         await steered.put_fleet(FLEET)
         yield steered
 

@@ -2,13 +2,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from forewarned.storage import MemoryStore, SqliteStore
 from tests.feed.joined import Poller, Writer, polling, writing
 
 
-@pytest.fixture(params=[MemoryStore, SqliteStore], ids=["memory", "sqlite"])
+@pytest.fixture(params=[False, True], ids=["memory", "sqlite"])
 async def writer(anyio_backend: object, request: pytest.FixtureRequest) -> AsyncIterator[Writer]:
-    async with writing(request.param) as begun:
+    async with writing(is_file=request.param) as begun:
         yield begun
 
 

@@ -29,7 +29,7 @@ from forewarned.service.faults import Faults
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from forewarned.service.ports import Store
 from forewarned.service.records import Caller, EventRecord
-from forewarned.storage import MemoryStore, SqliteStore
+from forewarned.storage import SqliteStore
 from tests.bases import a_basis
 from tests.builders import NOON, OPERATOR
 
@@ -113,19 +113,15 @@ class Writer:
 
 
 @asynccontextmanager
-async def writing(kind: type[MemoryStore] | type[SqliteStore]) -> AsyncIterator[Writer]:
+async def writing(*, is_file: bool) -> AsyncIterator[Writer]:
     """With the fleet applied."""
     clock = VirtualClock(NOON, speed=0)
     next_wake = partial(lifecycle.next_wake, rules=Rules())
     # Short, as a socket's path must be: folders of tests have long names.
     with tempfile.TemporaryDirectory(prefix="fw-") as made:
         folder = Path(made)
-        store = (
-            MemoryStore(clock, next_wake=next_wake)
-            if kind is MemoryStore
-            else SqliteStore(folder / "forewarned.db", clock, next_wake=next_wake)
-        )
-        async with store:
+        path = folder / "forewarned.db" if is_file else None
+        async with SqliteStore(path, clock, next_wake=next_wake) as store:
             writer = Writer(folder, store, clock)
             await writer.begin()
             await writer.use_cases.fleet.apply(FLEET, by=OPERATOR)

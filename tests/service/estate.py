@@ -4,12 +4,10 @@ import ipaddress
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
 from typing import Final, TypeVar
 
 from forewarned.actuators.simulated import Timing
 from forewarned.clock import VirtualClock
-from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
 from forewarned.core.model import Document, EventType, Policy, Priority
 from forewarned.core.rules import Rules
@@ -31,8 +29,7 @@ from forewarned.service.fleet.declaration import Model
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Caller
 from forewarned.service.use_cases import UseCases
-from forewarned.storage.memory import MemoryStore
-from tests.bases import a_basis
+from tests.bases import a_basis, a_store
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND
 
 T = TypeVar("T")
@@ -199,11 +196,13 @@ async def estate() -> AsyncIterator[Estate]:
     """With an empty resource group `shop`."""
     clock = VirtualClock(NOON, speed=0)
     basis = a_basis(Rules(short_notice_allowed=True), address_range=NETWORK)
-    store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=basis.rules))
     documents = BoardDelivery()
     timings = {type_: Timing(impact=MINUTE, span=TEN) for type_ in EventType}
-    application = Application(store, clock, basis, documents, timings=timings)
-    async with application, clock:
+    async with (
+        a_store(clock, basis.rules) as store,
+        Application(store, clock, basis, documents, timings=timings) as application,
+        clock,
+    ):
         built = Estate(application.use_cases, documents, clock)
         await built.decide(lambda tx: groups.put(tx, SUBSCRIPTION, "shop", "{}", by=OPERATOR))
         yield built

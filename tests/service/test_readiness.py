@@ -2,18 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import TypeVar
 
 import pytest
 from typing_extensions import override
 
 from forewarned.clock import VirtualClock
-from forewarned.core import lifecycle
 from forewarned.core.errors import UnknownEventError, UnknownResourceError, UnknownScopeError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventType
-from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request
@@ -21,8 +18,7 @@ from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Mem
 from forewarned.service.ports import Snapshot, Store
 from forewarned.service.readiness import MemoryReadiness, ReadinessReport, Standing
 from forewarned.service.records import Caller
-from forewarned.storage.memory import MemoryStore
-from tests.bases import a_basis
+from tests.bases import a_basis, a_store
 from tests.builders import MINUTE, NOON, OPERATOR, A
 
 T = TypeVar("T")
@@ -60,10 +56,10 @@ class Site:
 
     def __init__(self) -> None:
         clock = VirtualClock(NOON, speed=0)
-        store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
-        self.application = Application(store, clock, a_basis(), BoardDelivery())
+        self.store = a_store(clock)
+        self.application = Application(self.store, clock, a_basis(), BoardDelivery())
         self.use_cases = self.application.use_cases
-        self.engine = SlowDecider(store)
+        self.engine = SlowDecider(self.store)
         self.real_time = NOON
         self.readiness = MemoryReadiness(self.engine, now=lambda: self.real_time)
         self.use_cases.engine.tell(self.readiness.hear)
@@ -89,7 +85,7 @@ class Site:
 @pytest.fixture
 async def site(anyio_backend: object) -> AsyncIterator[Site]:
     made = Site()
-    async with made.application:
+    async with made.store, made.application:
         await made.use_cases.fleet.apply(a_fleet("vm1", "vm2"), by=OPERATOR)
         for name in ("vm1", "vm3"):
             await made.use_cases.activation.activate(await made.caller(name), address="")

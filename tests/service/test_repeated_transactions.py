@@ -1,15 +1,13 @@
 """A lost race is run again: every transaction function gives the same result a second time."""
 
 import ast
-import asyncio
 import inspect
 import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -17,7 +15,6 @@ import forewarned.service
 from forewarned.actuators.simulated import Timing
 from forewarned.clock import VirtualClock
 from forewarned.control.fleet.wire import parse
-from forewarned.core import lifecycle
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.core.rules import Rules
@@ -29,8 +26,7 @@ from forewarned.service.fleet.reset import Reset
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
-from forewarned.storage import MemoryStore, SqliteStore
-from tests.bases import a_basis
+from tests.bases import a_basis, a_store
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR
 from tests.control.control_api import FLEET
 from tests.touching import TouchingStore
@@ -170,27 +166,10 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     yield await world.reset.reset(by=OPERATOR)
 
 
-@asynccontextmanager
-async def memory(clock: VirtualClock, _: Path) -> AsyncIterator[Store]:
-    yield MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
-
-
-@asynccontextmanager
-async def sqlite(clock: VirtualClock, folder: Path) -> AsyncIterator[Store]:
-    next_wake = partial(lifecycle.next_wake, rules=RULES)
-    async with SqliteStore(folder / "forewarned.db", clock, next_wake=next_wake) as store:
-        yield store
-
-
-async def outcome(
-    opened: Any,  # a context manager of a store, one of the two above
-    folder: Path,
-    over: Callable[[Store], Store],
-) -> tuple[list[object], list[object]]:
+async def outcome(over: Callable[[Store], Store]) -> tuple[list[object], list[object]]:
     """The results of all decisions, and what they leave in the store."""
-    await asyncio.to_thread(folder.mkdir)
     clock = VirtualClock(NOON, speed=0)
-    async with opened(clock, folder) as store:
+    async with a_store(clock, RULES) as store:
         world = World(over(store), clock)
         async with world.application, clock:
             results = [result async for result in every_kind_of_decision(world)]
@@ -198,18 +177,15 @@ async def outcome(
             return results, await left
 
 
-@pytest.mark.parametrize("opened", [memory, sqlite])
-async def test_functions_that_are_run_twice_decide_as_if_run_once(
-    opened: object, tmp_path: Path
-) -> None:
+async def test_functions_that_are_run_twice_decide_as_if_run_once(anyio_backend: object) -> None:
     racing: list[RacingStore] = []
 
     def losing(store: Store) -> Store:
         racing.append(RacingStore(TouchingStore(store)))
         return racing[0]
 
-    once = await outcome(opened, tmp_path / "once", lambda store: store)
-    twice = await outcome(opened, tmp_path / "twice", losing)
+    once = await outcome(lambda store: store)
+    twice = await outcome(losing)
 
     assert twice == once
     assert len(once[1][0]) > 50  # type: ignore[arg-type]  # the history is a list

@@ -22,7 +22,7 @@ from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.ports import Listener, Store, Timer
-from forewarned.storage import MemoryStore, SqliteStore
+from forewarned.storage import SqliteStore
 from tests.bases import a_basis
 from tests.builders import MINUTE, SECOND
 from tests.touching import TouchingStore
@@ -180,15 +180,19 @@ class Stack(ABC):
 
 
 class MemoryStack(Stack):
-    """The store is an object, and all of it survives: only what the services hold is lost."""
+    """The store stays open, and all of it survives: only what the services hold is lost."""
 
     @override
     def _prepare(self) -> None:
         next_wake = partial(lifecycle.next_wake, rules=self.rules)
-        self._kept = MemoryStore(self.dial, next_wake=next_wake)
+        self._kept = SqliteStore(None, self.dial, next_wake=next_wake)
+        self._is_open = False
 
     @override
     async def _open_store(self) -> Store:
+        if not self._is_open:
+            await self._kept.__aenter__()
+            self._is_open = True
         return self._kept
 
     @override
@@ -198,6 +202,11 @@ class MemoryStack(Stack):
     @override
     async def _abandon_store(self) -> None:
         pass
+
+    @override
+    async def close(self) -> None:
+        await super().close()
+        await self._kept.__aexit__()
 
 
 class SqliteStack(Stack):

@@ -12,7 +12,8 @@ from forewarned.config.values import DatabaseUrl
 from forewarned.core import lifecycle
 from forewarned.core.rules import Rules
 from forewarned.service.ports import Store
-from forewarned.storage import MemoryStore, SqliteStore
+from forewarned.storage import SqliteStore
+from tests.bases import a_store
 from tests.builders import NOON
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def sqlite(path: Path, clock: VirtualClock) -> OpenSqlite:
 
 
 @pytest.fixture
-def memory(clock: VirtualClock) -> MemoryStore:
-    return MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
+def memory(clock: VirtualClock) -> SqliteStore:
+    return a_store(clock)
 
 
 def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore":
@@ -58,7 +59,7 @@ def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore"
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(
-    request: pytest.FixtureRequest, memory: MemoryStore, sqlite: OpenSqlite, clock: VirtualClock
+    request: pytest.FixtureRequest, memory: SqliteStore, sqlite: OpenSqlite, clock: VirtualClock
 ) -> AsyncIterator[Store]:
     if request.param == "postgres":
         async with postgres_store(request.getfixturevalue("database"), clock) as shared:
@@ -70,7 +71,7 @@ async def store(
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def sole_store(
-    request: pytest.FixtureRequest, memory: MemoryStore, sqlite: OpenSqlite
+    request: pytest.FixtureRequest, memory: SqliteStore, sqlite: OpenSqlite
 ) -> AsyncIterator[Store]:
     """One that no other node shares.
 

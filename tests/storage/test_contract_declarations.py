@@ -1,12 +1,10 @@
 """What every store promises about declarations, operations, and names asked for by their start."""
 
 import asyncio
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -21,7 +19,7 @@ from forewarned.core.transitions import Activated
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Store, Transaction
 from forewarned.service.records import Declaration, GroupPlace, OperationRecord
-from forewarned.storage import MemoryStore, SqliteStore
+from forewarned.storage import SqliteStore
 from forewarned.storage.diff import fold
 from tests.builders import (
     DAY,
@@ -107,11 +105,8 @@ def in_any_store(check: Callable[[Store], Awaitable[None]]) -> None:
     async def run() -> None:
         clock = VirtualClock(NOON, speed=0)
         next_wake = partial(lifecycle.next_wake, rules=Rules())
-        await check(MemoryStore(clock, next_wake=next_wake))
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / "forewarned.db"
-            async with SqliteStore(path, clock, next_wake=next_wake) as store:
-                await check(store)
+        async with SqliteStore(None, clock, next_wake=next_wake) as store:
+            await check(store)
 
     asyncio.run(run())
 

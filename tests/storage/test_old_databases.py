@@ -26,7 +26,7 @@ from forewarned.core.transitions import Canceled, Scheduled
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Declaration, OperationRecord, Profile
-from forewarned.storage import MemoryStore
+from forewarned.storage import SqliteStore
 from forewarned.storage.sqlite.migrate import apply, migrations
 from tests.builders import (
     HOUR,
@@ -145,18 +145,18 @@ def test_there_is_a_filled_database_for_each_schema() -> None:
 
 @pytest.mark.parametrize("number", FILLED)
 async def test_a_filled_database_of_an_earlier_version_is_read_as_it_was_meant(
-    sqlite: OpenSqlite, path: Path, memory: MemoryStore, number: int
+    sqlite: OpenSqlite, path: Path, memory: SqliteStore, number: int
 ) -> None:
     path.parent.mkdir()
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for migration in migrations()[:number]:
             apply(connection, migration)
         connection.executescript(FILLED[number].read_text())
-    for first, filling in FILLINGS.items():
-        if first <= number:
-            await memory.transact(filling)
 
-    async with sqlite() as store:
+    async with sqlite() as store, memory:
+        for first, filling in FILLINGS.items():
+            if first <= number:
+                await memory.transact(filling)
         assert await store.read(everything) == await memory.read(everything)
 
 

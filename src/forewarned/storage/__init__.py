@@ -1,10 +1,9 @@
 """The stores of scopes, events and their history.
 
-Two stores behind one port, `service.ports.Store`, under one contract suite. What a save writes is
-decided once for both, in `diff`. Nothing outside this package knows SQL.
+Every store is behind one port, `service.ports.Store`, and under one contract suite. What a save
+writes is decided once for all, in `diff`. Nothing outside this package knows SQL.
 """
 
-from forewarned.storage.memory import MemoryStore
 from forewarned.storage.sqlite.store import SqliteStore
 
-__all__ = ["MemoryStore", "SqliteStore"]
+__all__ = ["SqliteStore"]

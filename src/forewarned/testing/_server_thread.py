@@ -22,7 +22,7 @@ from forewarned.runtime.settings import Settings
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.placement import guid
 from forewarned.service.use_cases import Basis, UseCases
-from forewarned.storage.memory import MemoryStore
+from forewarned.storage import SqliteStore
 from forewarned.testing._arguments import MistakeError
 from forewarned.testing._ledger import Ledger
 
@@ -102,7 +102,7 @@ class ServerThread:
         settings = Settings()
         self.clock = clock = VirtualClock(self._start, speed=0)
         basis = _basis(settings)
-        store = MemoryStore(clock, next_wake=partial(lifecycle.next_wake, rules=basis.rules))
+        store = SqliteStore(None, clock, next_wake=partial(lifecycle.next_wake, rules=basis.rules))
         self.documents = documents = BoardDelivery()
         application = Application(
             store,

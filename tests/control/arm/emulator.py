@@ -23,7 +23,7 @@ from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.ports import Store
 from forewarned.service.records import Binding, Caller
-from forewarned.storage import MemoryStore, SqliteStore
+from forewarned.storage import SqliteStore
 from tests.bases import a_basis
 from tests.builders import NOON
 from tests.control.arm.asking import ROOT, SUBSCRIPTION, VERSION, Doorkeeper, client, refusal
@@ -71,8 +71,6 @@ class Emulator:
 
     async def _open_store(self) -> Store:
         next_wake = partial(lifecycle.next_wake, rules=self._rules)
-        if self._file is None:
-            return MemoryStore(self.clock, next_wake=next_wake)
         store = SqliteStore(self._file, self.clock, next_wake=next_wake)
         return await self._opened.enter_async_context(store)
 

@@ -37,7 +37,7 @@ from forewarned.service.fleet.writes import STEP
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.ports import Lease, Listener, Transaction
 from forewarned.service.records import Commit, Place
-from forewarned.storage.memory import MemoryStore
+from forewarned.storage import SqliteStore
 from tests.builders import NOON
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class LostLease:
         raise LeaseLostError("fleet")
 
 
-class Stopping(MemoryStore):
+class Stopping(SqliteStore):
     """Becomes unavailable after a number of transactions."""
 
     left: int | None = None
@@ -85,7 +85,7 @@ class Stopping(MemoryStore):
 class Applying:
     def __init__(self) -> None:
         clock = VirtualClock(NOON, speed=0)
-        self.store = Stopping(clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
+        self.store = Stopping(None, clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
         self._engine = engine = Engine(self.store)
         engine.tell(self._hear)
         address_range = ipaddress.ip_network("10.0.0.0/16")
@@ -125,8 +125,10 @@ class Applying:
 
 
 @pytest.fixture
-def applying() -> Applying:
-    return Applying()
+async def applying(anyio_backend: object) -> AsyncIterator[Applying]:
+    made = Applying()
+    async with made.store:
+        yield made
 
 
 def address_of(places: dict[str, Place], name: str) -> str:

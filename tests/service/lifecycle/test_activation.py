@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from forewarned.service.lifecycle.waker import Waker
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Caller, Commit
-from forewarned.storage.memory import MemoryStore
+from forewarned.storage import SqliteStore
 from tests.builders import HOUR, MINUTE, NOON, OPERATOR, SECOND, a_scope
 
 SCOPE = ScopeId("scope1")
@@ -26,11 +26,11 @@ RULES = Rules()
 CALLER = Caller(name=ResourceName("vm1"), scope_id=SCOPE)
 
 
-class CountingStore(MemoryStore):
+class CountingStore(SqliteStore):
     """Counts the marks it is asked for, and fails as often as it is told to."""
 
     def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
+        super().__init__(None, clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
         self.marked: list[int] = []
         self.failures = 0
 
@@ -75,7 +75,7 @@ def everything(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 @pytest.fixture
-async def read(anyio_backend: object) -> Read:
+async def read(anyio_backend: object) -> AsyncIterator[Read]:
     made = Read()
 
     def create(tx: Transaction) -> None:
@@ -83,9 +83,10 @@ async def read(anyio_backend: object) -> Read:
         planned = a_scope(id=SCOPE, active=False)
         tx.save(membership.enroll(tx.load(SCOPE), planned, now=tx.now), by=OPERATOR)
 
-    await made.engine.decide(create)
-    await made.reading.activate(CALLER, address="")
-    return made
+    async with made.store:
+        await made.engine.decide(create)
+        await made.reading.activate(CALLER, address="")
+        yield made
 
 
 async def test_a_scope_that_is_read_all_the_time_is_marked_once_an_hour(read: Read) -> None:

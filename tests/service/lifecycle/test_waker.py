@@ -1,6 +1,6 @@
 """What falls due is seen to, whatever stands in the way."""
 
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -20,14 +20,14 @@ from forewarned.service.lifecycle.waker import BATCH, Waker
 from forewarned.service.listings import EventFilter
 from forewarned.service.ports import Listener, Transaction
 from forewarned.service.records import Commit
-from forewarned.storage.memory import MemoryStore
+from forewarned.storage import SqliteStore
 from tests.builders import MINUTE, NOON, OPERATOR, SECOND, a_resource, a_scope, event_id
 
 T = TypeVar("T")
 RULES = Rules()
 
 
-class Failing(MemoryStore):
+class Failing(SqliteStore):
     """A store that fails as often as it is told to."""
 
     failures: list[Exception]
@@ -50,7 +50,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.clock = VirtualClock(NOON, speed=0)
-        self.store = Failing(self.clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
+        self.store = Failing(None, self.clock, next_wake=partial(lifecycle.next_wake, rules=RULES))
         self.store.failures = []
         self.lateness: list[timedelta] = []
         self.engine = Engine(self.store, self)
@@ -89,6 +89,13 @@ class Watched:
         return len(await self.engine.ask(lambda snapshot: snapshot.events(wanted)))
 
 
+@pytest.fixture
+async def watched(anyio_backend: object) -> AsyncIterator[Watched]:
+    made = Watched()
+    async with made.store:
+        yield made
+
+
 def _with_vm(tx: Transaction, number: int) -> Scope:
     empty = a_scope(id=f"scope{number}", resources=[], last_read_at=NOON)
     planned = a_scope(id=empty.id, resources=[a_resource(f"vm{number}")])
@@ -97,9 +104,8 @@ def _with_vm(tx: Transaction, number: int) -> Scope:
     return tx.load(empty.id)
 
 
-async def test_what_falls_due_in_many_scopes_at_one_instant_all_starts(anyio_backend: str) -> None:
+async def test_what_falls_due_in_many_scopes_at_one_instant_all_starts(watched: Watched) -> None:
     """I20: several batches, one instant."""
-    watched = Watched()
     await watched.schedule(2 * BATCH + 1)
     told: list[int] = []
     watched.engine.tell(lambda commit: told.append(len(commit.transitions)))
@@ -113,10 +119,9 @@ async def test_what_falls_due_in_many_scopes_at_one_instant_all_starts(anyio_bac
 
 @pytest.mark.parametrize("failure", [StoreUnavailableError("the disk is full"), KeyError("bug")])
 async def test_what_could_not_be_seen_to_is_tried_again(
-    anyio_backend: str, failure: Exception
+    watched: Watched, failure: Exception
 ) -> None:
     """F4: overdue events start as soon as the store is back."""
-    watched = Watched()
     await watched.schedule(1)
     watched.store.failures = [failure, failure]
 
@@ -128,9 +133,8 @@ async def test_what_could_not_be_seen_to_is_tried_again(
     assert await watched.started() == 1
 
 
-async def test_waking_again_at_the_same_instant_starts_nothing_twice(anyio_backend: str) -> None:
+async def test_waking_again_at_the_same_instant_starts_nothing_twice(watched: Watched) -> None:
     """I5."""
-    watched = Watched()
     await watched.schedule(3)
     await watched.clock.step(15 * MINUTE)
 

@@ -291,6 +291,7 @@ async def test_many_writers_at_once_take_turns(sqlite: OpenSqlite) -> None:
 
 async def test_a_reader_can_not_write(sqlite: OpenSqlite) -> None:
     async with sqlite() as store:
+        assert store._reader is not None
         with pytest.raises(StoreUnavailableError, match="readonly"):
             await store._reader.run(
                 lambda s: connection_of(s).execute("DELETE FROM scopes"), unchanged
@@ -385,6 +386,7 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
 
     async with sqlite() as store:
         await keep(store, a_scope(an_event(A)))
+        assert store._reader is not None
         plans = await store._reader.run(ask, unchanged)
         plans += await store._writer.run(ask, unchanged)
 

@@ -1,6 +1,7 @@
 """The store in one file: SQLite with a write-ahead log, one writer and one reader.
 
 Invariant: once `transact` returns, its changes are on the disk; if it raises, nothing has changed.
+Or in no file at all, for tests and for servers that live as long as one: then the writer reads too.
 """
 
 import logging
@@ -53,22 +54,26 @@ _ORIGIN: Final = "origin"
 class SqliteStore:
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         clock: Clock,
         *,
         next_wake: NextWake,
         wall_clock: Callable[[], datetime] = wall_clock,
     ) -> None:
-        """`wall_clock` is real time, which goes on while the server's may stand still."""
+        """Without a path the store is in memory, and gone when it is closed.
+
+        `wall_clock` is real time, which goes on while the server's may stand still.
+        """
         self._path = path
         self._wall_clock = wall_clock
         self._clock = clock
         self._group = GroupCommitter(clock, next_wake, ScopeCache())
-        self._writer = ConnectionThreads(
-            "writer", partial(connect_writer, path), self._group.run_calls
-        )
-        self._reader = ConnectionThreads(
-            "reader", partial(_connect_reader, path), self._answer_reader
+        connect = _connect_memory if path is None else partial(connect_writer, path)
+        self._writer = ConnectionThreads("writer", connect, self._group.run_calls)
+        self._reader = (
+            None
+            if path is None
+            else ConnectionThreads("reader", partial(_connect_reader, path), self._answer_reader)
         )
         self._leases = ProcessLeases()
         self._opened = AsyncExitStack()
@@ -76,12 +81,16 @@ class SqliteStore:
     async def __aenter__(self) -> Self:
         refuse_old_sqlite(sqlite3.sqlite_version_info)
         async with AsyncExitStack() as stack:
-            stack.enter_context(sole_use(self._path))
-            marker = stack.enter_context(opened_marker(self._path))
-            await stack.enter_async_context(self._writer)
-            await self._check_restored(marker)
-            await self._writer.run(SqliteTransaction.correct_wakes, unchanged)
-            await stack.enter_async_context(self._reader)
+            if self._path is None:
+                await stack.enter_async_context(self._writer)
+            else:
+                stack.enter_context(sole_use(self._path))
+                marker = stack.enter_context(opened_marker(self._path))
+                await stack.enter_async_context(self._writer)
+                await self._check_restored(marker)
+                await self._writer.run(SqliteTransaction.correct_wakes, unchanged)
+            if self._reader is not None:
+                await stack.enter_async_context(self._reader)
             self._opened = stack.pop_all()
         return self
 
@@ -140,6 +149,8 @@ class SqliteStore:
         return self._leases.lease(name)
 
     async def read(self, question: Callable[[Snapshot], T]) -> T:
+        if self._reader is None:
+            return await self._writer.run(question, unchanged)
         return await self._reader.run(question, unchanged)
 
     def _answer_reader(
@@ -153,6 +164,14 @@ class SqliteStore:
 def refuse_old_sqlite(found: tuple[int, ...]) -> None:
     if found < _OLDEST_SQLITE:
         raise OldSqliteError(_dotted(found), _dotted(_OLDEST_SQLITE))
+
+
+def _connect_memory() -> sqlite3.Connection:
+    with told_errors():
+        connection = _connect(":memory:")
+        connection.execute("PRAGMA foreign_keys = ON")
+        migrate(connection)
+    return connection
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
@@ -193,7 +212,7 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path | str) -> sqlite3.Connection:
     # No isolation level: this package begins and ends transactions itself.
     connection = sqlite3.connect(path, isolation_level=None)
     connection.row_factory = sqlite3.Row
