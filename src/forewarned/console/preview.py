@@ -145,7 +145,7 @@ def _changes(action: SetAction) -> Iterator[str]:
 
 def _latest_by_name(view: ScaleSetView) -> dict[str, bool]:
     """Its instances, and whether each is on the latest model."""
-    return {machine.name: view.is_latest(machine) for machine in view.vms}
+    return {vm.name: view.is_latest(vm) for vm in view.vms}
 
 
 def _of_termination(notice: timedelta | None) -> str:

@@ -98,12 +98,10 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A link to another view."""
-
-    words: str
+class ZoomChoice:
+    zoom: Zoom
     href: str
-    is_current: bool = False
+    is_current: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +123,13 @@ class Timeline:
     ticks: tuple[Tick, ...]
     shown: int
     """Events in the window."""
-    zooms: tuple[Choice, ...]
-    earlier: Choice
-    back_to_now: Choice
-    later: Choice
+    zooms: tuple[ZoomChoice, ...]
+    earlier: str
+    """The address of the view, as the next three are."""
+    back_to_now: str
+    later: str
+    all_scopes: str
     scope: ScopeId | None
-    all_scopes: Choice
 
     @property
     def is_crowded(self) -> bool:
@@ -173,16 +172,14 @@ def build(
         ticks=ticks(window),
         shown=sum(lane.shown for lane in lanes),
         zooms=tuple(
-            Choice(words=one, href=replace(view, zoom=one).address(), is_current=one is zoom)
+            ZoomChoice(zoom=one, href=replace(view, zoom=one).address(), is_current=one is zoom)
             for one in Zoom
         ),
         earlier=_moved(view, zoom, window, -1),
-        back_to_now=Choice(
-            words="Now", href=replace(view, at=None).address(), is_current=view.at is None
-        ),
+        back_to_now=replace(view, at=None).address(),
         later=_moved(view, zoom, window, 1),
+        all_scopes=replace(view, scope=None).address(),
         scope=view.scope,
-        all_scopes=Choice(words="All scopes", href=replace(view, scope=None).address()),
     )
 
 
@@ -248,10 +245,9 @@ def _leading_to_a_scope(view: View) -> str:
     return f"{address}{'&' if '?' in address else '?'}scope="
 
 
-def _moved(view: View, zoom: Zoom, window: Window, direction: int) -> Choice:
+def _moved(view: View, zoom: Zoom, window: Window, direction: int) -> str:
     middle = window.start + window.span / 2 + direction * window.span / 2
-    view = replace(view, zoom=zoom, at=min(max(middle, _EARLIEST), _LATEST))
-    return Choice(words="Earlier" if direction < 0 else "Later", href=view.address())
+    return replace(view, zoom=zoom, at=min(max(middle, _EARLIEST), _LATEST)).address()
 
 
 def _instant(words: str) -> datetime | None:

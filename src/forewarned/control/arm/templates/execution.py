@@ -63,8 +63,8 @@ def look(snapshot: Snapshot, asked: Asked, planned: Planned) -> Json | None:
         view = inventory.scale_set(snapshot, asked.id_of(SCALE_SETS, planned.name))
         return None if view is None else scale_set_views.show_set(view)
     if type_ == MACHINES.casefold():
-        machine = inventory.virtual_machine(snapshot, asked.id_of(MACHINES, planned.name))
-        return None if machine is None else vm_views.shown(snapshot, machine)
+        vm = inventory.virtual_machine(snapshot, asked.id_of(MACHINES, planned.name))
+        return None if vm is None else vm_views.shown(snapshot, vm)
     if type_ == AVAILABILITY_SETS.casefold():
         id_ = asked.id_of(AVAILABILITY_SETS, planned.name)
         found = inventory.availability_set(snapshot, id_)
