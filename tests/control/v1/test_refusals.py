@@ -297,12 +297,12 @@ async def test_a_store_that_is_unavailable_asks_to_come_again(control: ControlAp
 async def test_a_fault_of_ours_has_the_same_shape_and_tells_nothing(
     control: ControlApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(control.store, "_contents")
+    monkeypatch.delattr(control.store, "_reader")
 
     status, error = await control.refused("GET", "/v1/fleet")
 
     assert (status, error["code"]) == (500, "internal")
-    assert "_contents" not in error["message"]
+    assert "_reader" not in error["message"]
 
 
 async def test_a_body_that_is_too_large_is_refused_by_its_length(control: ControlApi) -> None:
