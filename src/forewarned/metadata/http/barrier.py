@@ -37,8 +37,9 @@ class Barrier:
         self._heard_at = self._turned_at = now()
         # Of two sets the younger takes in names and the older is dropped whole: to note the time of
         # each poll would cost more than to look a name up.
-        self._served: set[ResourceName] = set()
-        self._served_before: set[ResourceName] = set()
+        self.lately: set[ResourceName] = set()
+        """VMs that may be answered at once. Others may be too: `knows` says."""
+        self._before: set[ResourceName] = set()
         self.is_stale = False
         """Whether nothing has been heard of the store for too long. Moves with `review` only."""
 
@@ -58,25 +59,25 @@ class Barrier:
 
     def knows(self, name: ResourceName, *, is_kept: bool) -> bool:
         """Whether the VM may be answered at once; `is_kept` where this connection was served."""
-        if name in self._served:
+        if name in self.lately:
             return True
         if not self._remembers_vms:
             return is_kept
-        if name in self._served_before or (is_kept and self.is_stale):
-            self._served.add(name)
+        if name in self._before or (is_kept and self.is_stale):
+            self.lately.add(name)
             return True
         return False
 
     def served(self, name: ResourceName) -> None:
         if self._remembers_vms:
-            self._served.add(name)
+            self.lately.add(name)
 
     def review(self) -> None:
         """See whether time has run out. To be called several times a second."""
         now = self.now()
         if now - self._turned_at >= REMEMBERED // 2:
             self._turned_at = now
-            self._served, self._served_before = set(), self._served
+            self.lately, self._before = set(), self.lately
         was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER
         if self.is_stale and not was_stale:
             _log.warning(
