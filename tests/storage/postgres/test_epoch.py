@@ -152,16 +152,21 @@ def test_scopes_are_written_with_the_offset_they_were_read_with(database: Databa
     assert state(database)[0] == 2
 
 
-def test_an_open_connection_is_compared_by_what_each_look_finds(database: Database) -> None:
-    checking = EpochCheck(check(database))
+def test_an_open_connection_is_compared_by_what_each_look_finds(
+    database: Database, tmp_path: Path
+) -> None:
+    file = PositionFile(tmp_path)
+    checking = EpochCheck(check(database), file)
     last = checking.last
     assert last is not None
+    point = look.Point("", last.epoch, last.timeline, last.lsn)
 
-    assert checking.fits(last.timeline, last.epoch, last.lsn)
-    assert checking.fits(last.timeline, last.epoch + 1, 0)
-    assert not checking.fits(last.timeline, last.epoch, last.lsn - 1)
-    assert not checking.fits(last.timeline, last.epoch - 1, last.lsn)
-    assert not checking.fits("00000009", last.epoch, last.lsn)
+    assert checking.is_in_order(point)
+    assert not checking.is_in_order(point._replace(lsn=last.lsn - 1))
+    assert not checking.is_in_order(point._replace(epoch=last.epoch - 1))
+    assert not checking.is_in_order(point._replace(timeline="00000009"))
+    assert checking.is_in_order(point._replace(epoch=last.epoch + 1, lsn=0))
+    assert checking.last == file.read() == last._replace(epoch=last.epoch + 1, lsn=0)
 
 
 def test_the_position_is_kept_in_the_data_directory(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from forewarned.service.records import News
 from forewarned.storage.postgres.connection import Connection
 from forewarned.storage.postgres.follower import Follower, Node
 from forewarned.storage.postgres.hints import is_direct
+from forewarned.storage.postgres.look import Point
 from tests.postgresql.databases import Database
 from tests.postgresql.pgbouncer import pgbouncer
 from tests.postgresql.servers import PostgresServer, private_folder
@@ -21,13 +22,26 @@ NEVER = 10**15
 class Follows:
     """A node's follower, and what it has been told."""
 
-    def __init__(self, connect: Callable[[], Connection], name: str, tick: int | None) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        name: str,
+        tick: int | None,
+        is_in_order: Callable[[Point], bool] = lambda _: True,
+    ) -> None:
         self.found: list[str] = []
         self.bound: list[ResourceName] = []
         self.reads = 0
         node = Node(id=name, name=f"host-{name}", version="1.0", speaks=1)
         ticks = {} if tick is None else {"tick": tick}
-        self.follower = Follower(connect, node, hear=self._hear, read_anew=self._read_anew, **ticks)
+        self.follower = Follower(
+            connect,
+            node,
+            hear=self._hear,
+            read_anew=self._read_anew,
+            is_in_order=is_in_order,
+            **ticks,
+        )
         self._told = asyncio.Event()
 
     def _hear(self, news: News) -> None:
@@ -189,6 +203,30 @@ async def test_after_a_new_epoch_everything_is_read_anew(database: Database) -> 
         await node.until(lambda: node.found == ["told"])
 
         assert node.reads == 1
+
+
+async def test_a_look_that_goes_back_leads_to_a_new_connection(database: Database) -> None:
+    """I7: behind PgBouncer a connection may lead to a server that has taken over."""
+    connections, looks = 0, 0
+
+    def connect() -> Connection:
+        nonlocal connections
+        connections += 1
+        return database.connect()
+
+    def is_in_order(_: Point) -> bool:
+        nonlocal looks
+        looks += 1
+        return looks != 2
+
+    node = Follows(connect, "a", None, is_in_order)
+    async with node.follower:
+        node.follower.go()
+        add_scope(database, "scope1")
+        await node.until(lambda: node.found == ["scope1"] and looks > 2)
+
+    # One to begin with, one to follow, and one more after the look that was out of order.
+    assert connections == 3
 
 
 async def test_a_node_says_that_it_is_alive(database: Database) -> None:

@@ -15,15 +15,19 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from forewarned.clock import monotonic_ns
 from forewarned.service.restoration import RESTORED_AT, next_offset
 from forewarned.storage import rows
 from forewarned.storage.postgres.connection import Connection
 from forewarned.storage.postgres.database import PostgresDatabase
+from forewarned.storage.postgres.look import Point
 from forewarned.storage.rows import FoundRow
 
 _log = logging.getLogger(__name__)
 
 _FILE: Final = "store-position"
+_WRITE_EVERY: Final = 1_000_000_000
+"""Nanoseconds."""
 _FOUND: Final = """
     SELECT system_identifier AS system_id, tableoid::bigint AS relation,
            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
@@ -90,9 +94,12 @@ class EpochCheck:
     All connections of a node share one, from several threads.
     """
 
-    def __init__(self, last: Position | None) -> None:
+    def __init__(self, last: Position | None, file: PositionFile | None = None) -> None:
+        """`file` is where the position is kept from now on."""
         self.last = last
         """The furthest that this node has seen; None if it has seen nothing."""
+        self._file = file
+        self._write_at = 0
 
     def __call__(self, connection: Connection) -> None:
         """For a new connection, before anything else is done with it. Commits."""
@@ -111,19 +118,27 @@ class EpochCheck:
 
     def saw(self, position: Position) -> None:
         last = self.last
-        is_further = last is None or position.epoch > last.epoch
-        if is_further or (last is not None and position.lsn > last.lsn):
+        is_later = last is None or position.epoch > last.epoch
+        if is_later or (last is not None and position.lsn > last.lsn):
             self.last = position
+            if self._file is not None and (is_later or monotonic_ns() >= self._write_at):
+                self._write_at = monotonic_ns() + _WRITE_EVERY
+                self._file.write(position)
 
-    def fits(self, timeline: str, epoch: int, lsn: int) -> bool:
-        """Whether an open connection still leads to what it did when it was checked.
+    def is_in_order(self, point: Point) -> bool:
+        """Whether a look at the store may follow those before it.
 
-        Behind PgBouncer it may lead to another server from one transaction to the next.
+        If not, the connection leads elsewhere than it did when it was checked: behind PgBouncer it
+        may be another server from one transaction to the next.
         """
         last = self.last
-        if last is None or last.timeline != timeline or epoch < last.epoch:
+        if last is None or last.timeline != point.timeline:
             return False
-        return epoch > last.epoch or lsn >= last.lsn
+        # A later epoch is another node's word that all is well, and lower positions with it.
+        if point.epoch < last.epoch or (point.epoch == last.epoch and point.lsn < last.lsn):
+            return False
+        self.saw(last._replace(epoch=point.epoch, lsn=point.lsn))
+        return True
 
 
 def _reason(found: FoundRow, last: Position | None) -> str | None:

@@ -63,16 +63,19 @@ class Follower:
         *,
         hear: Callable[[News], None],
         read_anew: Callable[[], Coroutine[object, object, None]],
+        is_in_order: Callable[[look.Point], bool] = lambda _: True,
         tick: int = TICK,
     ) -> None:
         """`connect` raises CannotOpenError. `hear` and `read_anew` are called in the event loop.
 
-        `read_anew` reads the whole store again: the documents told before may not be in it.
+        `read_anew` reads the whole store again: the documents told before may not be in it. Where a
+        look is not `is_in_order` after those before it, the connection is opened anew.
         """
         self._connect = connect
         self._node = node
         self._hear = hear
         self._read_anew = read_anew
+        self._is_in_order = is_in_order
         self._tick = tick
         self._last: look.Point | None = None
         self._told = monotonic_ns()
@@ -188,6 +191,8 @@ class Follower:
         last = self._last
         assert last is not None  # noqa: S101  # it is open
         news, point = look.look(connection, self._node.id, last)
+        if not self._is_in_order(point):
+            raise StoreUnavailableError("the connection leads to another server than before")
         if point.epoch != last.epoch:
             # What differs between two epochs says nothing about what has become visible.
             point = look.first(connection, self._node.id)
