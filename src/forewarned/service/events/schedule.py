@@ -21,16 +21,22 @@ from forewarned.service.records import EventRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """Events to schedule. None leaves the value to the type of event."""
+class WorkRequest:
+    """Maintenance to schedule, of a host or of a set. None leaves a value to the type of event."""
 
     type: EventType
-    resources: tuple[ResourceName, ...]
-    source: EventSource
     notice: timedelta | None = None
     short_notice: bool = False
     duration: timedelta | None = None
     description: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(WorkRequest):
+    """Events of these VMs to schedule."""
+
+    resources: tuple[ResourceName, ...]
+    source: EventSource
 
 
 def usual_source(type_: EventType) -> EventSource:
@@ -39,15 +45,7 @@ def usual_source(type_: EventType) -> EventSource:
     return EventSource.USER if is_by_user else EventSource.PLATFORM
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkRequest:
-    """Maintenance to schedule, of a host or of a set."""
-
-    type: EventType
-    notice: timedelta | None = None
-    short_notice: bool = False
-    duration: timedelta | None = None
-    description: str | None = None
+##
 
 
 class NewIds:
