@@ -122,7 +122,7 @@ def _approval(progress: Progress, *, me: str, ready: Collection[str]) -> Action:
             return ApproveNow()
         case Leader.FIRST_RESOURCE:
             first = progress.sighting.resources[0]
-            if _same(first, me):
+            if first.lower() == me.lower():
                 return ApproveNow()
             return Wait(why=f"the agent of {first}, the first of the event's VMs, to approve")
         case Leader.ALL_READY:
@@ -257,7 +257,3 @@ def _words(verdict: Verdict) -> str:
             return "timed out"
         case _:
             return str(verdict)
-
-
-def _same(one: str, other: str) -> bool:
-    return one.lower() == other.lower()

@@ -127,7 +127,7 @@ class EventsProtocol:
             request = Request(target=target, timeout=self._timeout)
             self._instance = yield from self.exchange(
                 lambda _: request,
-                _read_instance,
+                lambda answer: _wire.read_instance(answer.body),
                 retrying or CallRetries(self.jitter),
                 hint=_NAME_IT,
             )
@@ -240,10 +240,6 @@ def _read_approval(answer: Answer) -> None:
         raise ProtocolError(
             "the response to the approval is a web page, not from a metadata service"
         )
-
-
-def _read_instance(answer: Answer) -> Instance:
-    return _wire.read_instance(answer.body)
 
 
 def trouble_of(outcome: Passed) -> Trouble | None:

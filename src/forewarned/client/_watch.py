@@ -6,7 +6,6 @@ with that same one. After a failure the document is asked for whole, without con
 that restarted may have another document under the number that we know.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -135,7 +134,8 @@ class _Following:
             self._known = document
             self._etag = answer.headers.get("etag")
             self._wait = offered_wait(answer.headers)
-            self._protocol.approved.difference_update(_ended(fresh))
+            ended = (change.event.key for change in fresh if change.kind is ChangeKind.GONE)
+            self._protocol.approved.difference_update(ended)
         if reading.is_confirmed:
             self._seen_at, self._seen = reading.at, answer.now
         return fresh
@@ -159,7 +159,3 @@ class _Following:
         # A service that offers long polls and answers at once must not be asked in a busy loop.
         is_honest = not self._is_waiting or is_news or held >= min(poll, _SHORTEST_WAIT)
         return 0.0 if will_wait and is_honest else poll
-
-
-def _ended(fresh: list[Change]) -> Iterator[str]:
-    return (change.event.key for change in fresh if change.kind is ChangeKind.GONE)

@@ -115,7 +115,9 @@ class TableReader:
         if len(members) == 1:
             # What is said of the union as a whole is meant of its one member.
             return self._read(raw, _annotated(members[0], metas), path)
-        tables = [each for each in members if isinstance(each, type) and _is_table(each)]
+        tables = [
+            each for each in members if isinstance(each, type) and issubclass(each, msgspec.Struct)
+        ]
         if len(tables) == len(members):
             return self._tagged(raw, members, path)
         if tables and isinstance(raw, Mapping):
@@ -145,10 +147,6 @@ class TableReader:
 @cache
 def _hints(type_: type[msgspec.Struct]) -> dict[str, Any]:
     return get_type_hints(type_, include_extras=True)
-
-
-def _is_table(type_: type) -> bool:
-    return issubclass(type_, msgspec.Struct)
 
 
 def _tag_field(type_: type[msgspec.Struct]) -> str | None:

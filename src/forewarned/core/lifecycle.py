@@ -41,7 +41,6 @@ from forewarned.core.transitions import (
     Started,
 )
 
-NO_IDS: Final[frozenset[EventId]] = frozenset()
 _DOWN: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
 
 
@@ -102,7 +101,7 @@ def approve(
     by: Actor,
     rules: Rules,
     now: datetime,
-    closed: Collection[EventId] = NO_IDS,
+    closed: Collection[EventId] = (),
 ) -> Change:
     """Let events start ahead of their NotBefore.
 
@@ -131,7 +130,7 @@ def cancel(
     *,
     reason: str,
     now: datetime,
-    closed: Collection[EventId] = NO_IDS,
+    closed: Collection[EventId] = (),
 ) -> Change:
     """Cancel a Scheduled event. If it is part of maintenance, all of that is canceled."""
     event = _open_event(scope, event_id, closed)

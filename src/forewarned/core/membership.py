@@ -6,7 +6,6 @@ Invariant: an open event names VMs that are in its scope, and at least one.
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from forewarned.core.change import Change, ended, with_event
 from forewarned.core.ids import ResourceName
@@ -21,11 +20,9 @@ from forewarned.core.transitions import (
     Transition,
 )
 
-_NO_ONE: Final[frozenset[ResourceName]] = frozenset()
-
 
 def enroll(
-    scope: Scope, planned: Scope, *, now: datetime, placed: Collection[ResourceName] = _NO_ONE
+    scope: Scope, planned: Scope, *, now: datetime, placed: Collection[ResourceName] = ()
 ) -> Change:
     """Bring the scope's VMs and policy to what is planned. VMs that are not planned stay.
 

@@ -7,7 +7,6 @@ whose events are born so.
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Final
 
 from forewarned.core import notice
 from forewarned.core.change import Change, published, with_event
@@ -24,15 +23,13 @@ from forewarned.core.model import (
 )
 from forewarned.core.transitions import Scheduled, Started, Transition
 
-NO_MAINTENANCE: Final[frozenset[MaintenanceId]] = frozenset()
-
 
 def settle(
     before: Scope,
     change: Change,
     *,
     now: datetime,
-    agreed: Collection[MaintenanceId] = NO_MAINTENANCE,
+    agreed: Collection[MaintenanceId] = (),
 ) -> Change:
     """Start what may start, and report it after what `change` has reported.
 

@@ -57,7 +57,7 @@ class Emulator:
         """Those on loopback, which are also to be in a namespace."""
         urls = (self.metadata, self.control, self.arm)
         found = [_place(url) for url in urls if url is not None]
-        return [place for place in found if place[0].startswith("127.") or place[0] == "::1"]
+        return [place for place in found if namespace.is_loopback(place[0])]
 
 
 class Backstage:

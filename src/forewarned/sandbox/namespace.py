@@ -157,7 +157,7 @@ def _enter(addresses: Sequence[str]) -> None:
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
     try:
-        _bring_up_loopback(dict.fromkeys(a for a in addresses if not _is_loopback(a)))
+        _bring_up_loopback(dict.fromkeys(a for a in addresses if not is_loopback(a)))
     except OSError as error:
         raise OSError(error.errno, error.strerror, "setting up a network namespace") from error
 
@@ -190,7 +190,7 @@ def _listener(address: str, port: int) -> socket.socket:
         raise OSError(error.errno, error.strerror, f"listening at {address}:{port}") from error
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
 
 

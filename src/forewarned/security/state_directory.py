@@ -9,7 +9,6 @@ import logging
 import os
 import pwd
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -86,17 +85,13 @@ def _refuse_shared(folder: Path, found: os.stat_result) -> None:
 
 
 def _close_files(folder: Path) -> None:
-    closed = [path.name for path in _files(folder) if _close(path)]
+    files = (path for pattern in _PRIVATE for path in folder.glob(pattern))
+    closed = [path.name for path in files if _close(path)]
     if closed:
         _log.warning(
             "other users could read files of this server; closed them",
             extra={"folder": str(folder), "files": " ".join(sorted(closed))},
         )
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for pattern in _PRIVATE:
-        yield from folder.glob(pattern)
 
 
 def _close(path: Path) -> bool:

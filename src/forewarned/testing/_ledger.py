@@ -66,12 +66,12 @@ class Ledger:
 
     def hear(self, commit: Commit) -> None:
         with self._moved:
+            # First as transitions left them: an event that is over is in no scope any more.
+            for fact in commit.transitions:
+                if isinstance(fact, EventTransition):
+                    self._events[fact.event.id] = fact.event
             for saved in commit.scopes:
                 self._events.update(saved.scope.events)
-            # An event that is over is in no scope any more.
-            for fact in commit.transitions:
-                if isinstance(fact, EventTransition) and fact.event.id not in _open(commit):
-                    self._events[fact.event.id] = fact.event
             self._moved.notify_all()
 
     def add_request(self, caller: Caller | None, routed: RoutedRequest, status: int | None) -> None:
@@ -114,10 +114,6 @@ class Ledger:
             counted[name] = counted.get(name, 0) + 1
         listed = ", ".join(f"{number} × {name}" for name, number in counted.items())
         return f"requests so far: {listed}"
-
-
-def _open(commit: Commit) -> set[EventId]:
-    return {event_id for saved in commit.scopes for event_id in saved.scope.events}
 
 
 def _answer(request: Request) -> str:

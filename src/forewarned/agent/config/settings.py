@@ -27,7 +27,6 @@ from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
 from forewarned.config.values import Address, LogFormat, LogLevel, or_off
 
-DEFAULT_FILE: Final = Path("/etc/forewarned/agent.toml")
 ENDPOINT_VARIABLE: Final = "FOREWARNED_ENDPOINT"
 AUTO: Final = "auto"
 

@@ -7,7 +7,6 @@ a variable's name, a part of a URL's path, a header or JSON's structure (S15).
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from email.utils import format_datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -42,7 +41,9 @@ def values(call: Call) -> dict[str, str]:
         "source": sighting.source,
         "me": call.me,
         "resources": ",".join(sighting.resources),
-        "not_before": "" if sighting.not_before is None else _instant(sighting.not_before),
+        "not_before": ""
+        if sighting.not_before is None
+        else sighting.not_before.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "duration": ""
         if sighting.duration is None
         else _seconds(sighting.duration.total_seconds()),
@@ -145,10 +146,6 @@ def _filled(text: str, call: Call, put: Callable[[str], str]) -> str:
     known = values(call)
     # Once over the text: what a value holds is not looked at again.
     return _PLACEHOLDER.sub(lambda found: put(known.get(found[1], found[0])), text)
-
-
-def _instant(instant: datetime) -> str:
-    return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _seconds(span: float) -> str:

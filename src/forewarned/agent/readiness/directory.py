@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -16,8 +15,6 @@ from typing_extensions import override
 
 from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report
 from forewarned.security.files import PUBLIC, replace_file
-
-T = TypeVar("T")
 
 
 class DirectoryReports(Readiness):

@@ -89,7 +89,8 @@ def _agent_facts(status: AgentStatus) -> Iterator[tuple[str, str]]:
         yield "document", "none yet"
     if (lead := _lead(status)) and status.document_at is not None:
         shown = f"{instant(status.document_at)} UTC then"
-        yield "service's clock", f"{shown}, {_apart(lead)} this VM's"
+        side = "ahead of" if lead > timedelta(0) else "behind"
+        yield "service's clock", f"{shown}, {span(abs(lead))} {side} this VM's"
     started = f"{instant(status.started_at)} UTC ({ago(status.started_at, status.now)})"
     yield "running since", started
     yield "version", plain(status.version)
@@ -101,10 +102,6 @@ def _lead(status: AgentStatus) -> timedelta:
         return timedelta(0)
     lead = status.service_now - status.now
     return lead if abs(lead) >= _CLOSE else timedelta(0)
-
-
-def _apart(lead: timedelta) -> str:
-    return f"{span(abs(lead))} {'ahead of' if lead > timedelta(0) else 'behind'}"
 
 
 # --- explain -------------------------------------------------------------------------------------

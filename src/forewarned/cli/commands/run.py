@@ -3,7 +3,7 @@
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -100,7 +100,13 @@ def run(
         stack.enter_context(signals_held())
         emulator = None if wants_own else _running(session, is_named=is_control_named(context))
         # Left after the emulator, which writes to it until its end.
-        folder = "" if emulator is not None else stack.enter_context(_folder())
+        folder = (
+            ""
+            if emulator is not None
+            else stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="forewarned-", ignore_cleanup_errors=True)
+            )
+        )
         backstage = stack.enter_context(Backstage(_new_loop))
         emulator = emulator or _started(backstage, folder, flags)
         name = _vm(stack.enter_context(_control(emulator)), vm)
@@ -165,10 +171,6 @@ def _started(backstage: "Backstage", folder: str, flags: Mapping[str, str | None
     except StartError as error:
         raise RefusedError(str(error), code="cannot_start") from error
     return Emulator(metadata=at.metadata_url, control=at.control_url, arm=at.arm_url)
-
-
-def _folder() -> AbstractContextManager[str]:
-    return tempfile.TemporaryDirectory(prefix="forewarned-", ignore_cleanup_errors=True)
 
 
 def _new_loop() -> "asyncio.AbstractEventLoop":

@@ -81,16 +81,13 @@ def _view(
 ) -> GroupView:
     """At least one of the two is not None."""
     name = "" if place is None else place.name
+    location = Fields(decoded(declaration)).word("location")
     return GroupView(
         subscription=subscription,
         name=name if declaration is None else _last(declaration.path),
-        location=_location(declaration) or ("" if place is None else place.location),
+        location=location or ("" if place is None else place.location),
         declaration=declaration,
     )
-
-
-def _location(declaration: Declaration | None) -> str:
-    return Fields(decoded(declaration)).word("location") or ""
 
 
 def _last(path: str) -> str:

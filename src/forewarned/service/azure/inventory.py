@@ -251,7 +251,7 @@ def scale_sets(
     """
     declared = list(_declared(snapshot, SCALE_SETS, subscription, group))
     known = {id_.path.casefold() for id_ in declared}
-    names = {_name_in(scope_id).casefold() for scope_id in snapshot.scope_ids("vmss/")}
+    names = {scope_id.split("/")[1].casefold() for scope_id in snapshot.scope_ids("vmss/")}
     candidates: list[tuple[str, ResourceId | None]] = [(name, None) for name in names]
     candidates += [(id_.name.casefold(), id_) for id_ in declared]
     for name, id_ in sorted(candidates, key=itemgetter(0)):
@@ -366,10 +366,6 @@ def _scopes_of_set(snapshot: Snapshot, name: str) -> list[Scope]:
 
 def _is_of(id_: ResourceId, subscription: str, group: str | None) -> bool:
     return same(id_.subscription, subscription) and (group is None or same(id_.group, group))
-
-
-def _name_in(scope_id: ScopeId) -> str:
-    return scope_id.split("/")[1]
 
 
 def _declared(
