@@ -1,5 +1,6 @@
 """Settings: precedence, where values came from, and what is refused."""
 
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from forewarned.config.values import Address, ClockSpeed, DatabaseUrl, show
 from forewarned.core.model import EventType
+from forewarned.core.rules import Rules
 from forewarned.runtime.settings import (
     SETTINGS,
     Approve,
@@ -20,6 +22,7 @@ from forewarned.runtime.settings import (
     SettingsError,
     load,
 )
+from forewarned.runtime.startup import RULES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -224,6 +227,25 @@ def test_the_password_of_a_database_is_never_shown(url: str) -> None:
             told = f"{show(settings.store)} {settings}"
             assert url == settings.store.text if settings.store else False
         assert "SEC" not in told
+
+
+def test_the_settings_that_rules_are_made_of_are_those_that_nodes_agree_on() -> None:
+    """Each of them changes the rules, and there is one for each rule but that of the mode."""
+    service: dict[str, object] = {"mode": "service"}
+    other = {
+        "silence": "2d",
+        "reset_incarnation": "on",
+        "max_user_events": "7",
+        "host_failure_type": "Reboot",
+        "predicted_failure_notice": "3d",
+        "approve": "own-resource",
+    }
+    usual = resolve(flags=service).settings.rules()
+
+    assert set(other) == set(RULES)
+    assert len(RULES) + 1 == len(fields(Rules))
+    for name, value in other.items():
+        assert resolve(flags=service | {name: value}).settings.rules() != usual, name
 
 
 def test_a_parameter_that_the_database_does_not_know_is_a_mistake() -> None:

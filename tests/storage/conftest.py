@@ -46,11 +46,12 @@ def memory(clock: VirtualClock) -> SqliteStore:
 
 def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore":
     """Goes by the test's clock, not by the database's."""
+    from forewarned.storage.postgres.follower import Node
     from forewarned.storage.postgres.store import PostgresStore
 
     return PostgresStore(
         DatabaseUrl(database.url),
-        node="test",
+        node=Node(id="test", name="test", version="0", speaks=1),
         next_wake=partial(lifecycle.next_wake, rules=Rules()),
         rules={},
         read_clock=lambda _: clock.now(),

@@ -1,12 +1,13 @@
 """What has to be true before a server serves: its store is open, and its fleet is declared."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from forewarned.clock import SystemClock, wall_clock
+from forewarned.config.values import show
 from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet
 from forewarned.core import lifecycle
 from forewarned.core.errors import RefusalError
@@ -21,6 +22,7 @@ from forewarned.security.identities import TokensUnavailableError
 from forewarned.security.principals import PrincipalsError
 from forewarned.security.state_directory import StateDirectoryError
 from forewarned.service.fleet.declaration import FleetPlan
+from forewarned.service.ports import SharedStore
 from forewarned.storage.errors import CannotOpenError, StoreInUseError
 from forewarned.storage.sqlite.store import SqliteStore
 
@@ -34,6 +36,15 @@ _OPERATORS_CAN_FIX: Final = (
     TokensUnavailableError,
 )
 _LONGEST_LEAD: Final = timedelta(minutes=5)
+RULES: Final = (
+    "silence",
+    "reset_incarnation",
+    "max_user_events",
+    "host_failure_type",
+    "predicted_failure_notice",
+    "approve",
+)
+"""The settings that `Settings.rules` are made of. All nodes of a shared store have the same."""
 
 
 @contextmanager
@@ -46,7 +57,22 @@ def start_errors() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStore]:
+async def opened_store(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[SqliteStore | SharedStore]:
+    take_over(settings.data, default=Settings().data)
+    if settings.mode is Mode.SERVICE:
+        state_directory.prepare_private(settings.data)
+    else:
+        # An emulator started with sudo is used without it, and its users need its certificate.
+        state_directory.prepare(settings.data)
+    opened = _own_store(settings, clock) if settings.store is None else _shared_store(settings)
+    async with opened as store:
+        yield store
+
+
+@asynccontextmanager
+async def _own_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStore]:
     async def attempt() -> SqliteStore:
         store = SqliteStore(
             settings.data / state_directory.DATABASE,
@@ -55,18 +81,25 @@ async def opened_store(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
         )
         return await store.__aenter__()
 
-    take_over(settings.data, default=Settings().data)
-    if settings.mode is Mode.SERVICE:
-        state_directory.prepare_private(settings.data)
-    else:
-        # An emulator started with sudo is used without it, and its users need its certificate.
-        state_directory.prepare(settings.data)
     # The lock goes with the process that held it, and that may take a moment to die.
     store = await patiently(attempt, passes=lambda error: isinstance(error, StoreInUseError))
     try:
         yield store
     finally:
         await store.__aexit__()
+
+
+def _shared_store(settings: Settings) -> AbstractAsyncContextManager[SharedStore]:
+    # Here, because a server without PostgreSQL needs no client for it.
+    from forewarned.storage.postgres.nodes.node_store import node_store  # noqa: PLC0415
+
+    assert settings.store is not None  # noqa: S101  # it was asked for
+    return node_store(
+        settings.store,
+        settings.data,
+        next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
+        rules={name: show(getattr(settings, name)) for name in RULES},
+    )
 
 
 async def declare_fleet(application: Application, settings: Settings) -> FleetPlan | None:

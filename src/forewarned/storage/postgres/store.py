@@ -6,7 +6,7 @@ it raises, nothing has changed, or it can't be known.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta
 from typing import Final, Self, TypeVar
@@ -16,7 +16,7 @@ import psycopg
 from forewarned.config.values import DatabaseUrl
 from forewarned.core.ids import ScopeId
 from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
-from forewarned.service.records import Commit
+from forewarned.service.records import Commit, News
 from forewarned.storage.connection_threads import (
     ConnectionThreads,
     QueuedCall,
@@ -29,8 +29,9 @@ from forewarned.storage.postgres.commits.session import Check, Connector, Sessio
 from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
 from forewarned.storage.postgres.connection import Connection, connect
 from forewarned.storage.postgres.database import PostgresDatabase
-from forewarned.storage.postgres.leases import SharedLeases
-from forewarned.storage.postgres.shared_rules import agree
+from forewarned.storage.postgres.follower import Follower, Node
+from forewarned.storage.postgres.nodes.leases import SharedLeases
+from forewarned.storage.postgres.nodes.shared_rules import agree
 from forewarned.storage.postgres.snapshot import PostgresSnapshot
 from forewarned.storage.postgres.transaction import PostgresTransaction
 from forewarned.storage.postgres.url import target
@@ -38,6 +39,8 @@ from forewarned.storage.relational.transaction import NextWake
 from forewarned.storage.rows import to_instant
 
 T = TypeVar("T")
+Guard = Callable[[datetime], None]
+"""Raises StoreUnavailableError if the store's clock can't be right."""
 
 _PATIENCE: Final = 10.0
 """Seconds a caller waits for its change. Its outcome is unknown after that, and told once known."""
@@ -59,25 +62,28 @@ class PostgresStore:
         self,
         url: DatabaseUrl,
         *,
-        node: str,
+        node: Node,
         next_wake: NextWake,
         rules: Mapping[str, str],
         read_clock: ReadClock = unchanged,
+        guard: Guard | None = None,
         check: Check | None = None,
     ) -> None:
-        """`node` is this node's id, and `rules` are its settings that all nodes must agree on.
+        """`rules` are the settings that all nodes must agree on.
 
-        Each new connection is shown to `check` first.
+        `guard` is shown the store's clock before anything is changed, and `check` each new
+        connection before anything else is done with it.
         """
         self._target = target(url)
         self._rules = rules
         self._node = node
         self._read_clock = read_clock
+        self._guard = guard
         self.connector = Connector(self._target, check)
         committer = Committer(
             self.connector,
             lambda connection, is_rerun: PostgresUnit(
-                connection, is_rerun=is_rerun, next_wake=next_wake, read_clock=self._read_clock
+                connection, is_rerun=is_rerun, next_wake=next_wake, read_clock=self._guarded_clock
             ),
         )
         self._grouped = ConnectionThreads(
@@ -89,7 +95,7 @@ class PostgresStore:
         self._readers = ConnectionThreads(
             "reader", self._open_session, self._answer_reader, threads=_READERS
         )
-        self._leases = SharedLeases(self._transact_alone, node)
+        self._leases = SharedLeases(self._transact_alone, node.id)
         self._opened = AsyncExitStack()
         self.copies = ""
         """The standbys that commits wait for, as the server names them; empty if there are none."""
@@ -136,6 +142,14 @@ class PostgresStore:
     async def read(self, question: Callable[[Snapshot], T]) -> T:
         return await self._readers.run(question, unchanged)
 
+    def follow(
+        self,
+        *,
+        hear: Callable[[News], None],
+        read_anew: Callable[[], Coroutine[object, object, None]],
+    ) -> Follower:
+        return Follower(self.connector.connect, self._node, hear=hear, read_anew=read_anew)
+
     async def _transact_alone(self, function: Callable[[PostgresTransaction], T]) -> T:
         return await self._alone.run(function, unchanged)
 
@@ -143,9 +157,14 @@ class PostgresStore:
         """Before anything is served: the tables, and that all nodes have the same rules."""
         with contextlib.closing(connect(self._target)) as connection:
             migrate.prepare(connection, self._target.where)
-            agree(connection, self._rules, node=self._node, where=self._target.where)
+            agree(connection, self._rules, node=self._node.id, where=self._target.where)
             [[self.copies]] = connection.execute("SHOW synchronous_standby_names").fetchall()
             connection.commit()
+
+    def _guarded_clock(self, instant: datetime) -> datetime:
+        if self._guard is not None:
+            self._guard(instant)
+        return self._read_clock(instant)
 
     def _open_session(self) -> Session:
         session = Session(self.connector)

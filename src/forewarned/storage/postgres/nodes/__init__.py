@@ -1,0 +1,1 @@
+"""What makes a server on PostgreSQL one node among several."""

@@ -1,0 +1,66 @@
+"""A node's own part of a shared store: its id, its clock, and how far it has seen the store."""
+
+import secrets
+import socket
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from forewarned import __version__
+from forewarned.clock import ClockGuard
+from forewarned.config.values import DatabaseUrl
+from forewarned.service.errors import StoreUnavailableError
+from forewarned.storage.postgres import migrate
+from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.epoch import EpochCheck, PositionFile
+from forewarned.storage.postgres.follower import Node
+from forewarned.storage.postgres.store import PostgresStore
+from forewarned.storage.relational.transaction import NextWake
+
+_FILE: Final = "node-id"
+_MOST_LEAD: Final = timedelta(seconds=5)
+
+
+def node_store(
+    url: DatabaseUrl, folder: Path, *, next_wake: NextWake, rules: Mapping[str, str]
+) -> PostgresStore:
+    """The shared store, for the node whose directory this is."""
+    positions = PositionFile(folder)
+    epoch_check = EpochCheck(positions.read())
+    clock_guard = ClockGuard()
+
+    def check(connection: Connection) -> None:
+        epoch_check(connection)
+        if epoch_check.last is not None:
+            positions.write(epoch_check.last)
+
+    def guard(instant: datetime) -> None:
+        """I4: what starts early can't be taken back."""
+        lead = clock_guard.lead(instant)
+        if lead > _MOST_LEAD:
+            raise StoreUnavailableError(
+                f"the database server's clock is {lead.total_seconds():.0f} s ahead of this"
+                " machine's, so nothing is changed: correct the wrong one"
+            )
+
+    node = Node(
+        id=_node_id(folder),
+        name=socket.gethostname(),
+        version=__version__,
+        speaks=migrate.migrations()[-1].number,
+    )
+    return PostgresStore(url, node=node, next_wake=next_wake, rules=rules, guard=guard, check=check)
+
+
+def _node_id(folder: Path) -> str:
+    """The same after a restart."""
+    file = folder / _FILE
+    try:
+        known = file.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        known = ""
+    if not known:
+        known = secrets.token_hex(8)
+        file.write_text(f"{known}\n", "ascii")
+    return known
