@@ -4,23 +4,23 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.end_to_end.serving import Server, environment, local_command, serving
+from tests.end_to_end.server_process import Server, environment, local_command, serving
 from tests.end_to_end.test_cli_access import FLEET, SERVICE, admitted, command
 from tests.postgresql.databases import Database
 from tests.postgresql.servers import free_port
 
 
-def document(server: Server, source: str = "127.0.0.1") -> dict[str, object]:
+def document(server: Server, source: str = "127.0.0.1") -> Any:  # JSON, which tests look into
     """As VMs read it: a node that has yet to hear of the store asks them to come again."""
     until = time.monotonic() + 30
     while (answer := server.get(source=source)).status == 503 and time.monotonic() < until:
         assert answer.headers["retry-after"]
     assert answer.status == 200, answer
-    found: dict[str, object] = answer.json
-    return found
+    return answer.json
 
 
 def test_an_event_lives_through_a_restart_of_its_node(database: Database, tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_an_event_lives_through_a_restart_of_its_node(database: Database, tmp_pa
         first = document(server)
         scheduled = command(server, "schedule reboot --vm web --json", token=token)
         assert scheduled.returncode == 0, scheduled.stderr
-        [event] = document(server)["Events"]  # type: ignore[misc]  # JSON
+        [event] = document(server)["Events"]
         assert (event["EventStatus"], event["Resources"]) == ("Scheduled", ["web"])
         assert document(server, "127.0.0.2")["Events"] == []
 
@@ -46,11 +46,11 @@ def test_an_event_lives_through_a_restart_of_its_node(database: Database, tmp_pa
         last = document(server)
 
     assert started == after
-    [shown] = after["Events"]  # type: ignore[misc]  # JSON
+    [shown] = after["Events"]
     assert (shown["EventId"], shown["EventStatus"]) == (event["EventId"], "Started")
     assert last["Events"] == []
     incarnations = [each["DocumentIncarnation"] for each in (first, started, last)]
-    assert incarnations == sorted(set(incarnations), key=lambda number: int(str(number)))
+    assert incarnations == sorted(set(incarnations))
     assert not (server.data / "forewarned.db").exists()
     assert database.ask("SELECT status FROM events") == [("Completed",)]
 

@@ -87,26 +87,26 @@ async def held_up(store: SqliteStore) -> AsyncIterator[None]:
 # --- in any store --------------------------------------------------------------------------------
 
 
-async def test_works_that_come_together_each_build_on_the_one_before(store: Store) -> None:
+async def test_works_that_come_together_each_build_on_the_one_before(sole_store: Store) -> None:
     """I25"""
-    await keep(store, a_scope())
+    await keep(sole_store, a_scope())
 
-    answers = await together(store, *map(schedule, range(1, 6)))
+    answers = await together(sole_store, *map(schedule, range(1, 6)))
 
     results = [answer for answer in answers if not isinstance(answer, BaseException)]
     assert [number for number, _ in results] == [1, 2, 3, 4, 5]
     told = [saved for _, commit in results for saved in commit.scopes]
     assert [saved.revision for saved in told] == [2, 3, 4, 5, 6]
     assert [len(saved.scope.events) for saved in told] == [1, 2, 3, 4, 5]
-    assert await cache(store) == [told[-1]]
+    assert await cache(sole_store) == [told[-1]]
 
 
-async def test_a_work_that_fails_among_others_is_undone_alone(store: Store) -> None:
+async def test_a_work_that_fails_among_others_is_undone_alone(sole_store: Store) -> None:
     """I10, I14, I29"""
-    await keep(store, a_scope())
+    await keep(sole_store, a_scope())
 
     answers = await together(
-        store, schedule(1), fail_after(schedule(2)), schedule(3), fail_after(schedule(4))
+        sole_store, schedule(1), fail_after(schedule(2)), schedule(3), fail_after(schedule(4))
     )
 
     assert [isinstance(answer, MindChangedError) for answer in answers] == [
@@ -115,18 +115,18 @@ async def test_a_work_that_fails_among_others_is_undone_alone(store: Store) -> N
         False,
         True,
     ]
-    [saved] = await cache(store)
+    [saved] = await cache(sole_store)
     assert list(saved.scope.events) == [event_id(1), event_id(3)]
     assert saved.revision == 3
-    rows = await store.read(lambda s: s.history(HistoryFilter()))
+    rows = await sole_store.read(lambda s: s.history(HistoryFilter()))
     assert [(row.id, row.event_id) for row in rows] == [(2, event_id(3)), (1, event_id(1))]
 
 
-async def test_what_a_work_that_failed_had_created_can_be_created(store: Store) -> None:
+async def test_what_a_work_that_failed_had_created_can_be_created(sole_store: Store) -> None:
     scope = a_scope(an_event(A))
 
     answers = await together(
-        store,
+        sole_store,
         fail_after(lambda tx: settle_in(tx, scope)),
         lambda tx: settle_in(tx, scope),
         fail_after(lambda tx: settle_in(tx, scope)),
@@ -134,7 +134,7 @@ async def test_what_a_work_that_failed_had_created_can_be_created(store: Store) 
 
     assert isinstance(answers[0], MindChangedError)
     assert isinstance(answers[2], ValueError), "it exists by then"
-    assert [saved.scope for saved in await cache(store)] == [scope]
+    assert [saved.scope for saved in await cache(sole_store)] == [scope]
 
 
 async def test_whoever_listens_hears_of_commits_in_order_and_before_callers_are_answered(
