@@ -22,6 +22,7 @@ from forewarned.core.model import (
     SetMaintenance,
     StartCause,
 )
+from forewarned.service.records import Declaration, OperationRecord
 from tests.builders import event_id
 
 texts = st.text(max_size=8)
@@ -95,4 +96,29 @@ scopes = st.builds(
     active=st.booleans(),
     last_read_at=st.none() | instants,
     rounds=st.none() | rounds,
+)
+
+# Characters that a pattern, a letter case or an order of bytes could trip over.
+odd = st.text(
+    st.sampled_from("aAbBsSßéÉİıſKk%_*?[]\\'\"/ \0\x7f\ud7ff\ue000\uffff\U00010000\U0010ffff"),
+    max_size=5,
+)
+declared = st.builds(
+    Declaration,
+    path=odd,
+    document=texts,
+    created_at=instants,
+    revision=counts,
+    next_instance=counts,
+    is_going=st.booleans(),
+)
+operations = st.builds(
+    OperationRecord,
+    id=texts,
+    path=odd,
+    action=texts,
+    started_at=instants,
+    event_ids=st.lists(event_ids, max_size=3).map(tuple),
+    failure_code=texts,
+    failure=texts,
 )

@@ -35,36 +35,11 @@ from tests.builders import (
 )
 from tests.storage.conftest import OpenSqlite
 from tests.storage.store_calls import everything, keep, save
-from tests.storage.strategies import counts, event_ids, instants, texts
+from tests.storage.strategies import declared, odd, operations
 from tests.storage.test_contract_bindings import bind
 
 GROUP = "/subscriptions/Sub/resourceGroups/Web"
 SET = f"{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/Front"
-
-# Characters that a pattern, a letter case or an order of bytes could trip over.
-odd = st.text(
-    st.sampled_from("aAbBsSßéÉİıſKk%_*?[]\\'\"/ \0\x7f\ud7ff\ue000\uffff\U00010000\U0010ffff"),
-    max_size=5,
-)
-declared = st.builds(
-    Declaration,
-    path=odd,
-    document=texts,
-    created_at=instants,
-    revision=counts,
-    next_instance=counts,
-    is_going=st.booleans(),
-)
-operations = st.builds(
-    OperationRecord,
-    id=texts,
-    path=odd,
-    action=texts,
-    started_at=instants,
-    event_ids=st.lists(event_ids, max_size=3).map(tuple),
-    failure_code=texts,
-    failure=texts,
-)
 
 
 class MindChangedError(Exception):
