@@ -19,21 +19,22 @@ from hypothesis import given, settings
 
 from forewarned.clock import VirtualClock
 from forewarned.core import lifecycle
-from forewarned.core.ids import HostName, MaintenanceId, ResourceName, ScopeId
-from forewarned.core.model import Scope, ScopeKind
+from forewarned.core.ids import ScopeId
+from forewarned.core.model import Scope
 from forewarned.core.rules import Rules
 from forewarned.core.transitions import Activated
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Snapshot, Transaction
 from forewarned.service.records import Saved
 from forewarned.storage import SqliteStore
 from forewarned.storage.connection_threads import unchanged
 from forewarned.storage.sqlite.reads import SqliteSnapshot
 from forewarned.storage.sqlite.writes import SqliteTransaction
-from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event, event_id
+from tests.builders import HOUR, NOON, A, a_binding, a_scope, an_event
 from tests.storage.committer import CALLERS
 from tests.storage.conftest import OpenSqlite
+from tests.storage.questions import ask_for_a_few_rows
 from tests.storage.sqlite.connections import connection_of
 from tests.storage.store_calls import cache, everything, keep, load, save, settle_in
 from tests.storage.strategies import scopes
@@ -347,34 +348,9 @@ async def test_no_question_goes_through_a_whole_table_to_find_a_few_rows(
         asked: list[str] = []
         connection = connection_of(snapshot)
         connection.set_trace_callback(asked.append)
-        snapshot.load(SCOPE1)
-        snapshot.binding("vm1")
-        snapshot.event(A)
-        snapshot.closed(SCOPE1, [A, event_id(2)])
-        list(snapshot.pages())
-        snapshot.started()
-        snapshot.scopes_of_work(MaintenanceId("work"))
-        snapshot.scopes_on(HostName("host1"))
+        ask_for_a_few_rows(snapshot)
         if isinstance(snapshot, SqliteTransaction):
             snapshot.claim_due(9)
-        snapshot.next_wake()
-        snapshot.events(EventFilter(scope_id=SCOPE1))
-        snapshot.history(HistoryFilter(scope_id=SCOPE1))
-        snapshot.history(HistoryFilter(event_id=A))
-        snapshot.history(HistoryFilter(resource=ResourceName("vm1")))
-        snapshot.history(HistoryFilter(since=NOON, until=NOON))
-        snapshot.events(EventFilter(resource=ResourceName("vm1")))
-        snapshot.events(EventFilter(maintenance=MaintenanceId("work")))
-        snapshot.vms_like("vm1", limit=9)
-        snapshot.scopes_like("scope", kinds=frozenset(ScopeKind), limit=9)
-        snapshot.scope_listing("vm1", offset=0, limit=9)
-        snapshot.affected_hosts()
-        snapshot.host_summaries([HostName("host1")])
-        snapshot.holder("10.0.0.1")
-        snapshot.scope_ids("scope")
-        snapshot.declaration("/subscriptions/sub")
-        list(snapshot.declarations("/subscriptions/sub"))
-        snapshot.operation("op1")
         connection.set_trace_callback(None)
         plans = [
             str(step["detail"])

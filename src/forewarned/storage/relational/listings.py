@@ -168,19 +168,24 @@ class Listings(Queries):
     def scope_listing(self, text: str, *, offset: int, limit: int) -> ScopeListing:
         if not text:
             [[found]] = self._all("SELECT count(*) FROM scopes")
-            listed = self._all(f"{_SUMMARIES} ORDER BY number LIMIT ? OFFSET ?", limit, offset)
-            return ScopeListing(found, tuple(map(_to_summary, listed)))
+            page = self._all(
+                "SELECT number FROM scopes ORDER BY number LIMIT ? OFFSET ?", limit, offset
+            )
+            return ScopeListing(found, self._summaries([row["number"] for row in page]))
         like_it = self._named(
             _like_it(self._dialect),
             text=fold(text),
             hosts=self._dialect.several(hosts_like(self.hosts(), text)),
         )
         numbers = [row["number"] for row in like_it]
+        return ScopeListing(len(numbers), self._summaries(numbers[offset : offset + limit]))
+
+    def _summaries(self, numbers: list[int]) -> tuple[ScopeSummary, ...]:
         listed = self._all(
             f"{_SUMMARIES} WHERE {self._dialect.among('number', '?')} ORDER BY number",
-            self._dialect.several(numbers[offset : offset + limit]),
+            self._dialect.several(numbers),
         )
-        return ScopeListing(len(numbers), tuple(map(_to_summary, listed)))
+        return tuple(map(_to_summary, listed))
 
     def vms_like_in(
         self, scope_ids: Collection[ScopeId], text: str, *, limit: int
