@@ -30,6 +30,7 @@ from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
 from forewarned.storage.postgres.connection import Connection, connect
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.follower import Follower, Node
+from forewarned.storage.postgres.look import Point
 from forewarned.storage.postgres.nodes.leases import SharedLeases
 from forewarned.storage.postgres.nodes.shared_rules import agree
 from forewarned.storage.postgres.snapshot import PostgresSnapshot
@@ -68,17 +69,20 @@ class PostgresStore:
         read_clock: ReadClock = unchanged,
         guard: Guard | None = None,
         check: Check | None = None,
+        is_in_order: Callable[[Point], bool] = lambda _: True,
     ) -> None:
         """`rules` are the settings that all nodes must agree on.
 
         `guard` is shown the store's clock before anything is changed, and `check` each new
-        connection before anything else is done with it.
+        connection before anything else is done with it. `is_in_order` says whether one look at the
+        store may follow those before it.
         """
         self._target = target(url)
         self._rules = rules
         self._node = node
         self._read_clock = read_clock
         self._guard = guard
+        self._is_in_order = is_in_order
         self.connector = Connector(self._target, check)
         committer = Committer(
             self.connector,
@@ -148,7 +152,13 @@ class PostgresStore:
         hear: Callable[[News], None],
         read_anew: Callable[[], Coroutine[object, object, None]],
     ) -> Follower:
-        return Follower(self.connector.connect, self._node, hear=hear, read_anew=read_anew)
+        return Follower(
+            self.connector.connect,
+            self._node,
+            hear=hear,
+            read_anew=read_anew,
+            is_in_order=self._is_in_order,
+        )
 
     async def _transact_alone(self, function: Callable[[PostgresTransaction], T]) -> T:
         return await self._alone.run(function, unchanged)

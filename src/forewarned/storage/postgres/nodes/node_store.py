@@ -12,7 +12,6 @@ from forewarned.clock import ClockGuard
 from forewarned.config.values import DatabaseUrl
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.postgres import migrate
-from forewarned.storage.postgres.connection import Connection
 from forewarned.storage.postgres.epoch import EpochCheck, PositionFile
 from forewarned.storage.postgres.follower import Node
 from forewarned.storage.postgres.store import PostgresStore
@@ -27,13 +26,8 @@ def node_store(
 ) -> PostgresStore:
     """The shared store, for the node whose directory this is."""
     positions = PositionFile(folder)
-    epoch_check = EpochCheck(positions.read())
+    check = EpochCheck(positions.read(), positions)
     clock_guard = ClockGuard()
-
-    def check(connection: Connection) -> None:
-        epoch_check(connection)
-        if epoch_check.last is not None:
-            positions.write(epoch_check.last)
 
     def guard(instant: datetime) -> None:
         """I4: what starts early can't be taken back."""
@@ -50,7 +44,15 @@ def node_store(
         version=__version__,
         speaks=migrate.migrations()[-1].number,
     )
-    return PostgresStore(url, node=node, next_wake=next_wake, rules=rules, guard=guard, check=check)
+    return PostgresStore(
+        url,
+        node=node,
+        next_wake=next_wake,
+        rules=rules,
+        guard=guard,
+        check=check,
+        is_in_order=check.is_in_order,
+    )
 
 
 def _node_id(folder: Path) -> str:

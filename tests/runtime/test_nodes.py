@@ -1,0 +1,228 @@
+"""Several nodes on one PostgreSQL, each a whole server in this process."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from forewarned.core.ids import ResourceName
+from forewarned.core.model import EventSource, EventType
+from forewarned.runtime import single_process
+from forewarned.runtime.settings import load
+from forewarned.runtime.single_process import Running
+from forewarned.service.events.schedule import Request
+from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
+from tests.builders import OPERATOR
+from tests.metadata.fakes import Answer, Client, get, post
+from tests.postgresql.databases import Database
+
+WEB, REPORT = ResourceName("web"), ResourceName("report")
+ADDRESSES = {WEB: "127.0.0.1", REPORT: "127.0.0.2"}
+CLOSING = get(Connection="close")
+NAME = get("/metadata/instance/compute/name?api-version=2021-02-01&format=text")
+
+
+class Nodes:
+    def __init__(self, running: list[Running]) -> None:
+        self.running = running
+
+    async def request(self, node: int, raw: bytes = CLOSING, vm: ResourceName = WEB) -> Answer:
+        where = urlsplit(self.running[node].addresses.metadata_url)
+        reader, writer = await asyncio.open_connection(
+            where.hostname, where.port, local_addr=(ADDRESSES[vm], 0)
+        )
+        try:
+            async with asyncio.timeout(30):
+                return await Client(reader, writer).request(raw)
+        finally:
+            writer.close()
+
+    async def incarnation(self, node: int, vm: ResourceName = WEB) -> int:
+        answer = await self.request(node, vm=vm)
+        assert answer.status == 200, answer
+        return int(answer.headers["ETag"].strip('"'))
+
+    async def apply(self, node: int, **addresses: str) -> None:
+        vms = tuple(
+            VirtualMachine(name=ResourceName(name), address=address)
+            for name, address in addresses.items()
+        )
+        use_cases = self.running[node].application.use_cases
+        await use_cases.fleet.apply(FleetPlan(vms=vms), by=OPERATOR)
+
+    async def schedule(self, node: int, vm: ResourceName = WEB) -> str:
+        request = Request(type=EventType.FREEZE, resources=(vm,), source=EventSource.PLATFORM)
+        scheduler = self.running[node].application.use_cases.scheduler
+        [record] = await scheduler.schedule(request, by=OPERATOR)
+        return record.event.id
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A server that starts takes the whole process's log over."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@asynccontextmanager
+async def running_nodes(
+    database: Database, folder: Path, number: int, **flags: str
+) -> AsyncIterator[Nodes]:
+    anywhere = "127.0.0.1:0"
+    async with AsyncExitStack() as stack:
+        running = []
+        for each in range(number):
+            given = {
+                "mode": "service",
+                "store": database.url,
+                "data": folder / str(each),
+                "metadata": anywhere,
+                "control": anywhere,
+                "control_access": "open",
+                "arm": "off",
+                "rate_limit": "off",
+                "workers": "0",
+                **flags,
+            }
+            resolved = load(flags=given, environ={})
+            running.append(await stack.enter_async_context(single_process.running(resolved)))
+        nodes = Nodes(running)
+        await nodes.apply(0, web=ADDRESSES[WEB], report=ADDRESSES[REPORT])
+        yield nodes
+
+
+@pytest.fixture
+async def nodes(anyio_backend: object, database: Database, tmp_path: Path) -> AsyncIterator[Nodes]:
+    async with running_nodes(database, tmp_path, 3) as made:
+        yield made
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110  # the nodes have no reason to tell a test
+            await asyncio.sleep(0.005)
+
+
+async def test_a_vm_that_joins_at_one_node_is_known_at_all(nodes: Nodes) -> None:
+    for node in range(3):
+        assert (await nodes.request(node)).status == 200
+
+
+async def test_a_change_at_one_node_is_read_at_the_next_request_to_any_other(
+    nodes: Nodes,
+) -> None:
+    """I7: the first poll at each node waits for the news."""
+    await nodes.request(0)
+    before = await nodes.incarnation(0)
+    await nodes.schedule(0)
+    seen = [await nodes.incarnation(node) for node in (0, 1, 2)]
+
+    assert seen == [before + 1] * 3
+
+
+async def test_an_approval_at_one_node_starts_the_event_at_all(nodes: Nodes) -> None:
+    await nodes.request(1)
+    event_id = await nodes.schedule(0)
+    approval = post(f'{{"StartRequests": [{{"EventId": "{event_id}"}}]}}')
+
+    answer = await nodes.request(1, approval)
+    document = await nodes.request(2)
+
+    assert answer.status == 200
+    assert b'"EventStatus":"Started"' in document.body
+
+
+async def test_no_incarnation_falls_for_vms_that_go_from_node_to_node(
+    database: Database, tmp_path: Path
+) -> None:
+    """I7 with balancing = "any": each poll is a new connection to another node, while events come."""
+    async with running_nodes(database, tmp_path, 3, balancing="any") as nodes:
+        await nodes.request(0)
+        is_over = asyncio.Event()
+
+        async def change() -> None:
+            for number in range(30):
+                await nodes.schedule(number % 3)
+            is_over.set()
+
+        async def wander(start: int) -> list[int]:
+            seen, node = [], start
+            while not is_over.is_set():
+                seen.append(await nodes.incarnation(node % 3))
+                node += 1
+            return seen
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(change())
+            wanderers = [tasks.create_task(wander(each)) for each in range(3)]
+
+    for wanderer in wanderers:
+        seen = wanderer.result()
+        assert len(seen) > 3
+        assert seen == sorted(seen)
+
+
+async def test_a_vm_that_moves_is_found_at_its_new_address_once_that_is_answered(
+    nodes: Nodes,
+) -> None:
+    """The Directory follows the store's news, so the answer waits for them."""
+    await nodes.apply(1, web=ADDRESSES[REPORT], report=ADDRESSES[WEB])
+
+    name = await nodes.request(1, NAME, vm=REPORT)
+
+    assert (name.status, name.body) == (200, b"web")
+
+
+async def test_events_start_on_time_by_the_first_node_that_wakes(
+    nodes: Nodes, database: Database
+) -> None:
+    """I5, I20: the timers come from the store, whoever scheduled."""
+    await nodes.request(0)
+    await nodes.schedule(0)
+    # Its notice is over, as far as the database knows.
+    database.ask("UPDATE events SET not_before = not_before - 900 * 1000000")
+    database.ask(
+        "UPDATE scopes SET next_wake = (SELECT min(not_before) FROM events),"
+        " changed = pg_current_xact_id() WHERE next_wake IS NOT NULL"
+        " AND id IN (SELECT scope_id FROM events)"
+    )
+
+    await until(lambda: database.ask("SELECT status FROM events") == [("Started",)])
+    started = "SELECT count(*) FROM history WHERE action = 'started'"
+    document = await nodes.request(2)
+
+    assert database.ask(started) == [(1,)]
+    assert b'"EventStatus":"Started"' in document.body
+
+
+async def test_a_node_that_loses_its_store_turns_newcomers_away_and_keeps_its_own(
+    nodes: Nodes, database: Database
+) -> None:
+    """I14, I24, and back to normal."""
+    await nodes.request(0)
+    served = await nodes.incarnation(0)
+    name = database.name
+    other = database.url.replace(name, "postgres")
+    away = Database(url=other, name="postgres")
+    away.ask(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+    try:
+        away.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", name)
+        newcomer = await nodes.request(0, vm=REPORT)
+        regular = await nodes.incarnation(0)
+        approval = await nodes.request(0, post('{"StartRequests": [{"EventId": "A"}]}'))
+    finally:
+        away.ask(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+
+    assert (newcomer.status, newcomer.headers["Retry-After"]) == (503, "1")
+    assert regular == served
+    assert approval.status == 503
+    async with asyncio.timeout(30):
+        while (await nodes.request(0, vm=REPORT)).status != 200:
+            pass
