@@ -226,3 +226,29 @@ async def test_a_node_that_loses_its_store_turns_newcomers_away_and_keeps_its_ow
     async with asyncio.timeout(30):
         while (await nodes.request(0, vm=REPORT)).status != 200:
             pass
+
+
+async def test_after_another_server_has_taken_over_incarnations_jump_and_never_fall(
+    nodes: Nodes, database: Database
+) -> None:
+    """I7: what VMs have read may be lost, so every number is above those before."""
+    await nodes.request(0)
+    await nodes.schedule(0)
+    before = [await nodes.incarnation(node) for node in range(3)]
+    database.ask("UPDATE store SET timeline = '00000009'")
+    database.ask(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    async with asyncio.timeout(30):
+        after = before
+        while min(after) < before[0] + 10_000:
+            seen = [await nodes.incarnation(node) for node in range(3)]
+            assert all(new >= old for new, old in zip(seen, after, strict=True))
+            after = seen
+    await nodes.schedule(1)
+    changed = [await nodes.incarnation(node) for node in range(3)]
+
+    assert len(set(after)) == 1
+    assert database.ask("SELECT epoch FROM store") == [(2,)]
+    assert changed[1] == after[1] + 1

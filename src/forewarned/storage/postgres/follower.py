@@ -30,6 +30,9 @@ TICK: Final = 50_000_000
 """Nanoseconds between two looks without a hint."""
 BEAT: Final = 1_000_000_000
 """Nanoseconds between two signs of life."""
+PRUNE: Final = 60 * BEAT
+_LONGEST_GAP: Final = 1800 * BEAT
+"""Between two looks. VMs that were removed longer ago may have been forgotten meanwhile."""
 _SHORTEST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _PATIENCE: Final = 1.0
@@ -39,6 +42,10 @@ _BEAT: Final = f"""
     VALUES (%s, %s, %s, %s, {look.NOW}, %s)
     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, lag = excluded.lag
 """
+_PRUNE: Final = (
+    f"DELETE FROM unbound WHERE at < {look.NOW} - 3600 * 1000000::bigint",
+    f"DELETE FROM nodes WHERE seen_at < {look.NOW} - 86400 * 1000000::bigint",
+)
 _LOST: Final = (psycopg.Error, CannotOpenError, StoreUnavailableError, OSError)
 
 
@@ -177,7 +184,7 @@ class Follower:
         """Until the connection is lost, or it is told to stop."""
         hints = Hints(connection)
         hints.listen()
-        beat_at = 0
+        beat_at, prune_at = 0, monotonic_ns() + PRUNE
         while not self._is_stopping:
             self._wants_look = False
             looked_at = monotonic_ns()
@@ -185,6 +192,10 @@ class Follower:
             if monotonic_ns() >= beat_at:
                 beat_at = monotonic_ns() + BEAT
                 self._beat(connection)
+            if monotonic_ns() >= prune_at:
+                prune_at = monotonic_ns() + PRUNE
+                for statement in _PRUNE:
+                    connection.execute(statement.encode())
             self._wait(connection, hints, until=looked_at + self._tick)
 
     def _look(self, connection: Connection) -> None:
@@ -193,10 +204,12 @@ class Follower:
         news, point = look.look(connection, self._node.id, last)
         if not self._is_in_order(point):
             raise StoreUnavailableError("the connection leads to another server than before")
-        if point.epoch != last.epoch:
+        if point.epoch != last.epoch or self.lag > _LONGEST_GAP:
             # What differs between two epochs says nothing about what has become visible.
             point = look.first(connection, self._node.id)
+            began = monotonic_ns()
             self._in_loop(self._read_anew())
+            self._told = began
         else:
             self._in_loop(self._tell(news))
         # Only now: if it could not be told, the next look finds it again.
