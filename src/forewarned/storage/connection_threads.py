@@ -93,12 +93,17 @@ class ConnectionThreads(Generic[Connected, Given]):
         run_calls: RunCalls[Connected, Given],
         *,
         threads: int = 1,
+        patience: float | None = None,
     ) -> None:
-        """`run_calls` is called on a thread, and finds at least one call to run."""
+        """`run_calls` is called on a thread, and finds at least one call to run.
+
+        At the end, threads that take longer than `patience` seconds are left to themselves.
+        """
         self._name = name
         self._connect = connect
         self._run_calls = run_calls
         self._threads = threads
+        self._patience = patience
         self._waiting: SimpleQueue[QueuedCall[Given] | None] = SimpleQueue()
         self._is_open = False
         self._closed: list[asyncio.Future[None]] = []
@@ -121,8 +126,7 @@ class ConnectionThreads(Generic[Connected, Given]):
         # Functions queued earlier are run first: a thread takes one after another.
         self._is_open = False
         self._tell_to_end()
-        for closed in self._closed:
-            await closed
+        await asyncio.wait(self._closed, timeout=self._patience)
 
     async def run(
         self,

@@ -91,18 +91,26 @@ class PostgresStore:
             ),
         )
         self._grouped = ConnectionThreads(
-            "grouped", self._open_session, committer.run_group, threads=_GROUPED
+            "grouped",
+            self._open_session,
+            committer.run_group,
+            threads=_GROUPED,
+            patience=_PATIENCE,
         )
         self._alone = ConnectionThreads(
-            "alone", self._open_session, committer.run_alone, threads=_ALONE
+            "alone", self._open_session, committer.run_alone, threads=_ALONE, patience=_PATIENCE
         )
         self._readers = ConnectionThreads(
-            "reader", self._open_session, self._answer_reader, threads=_READERS
+            "reader",
+            self._open_session,
+            self._answer_reader,
+            threads=_READERS,
+            patience=_PATIENCE,
         )
         self._leases = SharedLeases(self._transact_alone, node.id)
         self._opened = AsyncExitStack()
-        self.copies = ""
-        """The standbys that commits wait for, as the server names them; empty if there are none."""
+        self.standbys = ""
+        """Those that commits wait for, as the server names them; empty if there is one copy."""
 
     async def __aenter__(self) -> Self:
         """Raises CannotOpenError."""
@@ -110,7 +118,8 @@ class PostgresStore:
         async with AsyncExitStack() as stack:
             for threads in (self._grouped, self._alone, self._readers):
                 await stack.enter_async_context(threads)
-            await self._transact_alone(PostgresTransaction.correct_wakes)
+            # A large fleet takes long.
+            await self._alone.run(PostgresTransaction.correct_wakes, unchanged)
             self._opened = stack.pop_all()
         return self
 
@@ -161,14 +170,14 @@ class PostgresStore:
         )
 
     async def _transact_alone(self, function: Callable[[PostgresTransaction], T]) -> T:
-        return await self._alone.run(function, unchanged)
+        return await self._alone.run(function, unchanged, patience=_PATIENCE)
 
     def _prepare(self) -> None:
         """Before anything is served: the tables, and that all nodes have the same rules."""
         with contextlib.closing(connect(self._target)) as connection:
             migrate.prepare(connection, self._target.where)
             agree(connection, self._rules, node=self._node.id, where=self._target.where)
-            [[self.copies]] = connection.execute("SHOW synchronous_standby_names").fetchall()
+            [[self.standbys]] = connection.execute("SHOW synchronous_standby_names").fetchall()
             connection.commit()
 
     def _guarded_clock(self, instant: datetime) -> datetime:

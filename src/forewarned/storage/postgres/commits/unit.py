@@ -35,6 +35,7 @@ class PostgresUnit:
         next_wake: NextWake,
         read_clock: ReadClock,
     ) -> None:
+        self._connection = connection
         database = PostgresDatabase(connection)
         self._is_rerun = is_rerun
         self._next_wake = next_wake
@@ -69,7 +70,13 @@ class PostgresUnit:
         )
         self._buffer.begin()
         try:
-            call.run(transaction)
+            if call.touching:
+                # It has all that it needs, and its rows are written later.
+                call.run(transaction)
+            else:
+                # What it writes is only sent: an error of that is raised by its next question.
+                with self._connection.pipeline():
+                    call.run(transaction)
             self._buffer.keep()
         except psycopg.Error:
             raise

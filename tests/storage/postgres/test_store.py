@@ -1,0 +1,293 @@
+"""The store on PostgreSQL: several nodes at once, a pooler in between, failovers, clocks, leases."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from forewarned.clock import wall_clock
+from forewarned.config.values import DatabaseUrl
+from forewarned.core import lifecycle
+from forewarned.core.change import Change
+from forewarned.core.ids import ScopeId
+from forewarned.core.rules import Rules
+from forewarned.service.errors import LeaseLostError, StoreUnavailableError
+from forewarned.service.ports import Transaction
+from forewarned.storage.errors import OtherRulesError
+from forewarned.storage.postgres.follower import Node
+from forewarned.storage.postgres.nodes.node_store import node_store
+from forewarned.storage.postgres.store import Guard, PostgresStore
+from tests.builders import DAY, HOUR, NOON, OPERATOR, a_resource, a_scope
+from tests.postgresql.databases import Database
+from tests.postgresql.pgbouncer import pgbouncer
+from tests.postgresql.servers import PostgresServer, private_folder
+from tests.postgresql.standby import server_pair
+from tests.storage.store_calls import keep, load
+
+NEXT_WAKE = partial(lifecycle.next_wake, rules=Rules())
+SCOPES = [ScopeId(f"scope{number}") for number in range(1, 9)]
+
+
+def a_node(
+    url: str,
+    name: str = "one",
+    *,
+    rules: dict[str, str] | None = None,
+    guard: Guard | None = None,
+    now: Callable[[], datetime] = lambda: NOON,
+) -> PostgresStore:
+    return PostgresStore(
+        DatabaseUrl.parse(url),
+        node=Node(id=name, name=f"host-{name}", version="", speaks=1),
+        next_wake=NEXT_WAKE,
+        rules=rules or {},
+        guard=guard,
+        read_clock=lambda _: now(),
+    )
+
+
+@asynccontextmanager
+async def nodes(url: str, count: int) -> AsyncIterator[list[PostgresStore]]:
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(a_node(url, f"node{number}")) for number in range(count)
+        ]
+
+
+async def keep_scopes(store: PostgresStore) -> None:
+    await keep(
+        store,
+        *(a_scope(id=each, resources=[a_resource(f"vm-{each}")]) for each in SCOPES),
+    )
+
+
+def move(*scope_ids: ScopeId) -> Callable[[Transaction], None]:
+    """Count one up in each of these scopes, in this order."""
+
+    def function(tx: Transaction) -> None:
+        for scope_id in scope_ids:
+            scope = tx.load(scope_id)
+            moved = replace(scope, incarnation=scope.incarnation + 1)
+            tx.save(Change(scope=moved), by=OPERATOR)
+
+    return function
+
+
+async def counts(store: PostgresStore) -> dict[ScopeId, int]:
+    """How often each scope has been moved."""
+    found = await store.read(lambda snapshot: list(snapshot.scopes()))
+    return {saved.scope.id: saved.scope.incarnation - a_scope().incarnation for saved in found}
+
+
+# --- several nodes -------------------------------------------------------------------------------
+
+
+async def test_nodes_that_change_the_same_scopes_lose_nothing(database: Database) -> None:
+    """I23: in groups and alone, in any order of scopes."""
+    wanted = dict.fromkeys(SCOPES, 0)
+    chosen = random.Random(1)
+    async with nodes(database.url, 2) as stores:
+        await keep_scopes(stores[0])
+        changes = []
+        for number in range(120):
+            several = chosen.sample(SCOPES, 1 + number % 3)
+            for scope_id in several:
+                wanted[scope_id] += 1
+            touching = several if number % 2 else ()
+            changes.append(stores[number % 2].transact(move(*several), touching=touching))
+        await asyncio.gather(*changes)
+
+        assert await counts(stores[1]) == wanted
+
+
+async def test_what_one_node_commits_another_reads_next(database: Database) -> None:
+    async with nodes(database.url, 2) as (one, other):
+        await keep_scopes(one)
+        for number in range(1, 20):
+            writer, reader = (one, other) if number % 2 else (other, one)
+            await writer.transact(move(SCOPES[0]), touching=[SCOPES[0]])
+            assert (await counts(reader))[SCOPES[0]] == number
+
+
+async def test_a_read_and_a_save_at_once_both_count(database: Database) -> None:
+    """I28."""
+    async with nodes(database.url, 2) as (one, other):
+        await keep(one, a_scope(last_read_at=NOON - DAY / 2))
+        await asyncio.gather(
+            *(one.transact(move(SCOPES[0])) for _ in range(10)),
+            other.mark_read({SCOPES[0]: NOON}, older_by=HOUR),
+        )
+
+        scope = await load(one)
+        assert (scope.last_read_at, scope.incarnation) == (NOON, a_scope().incarnation + 10)
+
+
+async def test_all_works_through_pgbouncer(postgres_server: PostgresServer) -> None:
+    """In transaction mode, with fewer sessions than connections of the nodes."""
+    from tests.postgresql.databases import Databases
+
+    made = Databases(postgres_server.url())
+    with (
+        made.empty() as database,
+        private_folder() as folder,
+        pgbouncer(postgres_server, folder, sessions=3) as pooler,
+    ):
+        async with nodes(pooler.url(database.name), 2) as stores:
+            await keep_scopes(stores[0])
+            await asyncio.gather(
+                *(
+                    stores[number % 2].transact(move(SCOPES[number % 8]), touching=touching)
+                    for number in range(80)
+                    for touching in ([SCOPES[number % 8]], ())
+                )
+            )
+            async with stores[0].lease("fleet") as lease:
+                await stores[0].transact(lease.check)
+
+            assert await counts(stores[1]) == dict.fromkeys(SCOPES, 20)
+
+
+async def test_nothing_answered_is_lost_in_a_failover(tmp_path: Path) -> None:
+    """I14, I23: kill -9 of the primary, whose standby has all that was answered."""
+    answered = dict.fromkeys(SCOPES, 0)
+    unknown = dict.fromkeys(SCOPES, 0)
+    with private_folder() as folder, server_pair(folder) as pair:
+        async with nodes(pair.url(), 2) as stores:
+            await keep_scopes(stores[0])
+            has_failed = asyncio.Event()
+
+            async def write(scope_id: ScopeId, store: PostgresStore) -> None:
+                until = None
+                while until is None or answered[scope_id] < until:
+                    try:
+                        await store.transact(move(scope_id), touching=[scope_id])
+                    except StoreUnavailableError:
+                        unknown[scope_id] += 1
+                        await asyncio.sleep(0.05)
+                    else:
+                        answered[scope_id] += 1
+                    if has_failed.is_set() and until is None:
+                        until = answered[scope_id] + 3
+
+            writers = [
+                asyncio.create_task(write(scope_id, stores[number % 2]))
+                for number, scope_id in enumerate(SCOPES)
+            ]
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(pair.fail_over)
+            has_failed.set()
+            async with asyncio.timeout(60):
+                await asyncio.gather(*writers)
+            found = await counts(stores[0])
+
+    assert all(
+        answered[each] <= found[each] <= answered[each] + unknown[each] for each in SCOPES
+    ), (answered, unknown, found)
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+async def test_a_node_whose_database_is_in_the_future_changes_nothing(database: Database) -> None:
+    """I4."""
+    is_ahead = False
+
+    def guard(_: datetime) -> None:
+        if is_ahead:
+            raise StoreUnavailableError("the clock is ahead")
+
+    async with a_node(database.url, guard=guard) as store:
+        await keep(store, a_scope())
+        is_ahead = True
+        with pytest.raises(StoreUnavailableError, match="the clock is ahead"):
+            await store.transact(move(SCOPES[0]), touching=[SCOPES[0]])
+
+        assert (await load(store)).incarnation == a_scope().incarnation
+
+
+async def test_a_node_goes_by_the_databases_clock(database: Database, tmp_path: Path) -> None:
+    async with node_store(
+        DatabaseUrl(database.url), tmp_path, next_wake=NEXT_WAKE, rules={}
+    ) as store:
+        before = wall_clock()
+        written, _ = await store.transact(lambda tx: tx.now)
+        read = await store.read(lambda snapshot: snapshot.now)
+
+    assert before - timedelta(seconds=1) < written < read < before + timedelta(minutes=1)
+
+
+# --- rules and leases ----------------------------------------------------------------------------
+
+
+def beat(database: Database, node: str) -> None:
+    database.ask(
+        "INSERT INTO nodes VALUES (%s, %s, '', 1,"
+        " (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)",
+        node,
+        f"host-{node}",
+    )
+
+
+async def test_a_node_with_other_rules_does_not_start_while_others_run(database: Database) -> None:
+    async with a_node(database.url, "one", rules={"silence": "1d", "approve": "any"}):
+        beat(database, "one")
+        with pytest.raises(OtherRulesError, match="silence is 1d there and 2d here") as refused:
+            async with a_node(database.url, "two", rules={"silence": "2d", "approve": "any"}):
+                pass
+        assert refused.value.nodes == ("host-one",)
+    # The last one to run may change its mind.
+    async with a_node(database.url, "one", rules={"silence": "2d", "approve": "any"}):
+        pass
+
+
+async def test_a_node_keeps_its_id(database: Database, tmp_path: Path) -> None:
+    for _ in range(2):
+        async with (
+            node_store(DatabaseUrl(database.url), tmp_path, next_wake=NEXT_WAKE, rules={}) as store,
+            store.lease("fleet"),
+        ):
+            pass
+
+    [[holder]] = database.ask("SELECT holder FROM leases")
+    assert (tmp_path / "node-id").read_text().strip() == holder
+
+
+async def test_a_lease_of_a_node_that_is_gone_is_taken_over(database: Database) -> None:
+    now = NOON
+    async with (
+        a_node(database.url, "one", now=lambda: now) as one,
+        a_node(database.url, "two", now=lambda: now) as two,
+    ):
+        async with one.lease("fleet") as lost:
+            now += timedelta(seconds=14)
+            await one.transact(lost.check)
+            now += timedelta(seconds=16)
+            async with two.lease("fleet") as held:
+                with pytest.raises(LeaseLostError):
+                    await one.transact(lost.check)
+                await two.transact(held.check)
+        # Giving back what was lost takes nothing from the next holder.
+        async with two.lease("fleet") as held:
+            await two.transact(held.check)
+
+
+async def test_a_function_that_breaks_the_databases_rules_is_told_so(database: Database) -> None:
+    """In a pipeline an error comes late: with the next question, or with the commit."""
+
+    def wrong(tx: Transaction) -> None:
+        tx._writable.write("UPDATE scopes SET revision = NULL")  # type: ignore[attr-defined]
+
+    async with a_node(database.url) as store:
+        await keep(store, a_scope())
+        with pytest.raises(StoreUnavailableError, match="null value") as refused:
+            await store.transact(wrong)
+        await store.transact(move(SCOPES[0]))
+
+    assert isinstance(refused.value.__cause__, psycopg.Error)
