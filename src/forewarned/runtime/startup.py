@@ -118,8 +118,15 @@ async def declare_fleet(application: Application, settings: Settings) -> FleetPl
 
 def _refuse_time_ahead(clock: Clock, settings: Settings) -> None:
     """Real time that has to wait for a store from the future would start nothing for that long."""
-    if isinstance(clock, SystemClock) and clock.now() - wall_clock() > _LONGEST_LEAD:
+    lead = clock.now() - wall_clock()
+    if not isinstance(clock, SystemClock) or lead <= _LONGEST_LEAD:
+        return
+    if settings.store is not None:
         raise StartError(
-            f"{settings.data} was last used at {clock.now():%Y-%m-%d %H:%M:%S} UTC, which is in the"
-            " future: its clock had been moved. Use another --data directory, or --clock 1x"
+            f"the database server's clock is {lead.total_seconds():.0f} s ahead of this machine's,"
+            " so nothing could be changed: correct the wrong one"
         )
+    raise StartError(
+        f"{settings.data} was last used at {clock.now():%Y-%m-%d %H:%M:%S} UTC, which is in the"
+        " future: its clock had been moved. Use another --data directory, or --clock 1x"
+    )

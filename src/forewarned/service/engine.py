@@ -56,6 +56,12 @@ class Engine:
         """The store is shared: tell other nodes of commits here, and hear of theirs."""
         self._following = following
 
+    @property
+    def lag(self) -> timedelta:
+        """How old what this process knows of a shared store is at most; 0 if it is its own."""
+        nanoseconds = 0 if self._following is None else self._following.lag
+        return timedelta(microseconds=nanoseconds // 1000)
+
     async def caught_up(self) -> None:
         """Return once this process knows of all that any node has committed up to now."""
         if self._following is not None:

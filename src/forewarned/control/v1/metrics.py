@@ -60,6 +60,10 @@ class Metrics:
             "forewarned_newest_change_age_seconds",
             "Time since the newest change, by the server's clock; 0 before the first.",
         )
+        self._lag = gauge(
+            "forewarned_store_lag_seconds",
+            "How old what is known of a shared store is at most; 0 where no one shares it.",
+        )
 
     def add(self, counts: Mapping[str, int]) -> None:
         """What a metadata listener has counted since it was last asked."""
@@ -83,7 +87,8 @@ class Metrics:
     def woke(self, late: timedelta) -> None:
         self._wakes.observe(late.total_seconds())
 
-    def render(self, *, events: OpenEvents, scopes: int, now: datetime) -> bytes:
+    def render(self, *, events: OpenEvents, scopes: int, now: datetime, lag: timedelta) -> bytes:
+        self._lag.set(lag.total_seconds())
         self._scopes.set(scopes)
         for type_ in EventType:
             for status in (EventStatus.SCHEDULED, EventStatus.STARTED):

@@ -1,6 +1,8 @@
 """The server itself: whether it is well, how it is set up, and its clock."""
 
+from datetime import timedelta
 from http import HTTPStatus
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +18,9 @@ from forewarned.control.v1.request_wire import Nothing, Speed, Step
 from forewarned.control.v1.services import Services
 from forewarned.service.errors import BadStepError, StoreUnavailableError
 
+_STALE_AFTER: Final = timedelta(seconds=1)
+"""As the metadata listener has it."""
+
 
 async def show_health(services: Services, request: Request, _: Admitted) -> Response:
     """Asks the store something small: a server that can't read it is of no use.
@@ -28,6 +33,9 @@ async def show_health(services: Services, request: Request, _: Admitted) -> Resp
     try:
         await services.engine.ask(lambda snapshot: snapshot.next_wake())
     except StoreUnavailableError:
+        word = "store_unavailable"
+    if services.engine.lag >= _STALE_AFTER:
+        # VMs that come here for the first time are turned away, so none should be sent here.
         word = "store_unavailable"
     status = HTTPStatus.OK if word == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
     if not shows_all:
@@ -47,7 +55,9 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
     census = await services.engine.ask(lambda snapshot: snapshot.census())
     services.metrics.add(services.take_counts())
     now = services.use_cases.clock_control.show().now
-    text = services.metrics.render(events=census.events, scopes=census.scopes, now=now)
+    text = services.metrics.render(
+        events=census.events, scopes=census.scopes, now=now, lag=services.engine.lag
+    )
     return Response(text, media_type=CONTENT_TYPE)
 
 

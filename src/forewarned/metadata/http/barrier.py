@@ -44,8 +44,12 @@ class Barrier:
         """Whether nothing has been heard of the store for too long. Moves with `review` only."""
 
     def watch(self, watcher: Callable[[float], None]) -> None:
-        """Call the watcher with the instant before which polls must have arrived to be answered."""
+        """Call the watcher with the instant before which polls must have arrived to be answered.
+
+        To be called when VMs are served: before that the store is read whole, which takes a while.
+        """
         self._watcher = watcher
+        self._heard_at = self.now()
 
     def fresh(self, began: int) -> None:
         """Everything that was committed before this instant has been shown."""
