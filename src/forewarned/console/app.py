@@ -46,7 +46,7 @@ STATIC: Final = Path(__file__).parent / "static"
 Needs = Role | Callable[[Mapping[str, str]], Role]
 """The role that an address needs, which may depend on the names in it."""
 
-# In the order of the bar at the top, where they are in it.
+# In the order of the bar at the top, whose links are in `templates/layout.html`.
 PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/", Role.READER, home.show_home),
     ("GET", "/events", Role.READER, event_list.list_events),

@@ -11,7 +11,7 @@ from typing import Final
 from forewarned.core.model import Event, EventStatus
 
 SOON: Final = timedelta(minutes=15)
-"""Ahead of NotBefore: the shortest notice of a Freeze, Reboot or Redeploy."""
+"""Ahead of NotBefore: as long as the notice of a Freeze or Reboot."""
 GRACE: Final = timedelta(minutes=5)
 """How much longer than expected work may take."""
 UNKNOWN_IMPACT: Final = timedelta(hours=1)
