@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from http.client import HTTPException
 from typing import Final
@@ -52,6 +52,8 @@ class Traffic:
                 yield self
             finally:
                 self._enough.set()
+                # The pool takes no more races once it is left.
+                wait(threads)
         for thread in threads:
             thread.result()
 
