@@ -171,6 +171,15 @@ class NoSchemaError(CannotOpenError):
         self.role = role
 
 
+class OlderNodesError(CannotOpenError):
+    def __init__(self, where: str, nodes: Sequence[str]) -> None:
+        super().__init__(
+            f"{where} is used by servers that are more than one version older"
+            f" ({', '.join(nodes)}): upgrade or stop them first"
+        )
+        self.nodes = tuple(nodes)
+
+
 class BusyTablesError(CannotOpenError):
     def __init__(self, where: str) -> None:
         super().__init__(

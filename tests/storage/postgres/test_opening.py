@@ -15,6 +15,7 @@ from forewarned.storage.errors import (
     NewerDatabaseError,
     NoSchemaError,
     NoSuchDatabaseError,
+    OlderNodesError,
     OldPostgresError,
     ReadOnlyDatabaseError,
     SignInRefusedError,
@@ -150,6 +151,29 @@ def test_a_node_of_the_version_before_goes_on_and_an_older_one_is_refused(
         connection.commit()
         with pytest.raises(NewerDatabaseError, match=f"schema {known + 2}"):
             migrate.prepare(connection, WHERE)
+
+
+def test_a_step_that_a_running_node_is_too_old_for_is_not_made(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rolling upgrade goes one version at a time."""
+    known = migrate.migrations()
+    number = known[-1].number
+    later = [migrate.Migration(number=number + each, sql=b"SELECT 1") for each in (1, 2)]
+    monkeypatch.setattr(migrate, "migrations", lambda: [*known, *later])
+    database.ask(
+        "INSERT INTO nodes VALUES ('old', 'host-old', '', %s,"
+        " (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)",
+        number,
+    )
+    with opened(database.url) as connection:
+        with pytest.raises(OlderNodesError, match=r"\(host-old\): upgrade or stop them"):
+            migrate.prepare(connection, WHERE)
+        assert database.ask("SELECT schema FROM store") == [(number + 1,)]
+
+        database.ask("UPDATE nodes SET speaks = speaks + 1")
+        migrate.prepare(connection, WHERE)
+        assert database.ask("SELECT schema, oldest_code FROM store") == [(number + 2, number + 1)]
 
 
 def test_tables_of_another_program_are_left_alone(empty_database: Database) -> None:

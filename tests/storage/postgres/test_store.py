@@ -247,6 +247,18 @@ async def test_a_node_with_other_rules_does_not_start_while_others_run(database:
         pass
 
 
+async def test_a_node_that_has_become_too_old_stops_writing_and_goes_on_reading(
+    database: Database,
+) -> None:
+    async with a_node(database.url) as store:
+        await keep(store, a_scope())
+        database.ask("UPDATE store SET oldest_code = 2")
+        with pytest.raises(StoreUnavailableError, match="upgrade it"):
+            await store.transact(move(SCOPES[0]))
+
+        assert (await load(store)).incarnation == a_scope().incarnation
+
+
 async def test_a_node_keeps_its_id(database: Database, tmp_path: Path) -> None:
     for _ in range(2):
         async with (

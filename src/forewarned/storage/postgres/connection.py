@@ -43,7 +43,9 @@ LIMITS: Final = """
 and nothing is answered that is in memory only. None of the limits ends a commit that waits."""
 MARK: Final = """
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-           pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+           pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
+           oldest_code
+    FROM store
 """
 """The columns of `Mark`. To be asked when scopes have been locked: waiting takes time."""
 
@@ -56,6 +58,8 @@ class Mark(NamedTuple):
     xid: str
     timeline: str
     """Of the server, which gives out xids anew after a failover."""
+    oldest_code: int
+    """Nodes that know only earlier schemas must not change anything."""
 
 
 # libpq says what happened only in words. Where a server speaks another language than English, the

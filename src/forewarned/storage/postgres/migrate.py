@@ -19,6 +19,7 @@ from forewarned.storage.errors import (
     MissingRightsError,
     NewerDatabaseError,
     NoSchemaError,
+    OlderNodesError,
     OldPostgresError,
     WrongEncodingError,
 )
@@ -29,6 +30,8 @@ _ONE_AT_A_TIME: Final = 0x466F726577617264
 _LOCK_TIMEOUT: Final = "2s"
 """A step that waits for a table keeps everyone else from it, too: so it is soon tried again."""
 _TRIES: Final = 30
+_ALIVE: Final = 10
+"""Seconds after its last sign of life in which a node is taken to be running."""
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 
 
@@ -141,7 +144,9 @@ def _run_once(
         version, _ = schema_version(connection, where, steps)
         if version >= step.number:
             return
-        if not version:
+        if version:
+            _refuse_older_nodes(connection, where, step)
+        else:
             _refuse_closed_schema(connection, where)
         connection.execute(step.sql)
         connection.execute(
@@ -149,6 +154,17 @@ def _run_once(
         )
     except InsufficientPrivilege as error:
         raise MissingRightsError(where, _role(connection), str(error).partition("\n")[0]) from error
+
+
+def _refuse_older_nodes(connection: Connection[TupleRow], where: str, step: Migration) -> None:
+    """A node that is two versions behind would write what nobody expects any more."""
+    older = connection.execute(
+        "SELECT name FROM nodes WHERE speaks < %s"
+        " AND seen_at > (extract(epoch FROM clock_timestamp()) - %s) * 1000000 ORDER BY name",
+        [step.oldest_code, _ALIVE],
+    ).fetchall()
+    if older:
+        raise OlderNodesError(where, [name for [name] in older])
 
 
 def _refuse_closed_schema(connection: Connection[TupleRow], where: str) -> None:

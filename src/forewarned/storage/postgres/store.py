@@ -87,7 +87,11 @@ class PostgresStore:
         committer = Committer(
             self.connector,
             lambda connection, is_rerun: PostgresUnit(
-                connection, is_rerun=is_rerun, next_wake=next_wake, read_clock=self._guarded_clock
+                connection,
+                is_rerun=is_rerun,
+                next_wake=next_wake,
+                read_clock=self._guarded_clock,
+                knows=node.speaks,
             ),
         )
         self._grouped = ConnectionThreads(

@@ -15,6 +15,7 @@ from forewarned.config.values import DatabaseUrl
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.connection_threads import ConnectionThreads, QueuedCall, unchanged
+from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits import groups
 from forewarned.storage.postgres.commits.groups import MOST, TRIES, Committer
 from forewarned.storage.postgres.commits.session import Connector, Session
@@ -358,7 +359,8 @@ def lonely(lonely_server: PostgresServer) -> Iterator[Database]:
     from tests.postgresql.databases import Databases
 
     with Databases(lonely_server.url()).empty() as database:
-        database.ask("CREATE TABLE notes (key text PRIMARY KEY, value text)")
+        with database.connect() as connection:
+            migrate.prepare(connection, database.name)
         yield database
 
 

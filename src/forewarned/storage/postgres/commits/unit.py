@@ -7,6 +7,7 @@ from typing import Final
 import psycopg
 
 from forewarned.core.ids import ScopeId
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.connection_threads import QueuedCall
 from forewarned.storage.postgres.connection import LIMITS, MARK, Connection, Mark
 from forewarned.storage.postgres.database import PostgresDatabase
@@ -34,10 +35,13 @@ class PostgresUnit:
         is_rerun: bool,
         next_wake: NextWake,
         read_clock: ReadClock,
+        knows: int,
     ) -> None:
+        """`knows` is the newest schema that this node knows."""
         self._connection = connection
         database = PostgresDatabase(connection)
         self._is_rerun = is_rerun
+        self._knows = knows
         self._next_wake = next_wake
         self._read_clock = read_clock
         self._locked = LockedScopes(database)
@@ -56,6 +60,11 @@ class PostgresUnit:
     def begin(self, scope_ids: Collection[ScopeId]) -> Mark:
         row = self._locked.begin(scope_ids, first=(LIMITS, _NOTHING), last=(MARK, _NOTHING))
         mark = Mark(*row)
+        if mark.oldest_code > self._knows:
+            raise StoreUnavailableError(
+                "the database was migrated by a newer version, which this node is too old to work"
+                " with: upgrade it"
+            )
         self._now = self._read_clock(to_instant(mark.now))
         return mark
 
