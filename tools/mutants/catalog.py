@@ -4,6 +4,7 @@ from typing import Final
 
 from tools.mutants.edges import EDGES
 from tools.mutants.mutant import Mutant
+from tools.mutants.nodes import NODES
 
 CORE: Final = "tests/core"
 STORAGE: Final = "tests/storage"
@@ -382,4 +383,4 @@ _STORAGE: Final = (
     ),
 )
 
-MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *EDGES)
+MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *EDGES, *NODES)

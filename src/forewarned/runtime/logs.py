@@ -45,6 +45,8 @@ def configure(*, level: str, as_json: bool, clock: Callable[[], datetime] | None
     root = logging.getLogger()
     root.handlers[:] = [writer]
     root.setLevel(level.upper())
+    # It warns of each pipeline that a lost connection cuts off, which the store itself reports.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 def log_commit(commit: Commit) -> None:
