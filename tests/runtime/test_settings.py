@@ -1,5 +1,7 @@
 """Settings: precedence, where values came from, and what is refused."""
 
+import subprocess
+import sys
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -246,6 +248,28 @@ def test_the_settings_that_rules_are_made_of_are_those_that_nodes_agree_on() -> 
     assert len(RULES) + 1 == len(fields(Rules))
     for name, value in other.items():
         assert resolve(flags=service | {name: value}).settings.rules() != usual, name
+
+
+def test_a_server_without_the_client_of_postgresql_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "forewarned.storage.postgres.url", raising=False)
+
+    told = problems(flags={"mode": "service", "store": "postgresql://db/x"})
+
+    assert "pip install 'forewarned[postgres]'" in told
+
+
+def test_a_server_on_sqlite_does_without_the_client_of_postgresql() -> None:
+    code = (
+        "import sys; sys.modules['psycopg'] = None;"
+        "from forewarned.runtime import poller, server, single_process, startup, writer"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_parameter_that_the_database_does_not_know_is_a_mistake() -> None:
