@@ -38,11 +38,11 @@ class Step:
 
 STEPS: Final = (
     Step(
-        "the request comes to the writer",
+        "the request reaches the writer",
         WRITER,
         "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.data_received",
     ),
-    Step("HTTP, who asks, the body", WRITER, "forewarned.service.engine:Engine.decide"),
+    Step("HTTP, the caller, the body", WRITER, "forewarned.service.engine:Engine.decide"),
     Step(
         "over to the store's thread",
         WRITER,
@@ -124,7 +124,7 @@ def main(times: int, *, urgent: bool) -> None:
     steps = zip(*journeys, strict=True)
     for what, taken in zip([*(step.what for step in STEPS), LAST], steps, strict=True):
         _show(what, taken)
-    _show("in all", [sum(journey) for journey in journeys])
+    _show("total", [sum(journey) for journey in journeys])
     _show("a bare commit", commits)
 
 

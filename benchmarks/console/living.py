@@ -64,7 +64,7 @@ def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int)
         spent = Spread.of(cost.processor / row.windows for cost in costs)
         fetch = Spread.of(cost.fetch for cost in costs).median
         note = f"the request that the window makes for it took {fetch:.0f} ms"
-        each = "processor of the server" + (" for each" if several else "")
+        each = "CPU time of the server" + (" for each" if several else "")
         yield measured("live", f"{what}: {each}", spent, unit="ms", goal=A_CHANGE, note=note)
         seen = Spread.of(cost.seen for cost in costs)
         yield measured("live", f"{what}: until it is seen", seen, unit="ms", goal=SEEN)
@@ -88,7 +88,7 @@ def _burst(server: Product, browser: Browser, fleet: BusyFleet) -> Iterator[Line
             len(window.fetches()) - before for window, before in zip(windows, already, strict=True)
         ]
     what = f"{len(fleet.scopes) * len(names)} changes at once, / open, {len(windows)} windows"
-    note = f"seen by all after {took:.1f} s; {spent:.0f} ms of the server's processor"
+    note = f"seen by all after {took:.1f} s; {spent:.0f} ms of the server's CPU time"
     often = Spread.of(count / (took + _AFTERWARDS) for count in asked)
     yield measured(
         "burst", f"{what}: fetches a second", often, unit="", goal=_MOST_FETCHES, note=note

@@ -51,6 +51,6 @@ def measure(server: Product, browser: Browser, fleet: BusyFleet, *, rounds: int)
         window.leave()
         rendered = Spread.of(render(server, path) for _ in range(rounds))
         name = path.replace(fleet.an_event, "…")
-        note = f"the server's part of it: {rendered.median:.1f} ms of its processor"
+        note = f"CPU time of the server: {rendered.median:.1f} ms"
         yield measured("load", name, loads, unit="ms", goal=A_PAGE, note=note)
     window.close()

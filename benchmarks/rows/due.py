@@ -47,8 +47,8 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
         Spread.of(seen),
         unit="s",
         goal=at_most(1),
-        note="as VMs hear of it in their long polls; the step, after which the impact of each is"
-        f" on record too, was answered after {Spread.of(stepped).median:.2f} s",
+        note="as seen by VMs in their long polls; the step, which also records the impact of each,"
+        f" was answered after {Spread.of(stepped).median:.2f} s",
     )
 
 

@@ -53,7 +53,7 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
 def _line(spread: Spread) -> Line:
     budgets = json.loads(BUDGET.read_text())
     budget = budgets["instructions_a_poll"].get(machine.python_series())
-    what = "instructions a keep-alive poll, without the kernel's"
+    what = "instructions per keep-alive poll, without the kernel's"
     if budget is None:
         note = f"budget.json has no budget for Python {machine.python_series()}"
         return measured("budget", what, spread, unit="", note=note)

@@ -54,11 +54,11 @@ def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
         Spread.of(last[1:]),
         unit="ms",
         goal=at_most(120),
-        note="from the control request's sending",
+        note="from when the control request was sent",
     )
     yield measured(
         "P3",
-        "memory a waiting VM, its connection included",
+        "memory per waiting VM, its connection included",
         Spread.of([held]),
         unit="B",
         goal=at_most(1536),

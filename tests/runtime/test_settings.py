@@ -202,7 +202,7 @@ def test_only_a_service_shares_a_database() -> None:
     assert service.store == DatabaseUrl(url)
     assert resolve('mode = "service"').settings.store is None
     assert problems(flags={"mode": "emulator", "store": url}).startswith(
-        f"flag --store: store = {url}: an emulator's time and VMs are its own"
+        f"flag --store: store = {url}: an emulator has its own time and VMs"
     )
 
 

@@ -40,7 +40,7 @@ def _url(name: str) -> DatabaseUrl:
     if find_spec("psycopg") is None:
         raise RefusedError(
             "PostgreSQL's client is not installed",
-            "`pip install 'forewarned[postgres]'` brings it.",
+            "Install it: pip install 'forewarned[postgres]'; in a clone, '.[postgres]'",
             code="no_postgres",
         )
     from forewarned.storage.postgres.url import target  # see above

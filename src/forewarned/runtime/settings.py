@@ -145,14 +145,15 @@ class Settings:
     store: DatabaseUrl | None = _setting(
         None,
         optional(DatabaseUrl.parse),
-        "URL of the PostgreSQL database that several servers share, in service mode; none: a"
-        " database of this server's own, in the directory",
+        "URL of the PostgreSQL database that several servers share, in service mode; none: this"
+        " server's own SQLite database, in the data directory",
         is_secret=True,
     )
     balancing: Balancing = _setting(
         Balancing.STICKY,
         one_of(Balancing),
-        "whether VMs come to the same one of the servers that share a store, or to any of them",
+        "sticky: the load balancer sends a VM to the same node every time; any: it may send a VM to"
+        " any node that shares the store",
     )
     metadata: Address = _setting(
         Address("127.0.0.1", 8169),
@@ -480,16 +481,14 @@ def _why_unusable(store: DatabaseUrl | None, mode: Mode) -> str | None:
         return None
     if mode is not Mode.SERVICE:
         return (
-            "an emulator's time and VMs are its own, so it shares no database: use --mode service,"
-            " or omit --store"
+            "an emulator has its own time and VMs, so it can't share a database: use --mode"
+            " service, or omit --store"
         )
     try:
         # Here, because a server without PostgreSQL needs no client for it.
         from forewarned.storage.postgres.url import target  # noqa: PLC0415
     except ImportError:
-        return (
-            "PostgreSQL's client is not installed: `pip install 'forewarned[postgres]'` brings it"
-        )
+        return "PostgreSQL's client is not installed: run `pip install 'forewarned[postgres]'`"
     try:
         target(store)
     except ValueError as wrong:

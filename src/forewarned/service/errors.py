@@ -17,7 +17,7 @@ class LeaseLostError(StoreUnavailableError):
     """Another node has taken over what this one was doing. What it has done so far stays."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"another node has taken the lease {name!r} over: try again")
+        super().__init__(f"another node has taken over the lease {name!r}: try again")
         self.name = name
 
 

@@ -47,7 +47,7 @@ class UnfinishedCopyError(CannotOpenError):
     def __init__(self, where: str) -> None:
         super().__init__(
             f"{where} is an unfinished copy of another store: run the same `forewarned store copy`"
-            " again, which goes on where it stopped"
+            " again, which continues where it stopped"
         )
 
 
@@ -98,7 +98,7 @@ class OldSqliteError(CannotOpenError):
 class CannotConnectError(CannotOpenError):
     """The database can't be connected to, for another reason than those below."""
 
-    advice: ClassVar[str] = "correct the setting store, or see the server's log"
+    advice: ClassVar[str] = "correct the setting store, or see PostgreSQL's log"
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"can't connect to {where} ({reason}): {self.advice}")
@@ -106,13 +106,13 @@ class CannotConnectError(CannotOpenError):
 
 
 class UnreachableDatabaseError(CannotConnectError):
-    advice = "start the server, or correct the host and port in the setting store"
+    advice = "start PostgreSQL, or correct the host and port in the setting store"
 
 
 class SignInRefusedError(CannotConnectError):
     advice = (
-        "correct the user name and password in the setting store, the password file, or the"
-        " server's pg_hba.conf"
+        "correct the user name and password in the setting store, the password file, or"
+        " PostgreSQL's pg_hba.conf"
     )
 
 
@@ -121,7 +121,7 @@ class NoSuchDatabaseError(CannotConnectError):
 
 
 class ReadOnlyDatabaseError(CannotConnectError):
-    advice = "name the primary in the setting store, beside its standbys: all hosts, with commas"
+    advice = "list every host in the setting store, the primary too, separated by commas"
 
 
 class OldPostgresError(CannotOpenError):
@@ -137,8 +137,8 @@ class OldPostgresError(CannotOpenError):
 class WrongEncodingError(CannotOpenError):
     def __init__(self, where: str, encoding: str) -> None:
         super().__init__(
-            f"{where} holds text in {encoding}: make a database with"
-            " `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`"
+            f"{where} has the encoding {encoding}, and Forewarned needs UTF8: create a database"
+            " with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`"
         )
         self.encoding = encoding
 
@@ -165,7 +165,7 @@ class MissingRightsError(CannotOpenError):
 class NoSchemaError(CannotOpenError):
     def __init__(self, where: str, role: str) -> None:
         super().__init__(
-            f"{where} has none of the schemas of role {role}'s search_path: create one, or set"
+            f"{where} has none of the schemas in role {role}'s search_path: create one, or set"
             f" another search_path with `ALTER ROLE {role} SET search_path = …`"
         )
         self.role = role
@@ -183,7 +183,7 @@ class OlderNodesError(CannotOpenError):
 class BusyTablesError(CannotOpenError):
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"{where} could not be migrated for a minute, because other sessions held locks on its"
+            f"the migration of {where} waited a minute for locks that other sessions hold on its"
             " tables: find them in pg_stat_activity, end them, and start again"
         )
 
@@ -205,8 +205,8 @@ class OtherRulesError(CannotOpenError):
             for name, (theirs, ours) in differing.items()
         )
         super().__init__(
-            f"other servers on {where} run with other settings ({listed}): give this one the same,"
-            f" or stop {', '.join(nodes)} first and wait ten seconds"
+            f"other nodes on {where} run with different settings ({listed}): give this node the"
+            f" same settings, or stop {', '.join(nodes)} and wait ten seconds"
         )
         self.nodes = tuple(nodes)
         self.differing = dict(differing)

@@ -60,7 +60,7 @@ def test_a_server_that_can_not_be_reached_is_named_with_the_reason() -> None:
     told = str(refused.value)
     assert told.count("Connection refused") == 2
     assert told.startswith("can't connect to PostgreSQL database store at 127.0.0.1:")
-    assert "start the server" in told
+    assert "start PostgreSQL" in told
     assert "secret" not in told
 
 
@@ -93,7 +93,7 @@ def test_a_database_that_can_only_be_read_is_refused(empty_database: Database) -
     [[name]] = empty_database.ask("SELECT current_database()")
     empty_database.ask(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
 
-    with pytest.raises(ReadOnlyDatabaseError, match="name the primary"):
+    with pytest.raises(ReadOnlyDatabaseError, match="the primary too"):
         opened(empty_database.url)
 
 
@@ -216,7 +216,7 @@ def test_a_role_that_may_not_write_is_told_what_it_needs(
     empty_database.ask("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO guest")
 
     with opened(signed_in(empty_database.url, role)) as connection:
-        with pytest.raises(MissingRightsError, match="no right to DELETE on"):
+        with pytest.raises(MissingRightsError, match="lacks the privilege DELETE on"):
             migrate.prepare(connection, WHERE)
         empty_database.ask("GRANT DELETE ON ALL TABLES IN SCHEMA public TO guest")
         migrate.prepare(connection, WHERE)

@@ -159,7 +159,7 @@ async def test_no_server_opens_an_unfinished_copy(source: Path) -> None:
         connection.execute("INSERT INTO notes VALUES ('unfinished copy of', 'another')")
     connection.close()
 
-    with pytest.raises(UnfinishedCopyError, match="goes on where it stopped"):
+    with pytest.raises(UnfinishedCopyError, match="continues where it stopped"):
         await a_store(source).__aenter__()
 
 

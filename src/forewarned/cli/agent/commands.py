@@ -42,7 +42,7 @@ _agent_option = click.option(
 def agent() -> None:
     """Prepare this VM for its events, approve them, and recover.
 
-    'forewarned agent run' runs the agent; the other commands check its file, or ask it.
+    'forewarned agent run' runs the agent; the other commands check its file, or query it.
     """
 
 

@@ -49,7 +49,7 @@ def restored(*, config: Path | None, data: str | None) -> None:
 @store.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--restart", is_flag=True, help="Remove what an earlier, unfinished copy has left.")
+@click.option("--restart", is_flag=True, help="Discard an unfinished copy, and begin again.")
 @json_option
 def copy(*, source: str, target: str, restart: bool) -> None:
     """Copy a whole store into an empty one, and compare the two.
@@ -58,9 +58,9 @@ def copy(*, source: str, target: str, restart: bool) -> None:
     postgresql://USER@HOST/DATABASE. libpq finds the password in ~/.pgpass or PGPASSFILE, where
     other users of the machine can't see it.
 
-    Stop the servers of both stores first. A copy that was broken off goes on where it stopped if
-    the same command is given again. Until it is complete, no server opens TO. VMs notice nothing:
-    events, incarnations and history come along.
+    Stop the servers of both stores first. If a copy is interrupted, run the same command again: it
+    continues where it stopped. No server opens TO before the copy is complete. Events,
+    incarnations and history are copied too, so VMs see no difference.
 
     \b
     forewarned store copy .forewarned postgresql://forewarned@db1,db2/forewarned
@@ -95,4 +95,4 @@ def copy(*, source: str, target: str, restart: bool) -> None:
         f"copied {rows['scopes']:,} scopes, {rows['resources']:,} VMs, {rows['events']:,} events"
         f" and {rows['history']:,} rows of history; both stores are equal"
     )
-    click.echo("Don't start a server on the old one again: VMs would see its documents fall back.")
+    click.echo("Don't start a server on the old store again: VMs would read outdated documents.")

@@ -85,9 +85,9 @@ class Barrier:
         was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER
         if self.is_stale and not was_stale:
             _log.warning(
-                "no news from the store: VMs served here keep their last documents, others get 503"
+                "no news from the store: VMs served here get their last documents, others get 503"
             )
         elif was_stale and not self.is_stale:
-            _log.info("news from the store again")
+            _log.info("receiving news from the store again")
         if self.is_stale:
             self._watcher(inf)

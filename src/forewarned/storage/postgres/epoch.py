@@ -144,16 +144,16 @@ class EpochCheck:
 def _reason(found: FoundRow, last: Position | None) -> str | None:
     """Why the store may have lost something; None if it has not."""
     if found["system_id"] != found["known_system_id"]:
-        return "the database is on another server"
+        return "the database is on a different PostgreSQL server"
     if found["timeline"] != found["known_timeline"]:
-        return "another server has taken over, or the server was restored to a point in time"
+        return "a standby has taken over, or PostgreSQL was restored to a point in time"
     if found["relation"] != found["known_relation"]:
         return "the database was restored from a dump"
     if last is None or last[:2] != (found["system_id"], found["timeline"]):
         return None
     # In a later epoch another node has seen to it already.
     if found["epoch"] < last.epoch or (found["epoch"] == last.epoch and found["lsn"] < last.lsn):
-        return "the server was restored from a backup"
+        return "PostgreSQL was restored from a backup"
     return None
 
 
@@ -191,6 +191,6 @@ def _begin(database: PostgresDatabase, found: FoundRow, reason: str, last: Posit
     database.write(_REMARK, {"at": found["now"], "cause": cause})
     database.write(_NOTE, {"key": RESTORED_AT, "value": at.isoformat()})
     _log.warning(
-        "the store may have lost what VMs were shown, so all incarnations have been raised",
+        "the store may have lost changes that VMs have seen, so all incarnations were raised",
         extra={"why": reason, "incarnation_offset": offset},
     )

@@ -172,12 +172,15 @@ class Follower:
                 if self._told != told:
                     pause, is_well = _SHORTEST_PAUSE, True
                 if is_well:
-                    _log.warning("the store can't be followed", extra={"why": str(error).strip()})
+                    _log.warning(
+                        "can't read changes from the store; trying again",
+                        extra={"why": str(error).strip()},
+                    )
                     is_well = False
                 self._rest(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             except Exception:  # noqa: BLE001  # a defect must not leave the node blind for good
-                _log.exception("following the store failed")
+                _log.exception("reading changes from the store failed")
                 self._rest(_LONGEST_PAUSE)
 
     def _follow(self, connection: Connection) -> None:
@@ -203,7 +206,7 @@ class Follower:
         assert last is not None  # noqa: S101  # it is open
         news, point = look.look(connection, self._node.id, last)
         if not self._is_in_order(point):
-            raise StoreUnavailableError("the connection leads to another server than before")
+            raise StoreUnavailableError("the connection goes to a different server than before")
         if point.epoch != last.epoch or self.lag > _LONGEST_GAP:
             # What differs between two epochs says nothing about what has become visible.
             point = look.first(connection, self._node.id)

@@ -175,7 +175,7 @@ def _refuse_closed_schema(connection: Connection[TupleRow], where: str) -> None:
     if schema is None:
         raise NoSchemaError(where, _role(connection))
     if not may_create:
-        raise MissingRightsError(where, _role(connection), f"may not make tables in {schema}")
+        raise MissingRightsError(where, _role(connection), f"may not create tables in {schema}")
 
 
 def _refuse_missing_rights(connection: Connection[TupleRow], where: str, names: list[str]) -> None:
@@ -187,7 +187,7 @@ def _refuse_missing_rights(connection: Connection[TupleRow], where: str, names: 
         ).fetchone()
     if missing is not None:
         name, right = missing
-        raise MissingRightsError(where, _role(connection), f"has no right to {right} on {name}")
+        raise MissingRightsError(where, _role(connection), f"lacks the privilege {right} on {name}")
 
 
 def _role(connection: Connection[TupleRow]) -> str:

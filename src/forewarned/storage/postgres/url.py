@@ -62,7 +62,7 @@ def _why(message: str) -> str:
     if found is not None:
         known = [option.keyword.decode() for option in pq.Conninfo.get_defaults()]
         return (
-            "PostgreSQL's client knows no such parameter as one of those after the question mark"
+            "PostgreSQL's client does not know one of the parameters after the question mark"
             f"{did_you_mean(found['name'], known)}"
         )
     return (

@@ -84,7 +84,7 @@ class RestoreMarker:
         except OSError as error:
             if not self._is_behind:
                 _log.warning(
-                    "the restore marker can't be written: an older database may go unnoticed",
+                    "can't write the restore marker, so a restored database may not be detected",
                     extra={"why": str(error)},
                 )
             self._is_behind = True

@@ -23,13 +23,13 @@ Progress = Callable[[str, int, int], None]
 
 class OccupiedTargetError(CannotOpenError):
     def __init__(self, where: str) -> None:
-        super().__init__(f"{where} holds a fleet or a history already: copy into an empty store")
+        super().__init__(f"{where} already holds a fleet or a history: copy into an empty store")
 
 
 class ChangedSourceError(CannotOpenError):
     def __init__(self, source: str, target: str) -> None:
         super().__init__(
-            f"{source} is not as it was when its copy to {target} was begun: add --restart to"
+            f"{source} has changed since its copy to {target} was begun: add --restart to"
             " remove what has been copied and begin again"
         )
 
@@ -38,7 +38,7 @@ class DifferentCopyError(CannotOpenError):
     def __init__(self, where: str, table: str) -> None:
         super().__init__(
             f"table {table} of {where} differs from what was copied, so another program has"
-            " written to one of the two: stop it, and add --restart to begin again"
+            " written to one of the two: stop that program, and copy again with --restart"
         )
         self.table = table
 

@@ -86,8 +86,8 @@ class Committer(Generic[Given]):
         for left in self._run(session, [call], tries=TRIES, is_rerun=is_rerun):
             left.fail(
                 StoreUnavailableError(
-                    f"a change was tried {TRIES} times in vain: others got in its way, or the"
-                    " database is too slow"
+                    f"a change failed {TRIES} times, because other changes conflicted with it or"
+                    " the database is too slow: try again"
                 )
             )
 
@@ -159,8 +159,8 @@ class Committer(Generic[Given]):
                 return False
             case Outcome.UNKNOWN:
                 raise StoreUnavailableError(
-                    "the store failed during a commit, and it can't be found out whether the change"
-                    " was made"
+                    "the store failed during a commit, and it is not known whether the change was"
+                    " made: check before you repeat it"
                 )
 
 

@@ -35,7 +35,7 @@ def node_store(
         if lead > _MOST_LEAD:
             raise StoreUnavailableError(
                 f"the database server's clock is {lead.total_seconds():.0f} s ahead of this"
-                " machine's, so nothing is changed: correct the wrong one"
+                " machine's, so this node changes nothing: correct the clock that is wrong"
             )
 
     node = Node(
