@@ -34,6 +34,7 @@ from forewarned.runtime.edges import Edges, control_app
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import SETTINGS, ControlAccess, Mode, Resolved, Settings
 from forewarned.security.identities import Role
+from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.engine import Engine
 from forewarned.service.records import Caller
@@ -120,7 +121,7 @@ class TokenAccess:
     sessions: Sessions | None = None
 
     def admission(self, engine: Engine, settings: Settings) -> Admission:
-        tokens = Tokens(Path("nowhere"))
+        tokens = Tokens(SigningKeys(Path("nowhere")))
         identities = Identities(
             issuer=tokens, reader=tokens, principals=self.roster, audiences=(), vm_role=Role.READER
         )

@@ -11,6 +11,7 @@ from typing import Final
 from forewarned.control.http.access import Access, Identities, OpenOnLoopback, audiences_of
 from forewarned.core.ids import ResourceName
 from forewarned.security.identities import Bearer, Principal, Role
+from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from tests.builders import NOON
@@ -92,8 +93,9 @@ async def access_setup(
     folder: Path, *, open_on_loopback: bool = False, vm_role: Role = Role.APPROVER
 ) -> AsyncIterator[AccessSetup]:
     times, roster = Times(), Roster()
-    tokens = Tokens(folder, now=lambda: times.now)
-    await tokens.prepare()
+    keys = SigningKeys(folder)
+    await keys.prepare()
+    tokens = Tokens(keys, now=lambda: times.now)
     async with control_api() as steered:
         identities = Identities(
             issuer=tokens,

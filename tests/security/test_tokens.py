@@ -7,6 +7,7 @@ import json
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from forewarned.security.identities import (
     Bearer,
     TokensUnavailableError,
 )
-from forewarned.security.tokens import KEY_FILE, LIFETIME, Tokens
+from forewarned.security.signing_keys import KEY_FILE, PublicKey, SharedKeys, SigningKeys
+from forewarned.security.tokens import LIFETIME, Tokens
 from tests.builders import MINUTE, NOON, SECOND
 
 ARM = "https://localhost:8171"
@@ -50,9 +52,15 @@ def watch() -> Watch:
 
 @pytest.fixture
 async def tokens(anyio_backend: object, tmp_path: Path, watch: Watch) -> Tokens:
-    made = Tokens(tmp_path, now=watch)
-    await made.prepare()
-    return made
+    return await a_server(tmp_path, watch)
+
+
+async def a_server(
+    folder: Path, now: Callable[[], datetime], shared: SharedKeys | None = None
+) -> Tokens:
+    keys = SigningKeys(folder, shared)
+    await keys.prepare()
+    return Tokens(keys, now=now)
 
 
 def unpacked(part: str) -> bytes:
@@ -138,8 +146,7 @@ async def test_a_restarted_server_knows_its_tokens(
 ) -> None:
     token = await tokens.issue(WEB, audience=ARM)
 
-    after = Tokens(tmp_path, now=watch)
-    await after.prepare()
+    after = await a_server(tmp_path, watch)
 
     assert (await after.read(token.text)).bearer == WEB
 
@@ -166,8 +173,7 @@ async def test_another_servers_token_is_refused(
     tokens: Tokens, tmp_path: Path, watch: Watch
 ) -> None:
     (tmp_path / "other").mkdir()
-    other = Tokens(tmp_path / "other", now=watch)
-    await other.prepare()
+    other = await a_server(tmp_path / "other", watch)
 
     with pytest.raises(BadTokenError, match="not issued by this server"):
         await tokens.read((await other.issue(WEB, audience=ARM)).text)
@@ -256,7 +262,7 @@ async def test_a_broken_key_is_told_with_what_to_do(tmp_path: Path, content: byt
     (tmp_path / KEY_FILE).write_bytes(content)
 
     with pytest.raises(TokensUnavailableError, match="remove it, and the server creates a new one"):
-        await Tokens(tmp_path).prepare()
+        await SigningKeys(tmp_path).prepare()
 
 
 async def test_a_key_of_another_curve_is_not_used(tmp_path: Path) -> None:
@@ -269,13 +275,13 @@ async def test_a_key_of_another_curve_is_not_used(tmp_path: Path) -> None:
     )
 
     with pytest.raises(TokensUnavailableError, match="no P-256 private key"):
-        await Tokens(tmp_path).prepare()
+        await SigningKeys(tmp_path).prepare()
 
 
 async def test_without_a_key_there_are_no_tokens(tmp_path: Path) -> None:
     """A poller never makes one: two would not agree."""
     with pytest.raises(TokensUnavailableError, match="can't be read"):
-        await Tokens(tmp_path).issue(WEB, audience=ARM)
+        await Tokens(SigningKeys(tmp_path)).issue(WEB, audience=ARM)
 
     assert files(tmp_path) == []
 

@@ -22,6 +22,7 @@ from forewarned.metadata.http.responses import render
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime import child_process, logs
 from forewarned.runtime.listeners.sockets import metadata_options
+from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
@@ -69,7 +70,7 @@ async def _poll(brief: child_process.Brief) -> None:
             options=metadata_options(settings),
             listener=socket.socket(fileno=brief.listener),
             counts=counts,
-            issuer=Tokens(settings.data),
+            issuer=Tokens(SigningKeys(settings.data)),
             readiness=RemoteReadiness(asking),
             faults=faults,
             barrier=barrier,

@@ -28,6 +28,7 @@ from forewarned.runtime.listeners.asgi import serving
 from forewarned.runtime.listeners.sockets import Addresses, limits
 from forewarned.runtime.settings import Mode, Resolved
 from forewarned.runtime.startup import declare_fleet, opened_store, start_errors
+from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.faults import Faults
 from forewarned.service.ports import SharedStore
@@ -70,6 +71,7 @@ async def run_server(
     async with AsyncExitStack() as stack:
         stack.enter_context(start_errors())
         store = await stack.enter_async_context(opened_store(settings, clock))
+        shared = store if isinstance(store, SharedStore) else None
         application = await stack.enter_async_context(
             Application(
                 store,
@@ -79,13 +81,14 @@ async def run_server(
                 timings=simulated_timings(settings),
                 observer=metrics,
                 faults=faults,
-                shared=store if isinstance(store, SharedStore) else None,
+                shared=shared,
             )
         )
         plan = await declare_fleet(application, settings)
-        tokens = Tokens(settings.data)
+        keys = SigningKeys(settings.data, None if shared is None else shared.public_keys)
         # Makes the key that VMs' tokens are signed with, which pollers then find.
-        await tokens.prepare()
+        await keys.prepare()
+        tokens = Tokens(keys)
         await stack.enter_async_context(clock)
         await stack.enter_async_context(delivery.serving(application.use_cases, tokens))
         admission = await make_admission(application.use_cases, settings, tokens, addresses)

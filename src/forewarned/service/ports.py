@@ -15,6 +15,7 @@ from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Event, Scope, ScopeKind
 from forewarned.security.identities import Bearer, Claims, IssuedToken, Principal
+from forewarned.security.signing_keys import SharedKeys
 from forewarned.service.listings import (
     EventFilter,
     FoundVm,
@@ -281,6 +282,9 @@ class SharedStore(Store, Protocol):
 
     Commits of this node are told in no particular order. What others commit is told as `News`.
     """
+
+    @property
+    def public_keys(self) -> SharedKeys: ...
 
     def follow(
         self,
