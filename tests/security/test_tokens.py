@@ -7,7 +7,7 @@ import json
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from forewarned.security.identities import (
     Bearer,
     TokensUnavailableError,
 )
-from forewarned.security.signing_keys import KEY_FILE, PublicKey, SharedKeys, SigningKeys
+from forewarned.security.signing_keys import KEY_FILE, SharedKeys, SigningKeys
 from forewarned.security.tokens import LIFETIME, Tokens
 from tests.builders import MINUTE, NOON, SECOND
 

@@ -40,6 +40,7 @@ from forewarned.console.services import ConsoleServices
 from forewarned.console.sessions import Sessions
 from forewarned.console.timeline.lanes import Sketches
 from forewarned.security.identities import Role
+from forewarned.service.errors import StoreUnavailableError
 
 STATIC: Final = Path(__file__).parent / "static"
 
@@ -105,7 +106,9 @@ def create_console(services: ConsoleServices) -> ASGIApp:
     middleware = []
     if services.sessions is not None:
         routes += [route(method, path, None, answer) for method, path, answer in SIGN_IN_PAGES]
-        middleware.append(Middleware(_SignedInOnly, sessions=services.sessions))
+        middleware.append(
+            Middleware(_SignedInOnly, sessions=services.sessions, refuse=errors.answer_with(pages))
+        )
     app = Starlette(
         routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
         middleware=middleware,
@@ -123,16 +126,30 @@ def role_needed(needs: Needs, path: Mapping[str, str]) -> Role:
 class _SignedInOnly:
     """Sends visitors who are not signed in to the sign-in page, whatever the address."""
 
-    def __init__(self, app: ASGIApp, *, sessions: Sessions) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        sessions: Sessions,
+        refuse: Callable[[Request, Exception], Response],
+    ) -> None:
         self._app = app
         self._sessions = sessions
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        request.state.visitor = visitor = self._sessions.holder(request)
         path = scope["path"]
-        is_for_all = path == sign_in.SIGN_IN or path.startswith("/static/")
-        if visitor is None and not is_for_all:
+        if path.startswith("/static/"):
+            await self._app(scope, receive, send)
+            return
+        request.state.visitor = None
+        try:
+            request.state.visitor = visitor = self._sessions.holder(request)
+        except StoreUnavailableError as error:
+            await self._refuse(request, error)(scope, receive, send)
+            return
+        if visitor is None and path != sign_in.SIGN_IN:
             await sign_in.lead_to_sign_in(request)(scope, receive, send)
             return
         await self._app(scope, receive, send)

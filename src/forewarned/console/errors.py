@@ -1,6 +1,6 @@
 """What an error is to people: a page that says so, with the status a browser understands."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,6 +17,10 @@ _NOTHING_CHANGED: Final = "; nothing has changed. Try again in a moment"
 
 
 def answers(pages: Pages) -> Mapping[Any, ExceptionHandler]:  # keyed as Starlette types it
+    return dict.fromkeys(HANDLED, answer_with(pages))
+
+
+def answer_with(pages: Pages) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         match error:
             case HTTPException():
@@ -34,7 +38,7 @@ def answers(pages: Pages) -> Mapping[Any, ExceptionHandler]:  # keyed as Starlet
             message=found.message,
         )
 
-    return dict.fromkeys(HANDLED, answer)
+    return answer
 
 
 def _no_page(request: Request, error: HTTPException) -> Failure:

@@ -1,6 +1,7 @@
 """Who may call a server's listeners, and the certificate it shows: one for all of them."""
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from forewarned.clock import wall_clock
@@ -11,10 +12,13 @@ from forewarned.runtime.listeners.acceptor import Tls
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import ControlAccess, Settings
 from forewarned.security import certificates
-from forewarned.security.principals import PrincipalsFile
+from forewarned.security.principals import FILE, PrincipalsFile
 from forewarned.security.server_tls import CertificateFiles, ServerTls
 from forewarned.security.tokens import Tokens
+from forewarned.service.ports import Principals
 from forewarned.service.use_cases import UseCases
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +60,19 @@ async def make_admission(
     settings: Settings,
     tokens: Tokens,
     addresses: Addresses,
+    shared: Principals | None = None,
 ) -> Admission:
-    """Raises CertificateError, PrincipalsError."""
-    principals = PrincipalsFile(settings.data)
-    principals.check()
+    """`shared` are the principals that all nodes of a store have; None where a file has them.
+
+    Raises CertificateError, PrincipalsError.
+    """
+    principals = _from_file(settings) if shared is None else shared
+    if shared is not None and (settings.data / FILE).exists():
+        _log.warning(
+            "principals are in the database, and this file of them is not used:"
+            " `forewarned token import` adds them there",
+            extra={"file": str(settings.data / FILE)},
+        )
     # The first audience is the one that documentation and errors name.
     urls = (addresses.arm_url, addresses.control_url)
     audiences = [each for url in urls if url for each in audiences_of(url, settings.hosts)]
@@ -85,6 +98,12 @@ async def make_admission(
         else ServerTls(certificate, now=wall_clock, monotonic=monotonic),
         control_is_tls=settings.control_is_tls,
     )
+
+
+def _from_file(settings: Settings) -> PrincipalsFile:
+    principals = PrincipalsFile(settings.data)
+    principals.check()
+    return principals
 
 
 async def _certificate(settings: Settings) -> CertificateFiles | None:

@@ -85,13 +85,16 @@ async def run_server(
             )
         )
         plan = await declare_fleet(application, settings)
-        keys = SigningKeys(settings.data, None if shared is None else shared.public_keys)
+        identities = None if shared is None else shared.identities
+        keys = SigningKeys(settings.data, identities)
         # Makes the key that VMs' tokens are signed with, which pollers then find.
         await keys.prepare()
         tokens = Tokens(keys)
         await stack.enter_async_context(clock)
         await stack.enter_async_context(delivery.serving(application.use_cases, tokens))
-        admission = await make_admission(application.use_cases, settings, tokens, addresses)
+        admission = await make_admission(
+            application.use_cases, settings, tokens, addresses, identities
+        )
         edges = Edges(
             application=application, resolved=resolved, addresses=addresses, admission=admission
         )

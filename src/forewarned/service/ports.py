@@ -284,7 +284,7 @@ class SharedStore(Store, Protocol):
     """
 
     @property
-    def public_keys(self) -> SharedKeys: ...
+    def identities(self) -> "SharedIdentities": ...
 
     def follow(
         self,
@@ -386,4 +386,11 @@ class TokenReader(Protocol):
 
 class Principals(Protocol):
     def current(self) -> Sequence[Principal]:
-        """As they are now: without those that were revoked a moment ago."""
+        """As they are now: without those that were revoked a moment ago.
+
+        Raises StoreUnavailableError where that can't be known.
+        """
+
+
+class SharedIdentities(Principals, SharedKeys, Protocol):
+    """What the nodes of a store agree on: who may call them, and what they have signed."""

@@ -1,23 +1,22 @@
 """Tokens and service principals, for operators and their programs.
 
-These commands write a file beside the store, and need no server: users who can write there can
-admit others.
+These commands write where a server keeps its principals, and need no server: users who can write
+there can admit others. That is a file in its data directory, or the database that nodes share.
 """
 
 import hashlib
 import secrets
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 import click
 
-from forewarned.cli.commands.serve import data_folder, folder_options
+from forewarned.cli.commands.serve import folder_options
 from forewarned.cli.failures import RefusedError, UsageError
 from forewarned.cli.parameters import read_expiry
 from forewarned.cli.session import Session, json_option, printed_as_json
+from forewarned.cli.stores.principal_places import Place, place_of, store_option
 from forewarned.cli.tables import principal_table
 from forewarned.clock import wall_clock
 from forewarned.security import principals
@@ -52,6 +51,7 @@ def token() -> None:
     metavar="SPAN|DATE",
     help="When it expires, in real time: 30d from now, or on 2027-01-31 at 00:00 UTC.",
 )
+@store_option
 @folder_options
 @json_option
 def create(
@@ -62,6 +62,7 @@ def create(
     expires: datetime | None,
     config: Path | None,
     data: str | None,
+    store: str | None,
 ) -> None:
     """Create a token for NAME, and print it. It is shown only once.
 
@@ -86,7 +87,7 @@ def create(
         )
     else:
         made = Principal(name=name, role=Role(role), token_sha256=digest, expires_at=expires)
-    with _edited(data_folder(config, data)) as known:
+    with place_of(config, data, store).edited() as known:
         if any(principals.same_name(each, name) for each in known):
             raise RefusedError(
                 f"{name!r} already has a token",
@@ -124,27 +125,30 @@ def _with_secret(made: Principal, secret: str) -> dict[str, object]:
 
 
 @token.command("list")
+@store_option
 @folder_options
 @json_option
-def list_(*, config: Path | None, data: str | None) -> None:
+def list_(*, config: Path | None, data: str | None, store: str | None) -> None:
     """List the tokens: names, roles, and when they expire. No secret is shown."""
-    with _faults():
-        known = principals.load(data_folder(config, data) / principals.FILE)
+    place = place_of(config, data, store)
+    known = place.read()
     if printed_as_json([_shown(each) for each in known]):
         return
     if known:
         Session().print([principal_table(known, now=wall_clock())])
     else:
         click.echo("there are no tokens")
+        _hint_at_file(place)
 
 
 @token.command()
 @click.argument("name")
+@store_option
 @folder_options
 @json_option
-def revoke(*, name: str, config: Path | None, data: str | None) -> None:
+def revoke(*, name: str, config: Path | None, data: str | None, store: str | None) -> None:
     """Revoke NAME's token. The server refuses it from now on."""
-    with _edited(data_folder(config, data)) as known:
+    with place_of(config, data, store).edited() as known:
         found = [each for each in known if principals.same_name(each, name)]
         if not found:
             raise RefusedError(
@@ -158,6 +162,49 @@ def revoke(*, name: str, config: Path | None, data: str | None) -> None:
         click.echo(f"the token of {found[0].name} is revoked")
 
 
+@token.command("import")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@store_option
+@folder_options
+@json_option
+def import_(*, file: Path | None, config: Path | None, data: str | None, store: str | None) -> None:
+    """Add the tokens of a principals.toml to the database that nodes share.
+
+    FILE is the one in the data directory, unless given. Tokens that are in the database already
+    stay as they are. If one of the same name is another there, nothing is changed.
+    """
+    place = place_of(config, data, store)
+    if place.database is None:
+        raise UsageError(
+            "this server keeps its tokens in a file, so there is nowhere to import them to",
+            "Name the database that the nodes share with --store, or in the settings file.",
+            code="no_store",
+        )
+    given = place.read_file(file)
+    with place.edited() as known:
+        added = [each for each in given if each not in known]
+        for each in added:
+            if any(principals.same_name(other, each.name) for other in known):
+                raise RefusedError(
+                    f"the database has another token of {each.name!r}; nothing was changed",
+                    f"Revoke it with 'forewarned token revoke {each.name}', or take it out of the"
+                    " file.",
+                    code="name_taken",
+                    field="name",
+                )
+        known.extend(added)
+    if not printed_as_json([_shown(each) for each in added]):
+        click.echo(f"{len(added)} of {len(given)} tokens were added")
+
+
+def _hint_at_file(place: Place) -> None:
+    if place.database is not None and place.file.exists():
+        click.echo(
+            f"{place.file} has tokens that nodes do not use: 'forewarned token import' adds them",
+            err=True,
+        )
+
+
 def _shown(principal: Principal) -> dict[str, object]:
     """Without the secret, and without empty fields."""
     facts = {
@@ -168,21 +215,3 @@ def _shown(principal: Principal) -> dict[str, object]:
         "is_expired": principal.is_expired(wall_clock()),
     }
     return {name: fact for name, fact in facts.items() if fact}
-
-
-@contextmanager
-def _edited(folder: Path) -> Iterator[list[Principal]]:
-    with _faults(), principals.edited(folder) as known:
-        yield known
-
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    try:
-        yield
-    except principals.PrincipalsError as error:
-        raise RefusedError(
-            str(error),
-            "Nothing was changed. Fix the file, or remove it to revoke all tokens.",
-            code="bad_principals",
-        ) from error

@@ -32,7 +32,9 @@ from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.follower import Follower, Node
 from forewarned.storage.postgres.look import Point
 from forewarned.storage.postgres.nodes.leases import SharedLeases
+from forewarned.storage.postgres.nodes.shared_identities import SharedIdentities
 from forewarned.storage.postgres.nodes.shared_rules import agree
+from forewarned.storage.postgres.nodes.side_connection import SideConnection
 from forewarned.storage.postgres.snapshot import PostgresSnapshot
 from forewarned.storage.postgres.transaction import PostgresTransaction
 from forewarned.storage.postgres.url import target
@@ -112,6 +114,8 @@ class PostgresStore:
             patience=_PATIENCE,
         )
         self._leases = SharedLeases(self._transact_alone, node.id)
+        self._side = SideConnection(self.connector)
+        self.identities = SharedIdentities(self._side, node.id)
         self._opened = AsyncExitStack()
         self.standbys = ""
         """Those that commits wait for, as the server names them; empty if there is one copy."""
@@ -124,6 +128,8 @@ class PostgresStore:
                 await stack.enter_async_context(threads)
             # A large fleet takes long.
             await self._alone.run(PostgresTransaction.correct_wakes, unchanged)
+            await stack.enter_async_context(self._side)
+            await stack.enter_async_context(self.identities)
             self._opened = stack.pop_all()
         return self
 

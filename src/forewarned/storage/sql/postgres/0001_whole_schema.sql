@@ -175,7 +175,7 @@ CREATE TABLE signing_keys (
     kid text COLLATE "C" PRIMARY KEY,
     node text COLLATE "C" NOT NULL,
     public_key text COLLATE "C" NOT NULL, -- a JSON Web Key; the private part never leaves the node
-    created_at bigint NOT NULL
+    seen_at bigint NOT NULL -- when the node last said so; deleted once nothing signed with it holds
 );
 
 CREATE TABLE principals (

@@ -1,0 +1,1 @@
+"""What commands read and write in a server's store by themselves, without a server."""
