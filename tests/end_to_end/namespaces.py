@@ -37,17 +37,28 @@ class Network:
 def network(vms: int) -> Iterator[Network]:
     """Needs root. All goes away with the namespaces."""
     # Names of their own, so that two runs of the tests don't meet.
-    mark = f"fw{os.getpid()}"
-    made = Network(host=f"{mark}-host", vms=tuple(f"{mark}-vm{n}" for n in range(vms)))
+    host = f"fw{os.getpid()}-host"
     with contextlib.ExitStack() as stack:
-        for name in (made.host, *made.vms):
-            ip("netns", "add", name)
-            stack.callback(ip, "netns", "del", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", made.host, "addr", "add", f"{METADATA}/32", "dev", "lo")
+        _add(stack, host)
+        yield stack.enter_context(network_at(host, vms))
+
+
+@contextlib.contextmanager
+def network_at(host: str, vms: int) -> Iterator[Network]:
+    """The same, at a namespace that is there already."""
+    made = Network(host=host, vms=tuple(f"fw{os.getpid()}-vm{n}" for n in range(vms)))
+    with contextlib.ExitStack() as stack:
+        ip("-n", host, "addr", "add", f"{METADATA}/32", "dev", "lo")
         for number, name in enumerate(made.vms):
+            _add(stack, name)
             _connect(made, number, name)
         yield made
+
+
+def _add(stack: contextlib.ExitStack, namespace: str) -> None:
+    ip("netns", "add", namespace)
+    stack.callback(ip, "netns", "del", namespace)
+    ip("-n", namespace, "link", "set", "lo", "up")
 
 
 def _connect(made: Network, number: int, name: str) -> None:

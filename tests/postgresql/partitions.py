@@ -16,6 +16,8 @@ class NodeCable:
 
     namespace: str
     """The node's."""
+    node: str
+    """The node's address at this cable."""
     server: str
     """The server's address at this cable: no other node reaches it there."""
     _end: str
@@ -54,6 +56,7 @@ def partitions(nodes: int) -> Iterator[Partitions]:
             cables.append(
                 NodeCable(
                     namespace=name,
+                    node=f"10.78.{number}.2",
                     server=f"10.78.{number}.1",
                     _end=end,
                     _server_namespace=server,
