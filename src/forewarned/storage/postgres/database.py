@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final, cast
 
 import psycopg
-from psycopg import Cursor
+from psycopg import Cursor, pq
 from psycopg.rows import RowMaker
 from typing_extensions import override
 
@@ -47,12 +47,18 @@ class PostgresDatabase:
         return POSTGRES
 
     def ask(self, sql: str, values: Parameters = ()) -> Sequence[FoundRow]:
-        return self._send(translated(sql), _storable(values)).fetchall()
+        if self.connection.pgconn.pipeline_status == pq.PipelineStatus.OFF:
+            return self._send(translated(sql), _storable(values)).fetchall()
+        [found] = self.ask_together([(sql, values)])
+        return found
 
     def ask_together(self, questions: Iterable[Question]) -> list[Sequence[FoundRow]]:
         """One answer to each, all for one round trip. Each must be a question."""
-        with self.connection.pipeline():
+        with self.connection.pipeline() as pipeline:
             sent = [self._send(translated(sql), _storable(values)) for sql, values in questions]
+            # The server ends a transaction that is idle, so that a node that stands still keeps no
+            # locks. Before it has this message it takes the session for busy, however long.
+            pipeline.sync()
             return [cursor.fetchall() for cursor in sent]
 
     def write(self, sql: str, values: Parameters = ()) -> None:

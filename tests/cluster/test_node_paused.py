@@ -1,0 +1,72 @@
+"""A node stands still inside a transaction, with a lock that others want."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import requests
+from tests.cluster.incarnation_watch import addresses
+from tests.cluster.nodes import Node, running_nodes
+from tests.cluster.waiting import wait_until
+from tests.postgresql.databases import Database
+from tests.postgresql.pauses import paused
+
+VMS = addresses(2)
+LOCK = "SELECT 1 FROM scopes WHERE id = 'vm/vm-0' FOR UPDATE"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+# More than the buffers of a connection hold, so the server gets stuck while it sends.
+MUCH = "UPDATE events SET description = repeat('x', 30000000)"
+LITTLE = "UPDATE events SET description = ''"
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, database: Database) -> Iterator[dict[str, Node]]:
+    with running_nodes(tmp_path, database.url, vms=VMS, names=("a", "b")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("rows", ["few", "many"])
+def test_a_node_that_stands_still_in_a_transaction_holds_no_one_up_for_five_seconds(
+    nodes: dict[str, Node], database: Database, rows: str
+) -> None:
+    """I5, I20: idle in its transaction, or with rows that it does not read."""
+    stopped, other = nodes["a"], nodes["b"]
+    for node in nodes.values():
+        requests.poll(node, address=VMS["vm-0"])
+    event_id = requests.schedule(other, "vm-0").json["events"][0]["event_id"]
+    wait_until(lambda: event_id in requests.events_of(_polled(stopped)))
+    if rows == "many":
+        database.ask(MUCH)
+
+    with ThreadPoolExecutor(1) as pool, database.connect() as holding:
+        # The test ends though the lock does not.
+        holding.execute("SET lock_timeout = '20s'")
+        holding.commit()
+        holding.execute(LOCK)
+        asked = pool.submit(requests.approve, stopped, event_id, address=VMS["vm-0"])
+        wait_until(lambda: database.ask(WAITING) == [(1,)])
+        with paused(stopped.pid("writer")):
+            # The lock is the stopped node's now.
+            holding.rollback()
+            began = time.monotonic()
+            holding.execute(LOCK)
+            held = time.monotonic() - began
+            holding.execute(LITTLE)
+            holding.commit()
+            approved = requests.approve(other, event_id, address=VMS["vm-0"])
+        answered = asked.result()
+
+    assert approved.status == 200
+    assert held < 5
+    # It took up its transaction again, or said that it could not.
+    assert answered.status in {200, 503}
+    starts = "SELECT count(*) FROM history WHERE action = 'started' AND event_id = %s"
+    assert database.ask(starts, event_id) == [(1,)]
+    wait_until(lambda: requests.health(stopped).status == 200)
+
+
+def _polled(node: Node) -> requests.Response:
+    return requests.poll(node, address=VMS["vm-0"])
