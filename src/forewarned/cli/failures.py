@@ -42,7 +42,7 @@ ADVICE = {
     "notice_too_short": "On an emulator, --short-notice allows it.",
     "role_too_low": "Run that on the server's machine, and put the token into FOREWARNED_TOKEN or"
     " into a file for --token-file.",
-    "store_unavailable": "Nothing has changed. The server's log says more.",
+    "store_unavailable": "The server's log says more.",
     "token_expired": GET_ADMITTED,
     "token_invalid": GET_ADMITTED,
     "token_missing": GET_ADMITTED,

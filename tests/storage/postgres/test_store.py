@@ -253,7 +253,7 @@ async def test_a_node_that_has_become_too_old_stops_writing_and_goes_on_reading(
     async with a_node(database.url) as store:
         await keep(store, a_scope())
         database.ask("UPDATE store SET oldest_code = 2")
-        with pytest.raises(StoreUnavailableError, match="upgrade it"):
+        with pytest.raises(StoreUnavailableError, match="too old to use it"):
             await store.transact(move(SCOPES[0]))
 
         assert (await load(store)).incarnation == a_scope().incarnation

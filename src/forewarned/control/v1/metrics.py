@@ -62,7 +62,7 @@ class Metrics:
         )
         self._lag = gauge(
             "forewarned_store_lag_seconds",
-            "How old what is known of a shared store is at most; 0 where no one shares it.",
+            "How far this server is behind a shared store at most; 0 if it has its own.",
         )
 
     def add(self, counts: Mapping[str, int]) -> None:

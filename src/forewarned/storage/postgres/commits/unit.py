@@ -62,8 +62,8 @@ class PostgresUnit:
         mark = Mark(*row)
         if mark.oldest_code > self._knows:
             raise StoreUnavailableError(
-                "the database was migrated by a newer version, which this node is too old to work"
-                " with: upgrade it"
+                "a newer version has migrated the database, and this node is too old to use it:"
+                " upgrade this node"
             )
         self._now = self._read_clock(to_instant(mark.now))
         return mark
