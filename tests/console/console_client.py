@@ -5,17 +5,20 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx2
 from typing_extensions import override
 
 from forewarned.clock import SystemClock, VirtualClock
+from forewarned.console.ended_sessions import EndedSessions
 from forewarned.console.services import ConsoleServices
-from forewarned.console.sessions import Sessions
+from forewarned.console.sessions import LONGEST_IDLE, Sessions
 from forewarned.control.fleet.wire import parse
 from forewarned.control.http.access import Access, Identities
 from forewarned.control.v1.metrics import Metrics
@@ -120,14 +123,22 @@ class TokenAccess:
     seconds: float = 0.0
     sessions: Sessions | None = None
 
-    def admission(self, engine: Engine, settings: Settings) -> Admission:
-        tokens = Tokens(SigningKeys(Path("nowhere")))
+    async def admission(self, engine: Engine, settings: Settings, folder: Path) -> Admission:
+        keys = SigningKeys(folder)
+        await keys.prepare()
+        tokens = Tokens(keys)
         identities = Identities(
             issuer=tokens, reader=tokens, principals=self.roster, audiences=(), vm_role=Role.READER
         )
         access = Access(identities, engine, monotonic=lambda: self.seconds)
         if settings.control_access is ControlAccess.TOKEN:
-            self.sessions = Sessions(access, new_id=new_session_id, monotonic=lambda: self.seconds)
+            self.sessions = Sessions(
+                access,
+                keys,
+                EndedSessions(engine, kept=LONGEST_IDLE),
+                new_id=new_session_id,
+                now=lambda: NOON + timedelta(seconds=self.seconds),
+            )
         return Admission(access=access, sessions=self.sessions, tls=None, control_is_tls=False)
 
 
@@ -183,21 +194,22 @@ async def console_client(
         timings=simulated_timings(settings),
     )
     use_cases = application.use_cases
-    async with store, application, clock:
-        plan = parse(FLEET if fleet is None else fleet)
-        await use_cases.fleet.apply(plan, by=Actor(name="test"))
-        door = TokenAccess()
-        edges = Edges(
-            application=application,
-            resolved=resolved,
-            addresses=Addresses(
-                metadata_url="http://127.0.0.1:8169", control_url=origin, arm_url=None
-            ),
-            admission=door.admission(use_cases.engine, settings),
-        )
-        services = edges.console()
-        api = edges.api(plan=None, metrics=Metrics(), take_counts=dict)
-        app = control_app(api, services)
-        transport = httpx2.ASGITransport(app, client=("127.0.0.1", 40_000))
-        async with httpx2.AsyncClient(transport=transport, base_url=origin) as http:
-            yield ConsoleClient(use_cases, store, services, http, door)
+    with TemporaryDirectory() as folder:
+        async with store, application, clock:
+            plan = parse(FLEET if fleet is None else fleet)
+            await use_cases.fleet.apply(plan, by=Actor(name="test"))
+            door = TokenAccess()
+            edges = Edges(
+                application=application,
+                resolved=resolved,
+                addresses=Addresses(
+                    metadata_url="http://127.0.0.1:8169", control_url=origin, arm_url=None
+                ),
+                admission=await door.admission(use_cases.engine, settings, Path(folder)),
+            )
+            services = edges.console()
+            api = edges.api(plan=None, metrics=Metrics(), take_counts=dict)
+            app = control_app(api, services)
+            transport = httpx2.ASGITransport(app, client=("127.0.0.1", 40_000))
+            async with httpx2.AsyncClient(transport=transport, base_url=origin) as http:
+                yield ConsoleClient(use_cases, store, services, http, door)

@@ -52,3 +52,25 @@ async def test_a_token_is_created_once_and_revoked_everywhere(
 
     for node in (0, 1):
         await becomes(nodes, node, secret, 401)
+
+
+async def test_a_session_begun_at_one_node_is_good_at_the_other_until_it_is_ended_at_either(
+    nodes: Nodes, database: Database
+) -> None:
+    secret = await asyncio.to_thread(token, database, "create", "alice", "--role", "reader")
+    a, b = (node.addresses.control_url for node in nodes.running)
+    await becomes(nodes, 0, secret, 200)
+    await becomes(nodes, 1, secret, 200)
+
+    # As behind one name: a browser would send the cookie to both.
+    async with httpx2.AsyncClient() as client:
+        signed_in = await client.post(f"{a}/sign-in", data={"token": secret})
+        cookie = signed_in.headers["Set-Cookie"].partition(";")[0]
+        client.cookies.clear()
+        client.headers["Cookie"] = cookie
+        shown = [(await client.get(f"{node}/")).status_code for node in (a, b)]
+        await client.post(f"{b}/sign-out")
+        after = [(await client.get(f"{node}/")).status_code for node in (a, b)]
+
+    assert shown == [200, 200]
+    assert after == [303, 303]

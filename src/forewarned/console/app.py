@@ -145,7 +145,7 @@ class _SignedInOnly:
             return
         request.state.visitor = None
         try:
-            request.state.visitor = visitor = self._sessions.holder(request)
+            request.state.visitor = visitor = await self._sessions.holder(request)
         except StoreUnavailableError as error:
             await self._refuse(request, error)(scope, receive, send)
             return

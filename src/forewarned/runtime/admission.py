@@ -5,7 +5,8 @@ import logging
 from dataclasses import dataclass
 
 from forewarned.clock import wall_clock
-from forewarned.console.sessions import Sessions
+from forewarned.console.ended_sessions import EndedSessions
+from forewarned.console.sessions import LONGEST_IDLE, Sessions
 from forewarned.control.http.access import Access, Identities, audiences_of
 from forewarned.runtime.assembly import new_session_id
 from forewarned.runtime.listeners.acceptor import Tls
@@ -14,6 +15,7 @@ from forewarned.runtime.settings import ControlAccess, Settings
 from forewarned.security import certificates
 from forewarned.security.principals import FILE, PrincipalsFile
 from forewarned.security.server_tls import CertificateFiles, ServerTls
+from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.ports import Principals
 from forewarned.service.use_cases import UseCases
@@ -58,7 +60,7 @@ def _no_tls() -> None:
 async def make_admission(
     use_cases: UseCases,
     settings: Settings,
-    tokens: Tokens,
+    keys: SigningKeys,
     addresses: Addresses,
     shared: Principals | None = None,
 ) -> Admission:
@@ -73,6 +75,7 @@ async def make_admission(
             " `forewarned token import` adds them there",
             extra={"file": str(settings.data / FILE)},
         )
+    tokens = Tokens(keys)
     # The first audience is the one that documentation and errors name.
     urls = (addresses.arm_url, addresses.control_url)
     audiences = [each for url in urls if url for each in audiences_of(url, settings.hosts)]
@@ -87,7 +90,8 @@ async def make_admission(
     access = Access(identities, use_cases.engine, monotonic=monotonic)
     sessions = None
     if settings.control_access is ControlAccess.TOKEN:
-        sessions = Sessions(access, new_id=new_session_id, monotonic=monotonic)
+        ended = EndedSessions(use_cases.engine, kept=LONGEST_IDLE)
+        sessions = Sessions(access, keys, ended, new_id=new_session_id, now=wall_clock)
     certificate = await _certificate(settings)
     return Admission(
         access=access,

@@ -13,13 +13,14 @@ from forewarned.config.values import show
 from forewarned.console.actions import Actions
 from forewarned.console.app import create_console
 from forewarned.console.services import ConsoleServices
+from forewarned.console.sessions import SessionRenewal
 from forewarned.control.arm.services import ArmServices
 from forewarned.control.http.access import OpenOnLoopback
 from forewarned.control.http.guards import SameSite
 from forewarned.control.v1.app import create_app
 from forewarned.control.v1.errors import refusal
 from forewarned.control.v1.metrics import Metrics
-from forewarned.control.v1.services import Services
+from forewarned.control.v1.services import Services, no_session
 from forewarned.core.model import Document
 from forewarned.metadata import instance, wire
 from forewarned.metadata.versions import EVENT_VERSIONS, METADATA_VERSIONS
@@ -58,7 +59,7 @@ class Edges:
         return Services(
             use_cases=use_cases,
             access=admission.control_access,
-            session_holder=(lambda _: None) if sessions is None else sessions.holder,
+            session_holder=no_session if sessions is None else sessions.holder,
             metrics=metrics,
             take_counts=take_counts,
             reset=Reset(
@@ -129,7 +130,7 @@ def control_app(services: Services, console: ConsoleServices) -> ASGIApp:
         is_api = scope["type"] != "http" or f"{scope['path']}/".startswith(_API)
         await (api if is_api else pages)(scope, receive, send)
 
-    return answer
+    return answer if console.sessions is None else SessionRenewal(answer, console.sessions)
 
 
 def show_document(document: Document, version: str) -> bytes:

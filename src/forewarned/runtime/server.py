@@ -93,7 +93,7 @@ async def run_server(
         await stack.enter_async_context(clock)
         await stack.enter_async_context(delivery.serving(application.use_cases, tokens))
         admission = await make_admission(
-            application.use_cases, settings, tokens, addresses, identities
+            application.use_cases, settings, keys, addresses, identities
         )
         edges = Edges(
             application=application, resolved=resolved, addresses=addresses, admission=admission

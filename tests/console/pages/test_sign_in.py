@@ -184,7 +184,7 @@ async def test_the_cookie_is_for_no_script_no_other_site_and_no_other_path(
     given = (await sign_in(guarded, Role.READER)).headers["Set-Cookie"]
 
     name, _, attributes = given.partition("; ")
-    assert re.fullmatch(r"forewarned-session=[\w-]{43}", name)
+    assert re.fullmatch(r"forewarned-session=[\w.-]{300,600}", name)
     assert {each.lower() for each in attributes.split("; ")} == {
         "httponly",
         "path=/",
@@ -212,8 +212,39 @@ async def test_every_sign_in_makes_another_session_and_ends_the_one_before(
     await sign_in(guarded, Role.ADMIN)
 
     assert dict(guarded.http.cookies) != before
-    assert guarded.door.sessions is not None
-    assert len(guarded.door.sessions) == 1
+    guarded.http.cookies = httpx2.Cookies(before)
+    assert (await guarded.http.get("/")).status_code == 303
+
+
+async def test_a_page_that_is_used_gets_a_new_cookie_and_none_that_ends_a_session_is_undone(
+    guarded: ConsoleClient,
+) -> None:
+    await sign_in(guarded, Role.READER)
+    first = dict(guarded.http.cookies)
+    guarded.door.seconds += 3600
+
+    given = (await guarded.http.get("/v1/clock")).headers["Set-Cookie"]
+    again = await guarded.http.get("/")
+    guarded.http.cookies = httpx2.Cookies(first)
+    out = await guarded.http.post("/sign-out")
+
+    assert "HttpOnly" in given
+    assert "SameSite=strict" in given
+    assert again.status_code == 200
+    assert "Set-Cookie" not in again.headers, "the new one will do for a while"
+    assert out.headers.get_list("Set-Cookie") == [out.headers["Set-Cookie"]]
+    assert "Max-Age=0" in out.headers["Set-Cookie"]
+
+
+async def test_without_the_store_no_one_is_taken_for_signed_in(guarded: ConsoleClient) -> None:
+    """S17: it may have been signed out of."""
+    await sign_in(guarded, Role.READER)
+    guarded.store.is_down = True
+
+    answer = await guarded.http.get("/")
+
+    assert answer.status_code == 503
+    assert_guarded(answer)
 
 
 async def test_the_bar_says_who_is_signed_in_and_signs_them_out(guarded: ConsoleClient) -> None:

@@ -64,7 +64,7 @@ async def guarded(folder: Path) -> AsyncIterator[Guarded]:
     async with access_setup(folder) as gate:
         made = Guarded(gate, gate.steered.http)
 
-        def holder(_: HTTPConnection) -> Principal | None:
+        async def holder(_: HTTPConnection) -> Principal | None:
             found = made.signed_in
             if made.signs_out:
                 made.signed_in = None

@@ -30,18 +30,18 @@ async def sign_in(visit: Visit) -> Response:
         return _page(visit, leads_to, error="paste your token here")
     sessions = _sessions(visit)
     try:
-        session_id = await sessions.sign_in(token, address=visit.address)
+        cookie = await sessions.sign_in(token, address=visit.address)
     except InvalidTokenError as error:
         return _page(visit, leads_to, error=str(error))
     # A session that this browser had before ends; and an id is never reused.
-    sessions.sign_out(visit.request)
+    await sessions.sign_out(visit.request)
     response = see(leads_to)
-    give_cookie(response, visit.request, session_id)
+    give_cookie(response, visit.request, cookie)
     return response
 
 
 async def sign_out(visit: Visit) -> Response:
-    _sessions(visit).sign_out(visit.request)
+    await _sessions(visit).sign_out(visit.request)
     response = see(SIGN_IN)
     take_cookie(response, visit.request)
     return response

@@ -36,12 +36,15 @@ async def admit(
     address = bodies.address(request)
     authorization = request.headers.get("Authorization")
     if takes_session and authorization is None and request.method in _READING:
-        holder = services.session_holder(request)
+        holder = await services.session_holder(request)
         if holder is not None:
             await access.require(holder, address=address, needs=needs)
 
             async def has_session() -> bool:
-                found = services.session_holder(request)
+                try:
+                    found = await services.session_holder(request)
+                except StoreUnavailableError:
+                    return False
                 return found is not None and found.role.covers(needs)
 
             return Admitted(

@@ -1,6 +1,6 @@
 """What `/v1` calls: the use cases, and what is this listener's own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.requests import HTTPConnection
@@ -15,6 +15,10 @@ from forewarned.service.fleet.reset import Reset
 from forewarned.service.use_cases import UseCases
 
 
+async def no_session(_: HTTPConnection) -> Principal | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     use_cases: UseCases
@@ -27,7 +31,7 @@ class Services:
     """Names this listener goes by, in lower case, besides localhost and IP addresses."""
     access: Access | None = None
     """Who may do what; None where every caller may do everything."""
-    session_holder: Callable[[HTTPConnection], Principal | None] = lambda _: None
+    session_holder: Callable[[HTTPConnection], Awaitable[Principal | None]] = no_session
     """Who is signed in at the console in the browser that calls; None if no one is."""
     arm_url: str | None = None
     """Where ARM is served; None where it is not."""
