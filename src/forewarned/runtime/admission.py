@@ -71,7 +71,7 @@ async def make_admission(
     principals = _from_file(settings) if shared is None else shared
     if shared is not None and (settings.data / FILE).exists():
         _log.warning(
-            "principals are in the database, and this file of them is not used:"
+            "the tokens are in the database, and this file is not used:"
             " `forewarned token import` adds them there",
             extra={"file": str(settings.data / FILE)},
         )

@@ -89,7 +89,7 @@ def test_an_import_that_meets_another_token_of_that_name_changes_nothing(
     refused = token(database, tmp_path, "import")
 
     assert refused.exit_code == 1
-    assert "the database has another token of 'Bob'" in refused.stderr
+    assert "the database has a different token for 'Bob'" in refused.stderr
     assert names(database) == ["bob"]
 
 

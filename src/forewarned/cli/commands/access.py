@@ -186,7 +186,7 @@ def import_(*, file: Path | None, config: Path | None, data: str | None, store: 
         for each in added:
             if any(principals.same_name(other, each.name) for other in known):
                 raise RefusedError(
-                    f"the database has another token of {each.name!r}; nothing was changed",
+                    f"the database has a different token for {each.name!r}; nothing was changed",
                     f"Revoke it with 'forewarned token revoke {each.name}', or take it out of the"
                     " file.",
                     code="name_taken",

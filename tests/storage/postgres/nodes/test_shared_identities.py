@@ -87,7 +87,7 @@ async def test_a_node_that_can_not_ask_admits_nobody_and_says_why(database: Data
         now.seconds += OLDEST - SECOND
         assert list(node.current()) == [ALICE]
         now.seconds += SECOND
-        with pytest.raises(StoreUnavailableError, match="last ask the store 5 s ago"):
+        with pytest.raises(StoreUnavailableError, match="last reached the store 5 s ago"):
             node.current()
         await node.look()
         assert list(node.current()) == [ALICE]

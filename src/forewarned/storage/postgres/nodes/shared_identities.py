@@ -86,8 +86,8 @@ class SharedIdentities:
         age = self._now() - self._as_of
         if age >= OLDEST:
             raise StoreUnavailableError(
-                "this node can't tell whose tokens have been revoked, so it accepts none: it could"
-                f" last ask the store {age.total_seconds():.0f} s ago"
+                "this node can't tell which tokens have been revoked, so it accepts none: it last"
+                f" reached the store {age.total_seconds():.0f} s ago"
             )
         return self._principals
 
@@ -100,7 +100,7 @@ class SharedIdentities:
             await self.look()
         except StoreUnavailableError as error:
             raise TokensUnavailableError(
-                f"the other nodes can't be told this node's public key: {error}"
+                f"can't publish this node's public key to the other nodes: {error}"
             ) from error
 
     async def find(self, kid: str) -> PublicKey | None:
