@@ -1,4 +1,4 @@
-"""Which sessions were signed out of: their cookies hold no more, whoever has a copy of them.
+"""Which sessions were signed out of: their cookies, and copies of them, are no longer valid.
 
 In the store, so that all nodes know, also after a restart.
 """
