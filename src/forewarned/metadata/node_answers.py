@@ -4,7 +4,8 @@ Only documents are held back. The instance document, tokens and readiness are an
 itself, and have no number that could fall.
 """
 
-from typing import Any
+from math import inf
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -17,6 +18,9 @@ from forewarned.metadata.http.waiting import Wait
 from forewarned.metadata.routes import Approve, ReadEvents, RoutedRequest
 from forewarned.service.records import Caller
 
+_REVIEW_EVERY: Final = 1.0
+"""Seconds. Timers do the same, but a process that stood still reads what has arrived before them."""
+
 
 class NodeAnswers(Answers):
     def __init__(
@@ -28,9 +32,13 @@ class NodeAnswers(Answers):
         self._barrier = barrier
         # `super()` for each poll would cost as much as the look-up.
         self._at_once = super().at_once
+        self._review_at = -inf
 
     @override
     def at_once(self, request: RoutedRequest, peer: Peer, now: float) -> Response | None:
+        if now >= self._review_at:
+            self._review_at = now + _REVIEW_EVERY
+            self._barrier.review()
         # Nearly every poll ends here: of a VM that was served a moment ago.
         if (
             request.vm is None

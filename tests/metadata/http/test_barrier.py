@@ -429,3 +429,16 @@ async def test_a_server_that_stops_answers_first_polls_with_503(node: Node) -> N
         answer = await client.receive()
 
         assert (answer.status, await client.rest()) == (503, b"")
+
+
+async def test_a_process_that_stood_still_for_long_takes_nobody_for_just_served(
+    node: Node, at: Site, poll: bytes
+) -> None:
+    """I7, F2: meanwhile its VMs have read elsewhere. What has arrived is read before timers run."""
+    await regular(node, at)
+    node.nanoseconds += REMEMBERED
+    node.service.stopwatch.seconds += 30
+
+    answer = await at.request(poll)
+
+    assert answer.status == 503

@@ -79,9 +79,11 @@ class Barrier:
     def review(self) -> None:
         """See whether time has run out. To be called several times a second."""
         now = self.now()
-        if now - self._turned_at >= REMEMBERED // 2:
+        since = now - self._turned_at
+        if since >= REMEMBERED // 2:
             self._turned_at = now
-            self.lately, self._before = set(), self.lately
+            # A process that stood still for long remembers nobody: they have read elsewhere.
+            self.lately, self._before = set(), self.lately if since < REMEMBERED else set()
         was_stale, self.is_stale = self.is_stale, now - self._heard_at >= STALE_AFTER
         if self.is_stale and not was_stale:
             _log.warning(
