@@ -133,6 +133,24 @@ async def test_what_could_not_be_seen_to_is_tried_again(
     assert await watched.started() == 1
 
 
+async def test_what_failed_is_tried_once_a_second_however_often_it_is_told_to_be_due(
+    watched: Watched,
+) -> None:
+    """Nodes hear twenty times a second what is due in the store that they share."""
+    await watched.schedule(1)
+    watched.store.failures = [StoreUnavailableError("its clock is ahead") for _ in range(9)]
+    await watched.clock.step(15 * MINUTE)
+
+    for _ in range(5):
+        watched.waker.set(NOON + 15 * MINUTE)
+        await watched.clock.step(timedelta(0))
+    in_that_second = 9 - len(watched.store.failures)
+    await watched.clock.step(SECOND)
+
+    assert in_that_second == 1
+    assert 9 - len(watched.store.failures) == 2
+
+
 async def test_waking_again_at_the_same_instant_starts_nothing_twice(watched: Watched) -> None:
     """I5."""
     await watched.schedule(3)

@@ -47,12 +47,17 @@ class Waker:
         self._batch = batch
         self._set_for: datetime | None = None
         self._timer: Timer | None = None
+        self._retry_at: datetime | None = None
+        """When what failed is tried again; None if it did not fail."""
 
     def hear(self, commit: Commit) -> None:
         self.set(commit.next_wake)
 
     def set(self, instant: datetime | None) -> None:
-        """Wake at this instant, and at no other."""
+        """Wake at this instant, and at no other; after a failure not before it is tried again."""
+        if instant is not None and self._retry_at is not None:
+            # What is due stays due, and may be told again and again meanwhile.
+            instant = max(instant, self._retry_at)
         if instant == self._set_for:
             return
         if self._timer is not None:
@@ -63,17 +68,21 @@ class Waker:
     async def _wake(self) -> None:
         if self._observer is not None and self._set_for is not None:
             self._observer.woke(self._clock.now() - self._set_for)
-        self._set_for = self._timer = None
+        self._set_for = self._timer = self._retry_at = None
         try:
             while await self._engine.decide(self._wake_due) == self._batch:
                 pass
         except StoreUnavailableError:
             _log.warning("the store is unavailable: nothing starts until it is back")
-            self.set(self._clock.now() + _RETRY)
+            self._retry()
         except Exception:
             # What is due stays due, whatever went wrong.
-            self.set(self._clock.now() + _RETRY)
+            self._retry()
             raise
+
+    def _retry(self) -> None:
+        self._retry_at = self._clock.now() + _RETRY
+        self.set(self._retry_at)
 
     def _wake_due(self, tx: Transaction) -> int:
         due = tx.claim_due(self._batch)
