@@ -264,6 +264,18 @@ async def test_what_was_decided_too_long_ago_is_decided_again_before_it_is_publi
     assert len(store.units) == 1
 
 
+async def test_what_is_always_too_old_lets_go_of_what_it_locked(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "OLDEST", -1.0)
+    async with running(database.url, publishes=True) as store:
+        with pytest.raises(StoreUnavailableError):
+            await do(store.alone, add("a"))
+        left = database.ask("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'")
+
+    assert left == []
+
+
 # --- lost connections ----------------------------------------------------------------------------
 
 

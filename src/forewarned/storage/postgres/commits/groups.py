@@ -111,6 +111,8 @@ class Committer(Generic[Given]):
             for call in group:
                 call.fail(as_told(error))
             return ()
+        # What was too old to be published still holds its scopes.
+        session.roll_back()
         return group
 
     def _is_done(
