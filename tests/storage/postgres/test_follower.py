@@ -240,6 +240,16 @@ async def test_a_node_says_that_it_is_alive(database: Database) -> None:
     assert alive == [("a", "host-a", "1.0", 1), ("b", "host-b", "1.0", 1)]
 
 
+async def test_a_node_that_was_upgraded_says_so(database: Database) -> None:
+    """What another node's migration goes by, and what operators see."""
+    database.ask("INSERT INTO nodes VALUES ('a', 'old-host', '0.9', 0, 0, 0)")
+    async with following(database, "a") as node:
+        await node.follower.caught_up()
+        await node.follower.caught_up()
+
+    assert database.ask("SELECT name, version, speaks FROM nodes") == [("host-a", "1.0", 1)]
+
+
 async def test_behind_pgbouncer_a_node_looks_without_hints(
     database: Database, postgres_server: PostgresServer
 ) -> None:

@@ -40,7 +40,9 @@ _PATIENCE: Final = 1.0
 _BEAT: Final = f"""
     INSERT INTO nodes (id, name, version, speaks, seen_at, lag)
     VALUES (%s, %s, %s, %s, {look.NOW}, %s)
-    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, lag = excluded.lag
+    ON CONFLICT (id) DO UPDATE
+    SET name = excluded.name, version = excluded.version, speaks = excluded.speaks,
+        seen_at = excluded.seen_at, lag = excluded.lag
 """
 _PRUNE: Final = (
     f"DELETE FROM unbound WHERE at < {look.NOW} - 3600 * 1000000::bigint",
