@@ -19,7 +19,7 @@ from forewarned.metadata.routes import Approve, ReadEvents, RoutedRequest
 from forewarned.service.records import Caller
 
 _REVIEW_EVERY: Final = 1.0
-"""Seconds. Timers do the same, but a process that stood still reads what has arrived before them."""
+"""Seconds. Timers do it too, but after a standstill what has arrived is read before they run."""
 
 
 class NodeAnswers(Answers):
