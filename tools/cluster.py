@@ -7,7 +7,6 @@ runs, `python -m tools.cluster COMMAND` in another terminal kills a node, or the
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -120,13 +119,14 @@ def _cluster(port: int) -> Iterator[str]:
         pair.primary.ask(f"CREATE DATABASE {DATABASE}")
         # The servers' folder belongs to PostgreSQL's user, and has nothing to do with the nodes'.
         with tempfile.TemporaryDirectory(prefix="forewarned-cluster-") as name:
-            nodes, token = _nodes(Path(name), pair.url(DATABASE), port)
+            nodes = _nodes(Path(name), pair.url(DATABASE), port)
             cluster = Cluster(pair, nodes)
             try:
                 for node in nodes.values():
                     node.begin()
                 for node in nodes.values():
                     node.wait_until_ready()
+                token = _token(pair.url(DATABASE))
                 with _listening(cluster.obey):
                     yield _introduction(cluster, nodes, token)
             finally:
@@ -134,9 +134,9 @@ def _cluster(port: int) -> Iterator[str]:
                     node.stop()
 
 
-def _nodes(folder: Path, store: str, port: int) -> tuple[dict[str, Node], str]:
-    """Ready to be started, and a token for their control listeners."""
-    nodes = {
+def _nodes(folder: Path, store: str, port: int) -> dict[str, Node]:
+    """Ready to be started."""
+    return {
         name: Node(
             name=name,
             store=store,
@@ -147,9 +147,11 @@ def _nodes(folder: Path, store: str, port: int) -> tuple[dict[str, Node], str]:
         )
         for number, name in enumerate(NAMES)
     }
-    first = folder / NAMES[0] / "state"
-    first.mkdir(parents=True, mode=0o700)
-    create = ("token", "create", "me", "--role=admin", f"--data={first}")
+
+
+def _token(store: str) -> str:
+    """For the control listeners of all nodes, which have made the tables by now."""
+    create = ("token", "create", "me", "--role=admin", f"--store={store}")
     made = subprocess.run(
         [sys.executable, "-m", "forewarned", *create],
         env=environment(),
@@ -157,9 +159,7 @@ def _nodes(folder: Path, store: str, port: int) -> tuple[dict[str, Node], str]:
         text=True,
         check=True,
     )
-    for name in NAMES[1:]:
-        shutil.copytree(first, folder / name / "state")
-    return nodes, made.stdout.strip()
+    return made.stdout.strip()
 
 
 @contextlib.contextmanager
