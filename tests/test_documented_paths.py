@@ -51,7 +51,7 @@ def test_a_hop_that_is_gone_would_be_noticed() -> None:
     assert not is_there("service.motor")
 
 
-def test_every_test_that_shows_a_fault_is_there() -> None:
+def test_every_test_that_shows_a_failure_is_there() -> None:
     """The table of docs/several-nodes.md claims nothing that no test shows."""
     missing = [
         f"{path}::{name}"
