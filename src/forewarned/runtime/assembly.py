@@ -34,8 +34,8 @@ from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.waker import BATCH, SHARED_BATCH, Waker
 from forewarned.service.listings import HistoryFilter
+from forewarned.service.memory_readiness import MemoryReadiness
 from forewarned.service.ports import Following, Observer, SharedStore, Snapshot, Store
-from forewarned.service.readiness import MemoryReadiness
 from forewarned.service.records import Commit, News
 from forewarned.service.use_cases import Basis, UseCases
 
@@ -133,6 +133,7 @@ class Application:
         activation = Activation(engine, clock, rules)
         movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
+        readiness = MemoryReadiness(engine, now=wall_clock)
         self.use_cases = UseCases(
             engine=engine,
             basis=basis,
@@ -141,7 +142,7 @@ class Application:
             actuation=actuation,
             explainer=Explainer(engine, completed_by=completed_by),
             activation=activation,
-            readiness=MemoryReadiness(engine, now=wall_clock),
+            readiness=readiness if shared is None else shared.readiness,
             fleet=Fleet(engine, activation, basis.address_range),
             faults=faults or Faults(allowed=False),
             clock_control=ClockControl(clock, movable, self._record_time),
@@ -155,7 +156,7 @@ class Application:
         engine.tell(logs.log_commit)
         if shared is None:
             engine.tell(self._waker.hear)
-        engine.tell(self.use_cases.readiness.hear)
+            engine.tell(readiness.hear)
         if observer is not None:
             engine.tell(observer.hear)
         if self._actuator is not None:

@@ -24,6 +24,7 @@ from forewarned.service.listings import (
     HostSummary,
     ScopeListing,
 )
+from forewarned.service.readiness import Readiness
 from forewarned.service.records import (
     About,
     Binding,
@@ -285,6 +286,8 @@ class SharedStore(Store, Protocol):
 
     @property
     def identities(self) -> "SharedIdentities": ...
+    @property
+    def readiness(self) -> Readiness: ...
 
     def follow(
         self,

@@ -17,7 +17,7 @@ from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.declaration import Network
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
-from forewarned.service.readiness import MemoryReadiness
+from forewarned.service.readiness import Readiness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class UseCases:
     actuation: Actuation
     explainer: Explainer
     activation: Activation
-    readiness: MemoryReadiness
+    readiness: Readiness
     fleet: Fleet
     faults: Faults
     clock_control: ClockControl

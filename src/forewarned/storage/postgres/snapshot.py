@@ -5,9 +5,11 @@ from typing import Final
 
 from typing_extensions import override
 
-from forewarned.core.ids import ScopeId
+from forewarned.core.ids import EventId, ResourceName, ScopeId
+from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import ScopePlaces
 from forewarned.storage.relational.snapshot import RelationalSnapshot
+from forewarned.storage.rows import to_instant
 
 _SCOPES: Final = 1_000
 """In a batch."""
@@ -25,3 +27,20 @@ class PostgresSnapshot(RelationalSnapshot):
         for last in range(0, end, _SCOPES):
             for scope_id, names, addresses in self._all(question, last, last + _SCOPES):
                 yield ScopePlaces(ScopeId(scope_id), names, addresses)
+
+    def readiness(self, scope_id: ScopeId, event_id: EventId) -> list[ReadinessReport]:
+        """What agents have reported of an event, through any node."""
+        found = self._all(
+            "SELECT resource, standing, heard_at FROM readiness"
+            " WHERE scope_id = ? AND event_id = ?",
+            scope_id,
+            event_id,
+        )
+        return [
+            ReadinessReport(
+                resource=ResourceName(row["resource"]),
+                standing=Standing(row["standing"]),
+                heard_at=to_instant(row["heard_at"]),
+            )
+            for row in found
+        ]

@@ -32,6 +32,7 @@ from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.follower import Follower, Node
 from forewarned.storage.postgres.look import Point
 from forewarned.storage.postgres.nodes.leases import SharedLeases
+from forewarned.storage.postgres.nodes.readiness import SharedReadiness
 from forewarned.storage.postgres.nodes.shared_identities import SharedIdentities
 from forewarned.storage.postgres.nodes.shared_rules import agree
 from forewarned.storage.postgres.nodes.side_connection import SideConnection
@@ -116,6 +117,7 @@ class PostgresStore:
         self._leases = SharedLeases(self._transact_alone, node.id)
         self._side = SideConnection(self.connector)
         self.identities = SharedIdentities(self._side, node.id)
+        self.readiness = SharedReadiness(self._readers, self._side)
         self._opened = AsyncExitStack()
         self.standbys = ""
         """Those that commits wait for, as the server names them; empty if there is one copy."""
@@ -130,6 +132,7 @@ class PostgresStore:
             await self._alone.run(PostgresTransaction.correct_wakes, unchanged)
             await stack.enter_async_context(self._side)
             await stack.enter_async_context(self.identities)
+            await stack.enter_async_context(self.readiness)
             self._opened = stack.pop_all()
         return self
 

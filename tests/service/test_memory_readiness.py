@@ -15,8 +15,9 @@ from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Request
 from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Member, VirtualMachine
+from forewarned.service.memory_readiness import MemoryReadiness
 from forewarned.service.ports import Snapshot, Store
-from forewarned.service.readiness import MemoryReadiness, ReadinessReport, Standing
+from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import Caller
 from tests.bases import a_basis, a_store
 from tests.builders import MINUTE, NOON, OPERATOR, A
