@@ -7,6 +7,7 @@ import pytest
 
 from forewarned.console.app import create_console
 from forewarned.core.model import Document
+from forewarned.service.errors import UnknownOutcomeError
 from tests.console.console_client import ConsoleClient, assert_guarded, console_client, text_of
 
 PAGES = [
@@ -151,6 +152,20 @@ async def test_a_store_that_is_down_is_said_on_a_page_and_nothing_has_changed(
     assert "the disk is full; nothing has changed" in text_of(looked).lower()
     assert sent.status_code == 503
     assert await console.events() == []
+
+
+async def test_a_change_that_may_have_been_made_is_not_said_to_have_failed(
+    console: ConsoleClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(*_: object, **__: object) -> None:
+        raise UnknownOutcomeError
+
+    monkeypatch.setattr(console.store, "transact", lose)
+    sent = await console.send("/actions/restart", vm="web", step="send")
+
+    assert sent.status_code == 503
+    assert "not known whether the change was made" in sent.text
+    assert "nothing has changed" not in sent.text.lower()
 
 
 async def test_the_page_of_a_failure_has_its_headers_too(console: ConsoleClient) -> None:

@@ -136,7 +136,7 @@ async def test_no_document_is_503_and_never_an_empty_200(
 
     assert answer.status == 503
     assert answer.headers["Retry-After"] == "1"
-    assert answer.body == (b'{"error":"Service unavailable. Nothing was changed; try again."}')
+    assert answer.body == (b'{"error":"Service unavailable. Try again."}')
 
 
 async def test_a_first_read_that_cannot_be_stored_is_503(

@@ -11,7 +11,7 @@ from starlette.types import ExceptionHandler
 
 from forewarned.console.rendering import Pages
 from forewarned.control.http.errors import HANDLED, Failure, failure
-from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 
 _NOTHING_CHANGED: Final = "; nothing has changed. Try again in a moment"
 
@@ -25,6 +25,8 @@ def answer_with(pages: Pages) -> Callable[[Request, Exception], Response]:
         match error:
             case HTTPException():
                 found = _no_page(request, error)
+            case UnknownOutcomeError():
+                found = failure(error)
             case StoreUnavailableError():
                 why = str(error) or "the store is unavailable"
                 found = failure(error)._replace(message=f"{why}{_NOTHING_CHANGED}")

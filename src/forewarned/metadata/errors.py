@@ -50,7 +50,7 @@ RULES_STATUS: Final[Mapping[type[RefusalError], HTTPStatus]] = {
 
 UNAVAILABLE: Final = Refusal(
     reason=Reason.UNAVAILABLE,
-    message="Service unavailable. Nothing was changed; try again.",
+    message="Service unavailable. Try again.",
     retry_after=1,
 )
 FAILED: Final = Refusal(reason=Reason.FAILED, message="Internal error. Try again.", retry_after=1)

@@ -13,6 +13,16 @@ class StoreUnavailableError(Exception):
     category = Category.UNAVAILABLE
 
 
+class UnknownOutcomeError(StoreUnavailableError):
+    """The store failed during a commit. The change may have been made, or not."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the store failed during a commit, and it is not known whether the change was made:"
+            " check before you repeat it"
+        )
+
+
 class LeaseLostError(StoreUnavailableError):
     """Another node has taken over what this one was doing. What it has done so far stays."""
 

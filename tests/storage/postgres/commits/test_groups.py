@@ -13,7 +13,7 @@ import pytest
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.core.ids import ScopeId
-from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 from forewarned.storage.connection_threads import ConnectionThreads, QueuedCall, unchanged
 from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits import groups
@@ -428,7 +428,7 @@ async def test_a_commit_that_was_made_but_not_copied_is_unknown(
                 await until(lambda: waiting(lonely, "SyncRep"))
                 for [pid] in waiting(lonely, "SyncRep"):
                     lonely.ask(f"SELECT {how}(%s)", pid)
-                with pytest.raises(StoreUnavailableError, match="not known whether"):
+                with pytest.raises(UnknownOutcomeError, match="not known whether"):
                     await asked
 
 

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
 
 from forewarned.core.ids import ScopeId
-from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.postgres.commits.outcome import Outcome, settle
 from forewarned.storage.postgres.commits.session import Connector, Session
@@ -160,10 +160,7 @@ class Committer(Generic[Given]):
             case Outcome.ROLLED_BACK:
                 return False
             case Outcome.UNKNOWN:
-                raise StoreUnavailableError(
-                    "the store failed during a commit, and it is not known whether the change was"
-                    " made: check before you repeat it"
-                )
+                raise UnknownOutcomeError
 
 
 def _is_dropped(call: QueuedCall[Given]) -> bool:
@@ -179,8 +176,10 @@ def as_told(error: BaseException) -> BaseException:
     match error:
         case psycopg.Error():
             told = StoreUnavailableError(f"the store is unavailable: {error}")
+        # Each caller gets one of its own.
+        case UnknownOutcomeError():
+            told = UnknownOutcomeError()
         case StoreUnavailableError():
-            # Each caller gets one of its own.
             told = StoreUnavailableError(str(error))
         case _:
             return error
