@@ -23,7 +23,7 @@ from forewarned.core.model import (
     SetMaintenance,
     StartCause,
 )
-from forewarned.service.records import Binding, Profile
+from forewarned.service.records import Binding, Node, Profile, Serves
 
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
@@ -161,3 +161,9 @@ def a_binding(
 def emptied(scope: Scope) -> Scope:
     """The same scope as it is created: without VMs, events or rounds."""
     return replace(scope, resources={}, events={}, rounds=None)
+
+
+def a_node_record(name: str = "node-1", *, version: str = "1.0") -> Node:
+    """Its id is its name."""
+    at = Serves(f"http://{name}:80", f"https://{name}:8170", None)
+    return Node(id=name, name=name, version=version, speaks=1, serves=at)

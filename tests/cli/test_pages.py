@@ -20,7 +20,9 @@ C, D = A.replace("A", "C"), A.replace("A", "D")
 
 def a_health(mode: str, metadata: str) -> Health:
     clock = Clock(now=NOON, speed=1, state="real")
-    return Health(status="ok", mode=mode, version="1.0", metadata=metadata, clock=clock)
+    return Health(
+        status="ok", mode=mode, version="1.0", metadata=metadata, clock=clock, store="own"
+    )
 
 
 EMULATOR = a_health("emulator", "http://127.0.0.1:8169")

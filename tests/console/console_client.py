@@ -40,9 +40,10 @@ from forewarned.security.identities import Role
 from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.engine import Engine
+from forewarned.service.nodes import Nodes
 from forewarned.service.records import Caller
 from forewarned.service.use_cases import UseCases
-from tests.builders import NOON
+from tests.builders import NOON, a_node_record
 from tests.control.access_setup import Roster
 from tests.control.control_api import FLEET, Breakable
 
@@ -206,6 +207,7 @@ async def console_client(
                     metadata_url="http://127.0.0.1:8169", control_url=origin, arm_url=None
                 ),
                 admission=await door.admission(use_cases.engine, settings, Path(folder)),
+                nodes=Nodes(a_node_record(), wall_clock=clock.now),
             )
             services = edges.console()
             api = edges.api(plan=None, metrics=Metrics(), take_counts=dict)

@@ -24,12 +24,13 @@ from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.reset import Reset
+from forewarned.service.nodes import Nodes
 from forewarned.service.ports import Listener, Snapshot, Transaction
 from forewarned.service.records import Caller, Commit
 from forewarned.service.use_cases import UseCases
 from forewarned.storage import SqliteStore
 from tests.bases import a_basis
-from tests.builders import NOON
+from tests.builders import NOON, a_node_record
 
 T = TypeVar("T")
 
@@ -166,6 +167,7 @@ def _services(use_cases: UseCases, changes: Changes) -> Services:
             address_range=use_cases.basis.address_range,
             plan=parse(FLEET),
         ),
+        nodes=Nodes(a_node_record(), wall_clock=lambda: NOON),
         mode="emulator",
         metadata_url="http://127.0.0.1:8169",
         settings_listing=[("mode", "emulator", "default"), ("clock", "paused", "--clock")],

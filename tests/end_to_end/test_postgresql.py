@@ -1,5 +1,6 @@
 """One node whose store is a PostgreSQL database, as a VM and an operator see it."""
 
+import json
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.server_process import Server, environment, local_command, serving
-from tests.end_to_end.test_cli_access import FLEET, SERVICE, admitted, command
+from tests.end_to_end.test_cli_access import FLEET, SERVICE, command
 from tests.postgresql.databases import Database
 from tests.postgresql.servers import free_port
 
@@ -23,12 +24,18 @@ def document(server: Server, source: str = "127.0.0.1") -> Any:  # JSON, which t
     return answer.json
 
 
+def admitted(server: Server, database: Database, name: str, role: str) -> str:
+    """The token of a new principal, who is known to all nodes."""
+    words = ("token", "create", name, "--role", role, "--store", database.url)
+    return str(local_command(server, *words)["token"])
+
+
 def test_an_event_lives_through_a_restart_of_its_node(database: Database, tmp_path: Path) -> None:
     """I7, I14, I23."""
     (tmp_path / "fleet.toml").write_text(FLEET)
     flags = (*SERVICE, "--store", database.url)
     with serving(tmp_path, *flags) as server:
-        token = admitted(server, "olga", "maintainer")
+        token = admitted(server, database, "olga", "maintainer")
         first = document(server)
         scheduled = command(server, "schedule reboot --vm web --json", token=token)
         assert scheduled.returncode == 0, scheduled.stderr
@@ -69,6 +76,29 @@ def test_a_server_with_other_rules_does_not_start_while_one_runs(
     assert "createdb" in alone.stderr
 
 
+def test_every_node_lists_all_of_them(database: Database, tmp_path: Path) -> None:
+    flags = ("--mode", "service", "--clock", "real", "--store", database.url)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with serving(tmp_path / "one", *flags) as one, serving(tmp_path / "two", *flags) as two:
+        token = admitted(two, database, "rita", "reader")
+        until = time.monotonic() + 30
+        while True:
+            told = json.loads(command(two, "nodes --json", token=token).stdout)
+            if len(told["nodes"]) == 2 or time.monotonic() > until:
+                break
+        shown = command(two, "nodes", token=token).stdout
+
+    assert {node["metadata"] for node in told["nodes"]} == {
+        f"http://{each.metadata}" for each in (one, two)
+    }
+    [this] = [node for node in told["nodes"] if node["this"]]
+    assert this["metadata"] == f"http://{two.metadata}"
+    assert all(node["fresh"] for node in told["nodes"])
+    assert (told["epoch"], told["standbys"]) == (1, "")
+    assert "One copy" in shown
+
+
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_server_without_its_database_says_why_it_does_not_start(
     tmp_path: Path, workers: str
@@ -102,7 +132,7 @@ def start(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
 def test_the_listing_of_settings_hides_the_password(database: Database, tmp_path: Path) -> None:
     url = database.url.replace("postgres@", "postgres:s3cret@")
     with serving(tmp_path, "--mode", "service", "--clock", "real", "--store", url) as server:
-        token = admitted(server, "rita", "reader")
+        token = admitted(server, database, "rita", "reader")
         told = command(server, "settings --running", token=token)
         local = local_command(server, "settings", "--mode", "service", "--store", url)
 

@@ -16,8 +16,8 @@ from forewarned.core import lifecycle
 from forewarned.core.ids import ScopeId
 from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Commit
-from forewarned.storage.postgres.follower import Node
 from forewarned.storage.postgres.store import PostgresStore
+from tests.builders import a_node_record
 from tests.postgresql.databases import Database, Databases
 from tests.stateful.stack import Stack
 
@@ -92,7 +92,7 @@ class SharedStack(Stack):
     def _store(self, node: str) -> PostgresStore:
         return PostgresStore(
             DatabaseUrl.parse(self._database.url),
-            node=Node(id=node, name=node, version="", speaks=1),
+            node=a_node_record(node),
             next_wake=partial(lifecycle.next_wake, rules=self.rules),
             rules={},
             read_clock=lambda _: self.now,

@@ -14,7 +14,7 @@ from forewarned.core.rules import Rules
 from forewarned.service.ports import Store
 from forewarned.storage import SqliteStore
 from tests.bases import a_store
-from tests.builders import NOON
+from tests.builders import NOON, a_node_record
 
 if TYPE_CHECKING:
     from forewarned.storage.postgres.store import PostgresStore
@@ -46,12 +46,11 @@ def memory(clock: VirtualClock) -> SqliteStore:
 
 def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore":
     """Goes by the test's clock, not by the database's."""
-    from forewarned.storage.postgres.follower import Node
     from forewarned.storage.postgres.store import PostgresStore
 
     return PostgresStore(
         DatabaseUrl(database.url),
-        node=Node(id="test", name="test", version="0", speaks=1),
+        node=a_node_record(),
         next_wake=partial(lifecycle.next_wake, rules=Rules()),
         rules={},
         read_clock=lambda _: clock.now(),

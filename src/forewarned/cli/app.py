@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "complete": "commands.decisions",
         "clock": "commands.clock",
         "faults": "commands.faults",
+        "nodes": "stores.nodes",
         "reset": "commands.reset",
         "env": "commands.environment",
         "ca": "commands.authority",

@@ -11,6 +11,7 @@ from rich.text import Text
 from forewarned.cli.wording import (
     STATUS_STYLES,
     TYPE_STYLES,
+    ago,
     duration,
     instant,
     kind,
@@ -19,12 +20,13 @@ from forewarned.cli.wording import (
     short_ids,
     stand,
 )
-from forewarned.control.v1.wire import Event, Fault, HistoryRow, Setting, Vm
+from forewarned.control.v1.wire import Event, Fault, HistoryRow, Node, Setting, Vm
 from forewarned.security.identities import Principal
 
 _NEVER_FOLDED: Final = frozenset(
     {"Event", "Type", "Status", "NotBefore (UTC)", "", "At (UTC)", "What", "UD", "FD", "Setting"}
 )
+_NODE: Final = frozenset({"Version", "State", "Lag", "Seen"})
 _STATE_STYLES: Final = {"running": "", "interrupted": "yellow", "deallocated": "dim"}
 
 
@@ -133,6 +135,21 @@ def _expiry(principal: Principal, now: datetime) -> str:
         return "never"
     when = f"{instant(principal.expires_at)} UTC"
     return f"{when}, expired" if principal.is_expired(now) else when
+
+
+def node_table(nodes: Iterable[Node], *, now: datetime) -> Table:
+    table = frameless("Node", "Version", "State", "Lag", "Seen", "Serves", never_folded=_NODE)
+    for each in nodes:
+        serves = [("metadata", each.metadata), ("control", each.control), ("arm", each.arm)]
+        table.add_row(
+            plain(each.name) + (" (this)" if each.this else ""),
+            plain(each.version),
+            Text("fresh") if each.fresh else Text("stale", "yellow"),
+            duration(each.lag),
+            ago(each.seen_at, now),
+            "\n".join(f"{name:<8} {plain(at)}" for name, at in serves if at is not None),
+        )
+    return table
 
 
 def fault_table(faults: Iterable[Fault]) -> Table:

@@ -8,6 +8,7 @@ from forewarned.console.actions import Actions
 from forewarned.console.sessions import Sessions
 from forewarned.core.model import Document
 from forewarned.service.engine import Engine
+from forewarned.service.nodes import Nodes
 from forewarned.service.records import About
 from forewarned.service.use_cases import UseCases
 
@@ -29,6 +30,7 @@ class ConsoleServices:
     """The JSON that VMs get for a document in an api-version."""
     show_instance: Callable[[About, str], bytes]
     """The JSON that a VM gets about itself."""
+    nodes: Nodes
     sessions: Sessions | None = None
     """None where visitors don't sign in, and may do everything."""
     next_timer: Callable[[], datetime | None] = lambda: None

@@ -32,6 +32,7 @@ from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, FleetPlan
 from forewarned.service.fleet.reset import Reset
+from forewarned.service.nodes import Nodes
 from forewarned.service.records import About
 
 _API: Final = ("/v1/", "/metrics/")
@@ -45,6 +46,7 @@ class Edges:
     resolved: Resolved
     addresses: Addresses
     admission: Admission
+    nodes: Nodes
 
     def api(
         self,
@@ -60,6 +62,7 @@ class Edges:
             use_cases=use_cases,
             access=admission.control_access,
             session_holder=no_session if sessions is None else sessions.holder,
+            nodes=self.nodes,
             metrics=metrics,
             take_counts=take_counts,
             reset=Reset(
@@ -98,6 +101,7 @@ class Edges:
             show_instance=show_instance,
             sessions=self.admission.sessions,
             next_timer=self._next_timer,
+            nodes=self.nodes,
         )
 
     def arm(self) -> ArmServices:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from starlette.types import ASGIApp
 
+from forewarned.clock import wall_clock
 from forewarned.config.values import LogFormat
 from forewarned.control.arm.app import create_arm_app
 from forewarned.control.v1.metrics import Metrics
@@ -27,11 +28,13 @@ from forewarned.runtime.edges import Edges, control_app
 from forewarned.runtime.listeners.asgi import serving
 from forewarned.runtime.listeners.sockets import Addresses, limits
 from forewarned.runtime.settings import Mode, Resolved
-from forewarned.runtime.startup import declare_fleet, opened_store, start_errors
+from forewarned.runtime.startup import declare_fleet, lone_node, opened_store, start_errors
 from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.faults import Faults
+from forewarned.service.nodes import Nodes
 from forewarned.service.ports import SharedStore
+from forewarned.service.records import Serves
 from forewarned.service.use_cases import UseCases
 
 
@@ -70,7 +73,8 @@ async def run_server(
     metrics = Metrics()
     async with AsyncExitStack() as stack:
         stack.enter_context(start_errors())
-        store = await stack.enter_async_context(opened_store(settings, clock))
+        serves = Serves(addresses.metadata_url, addresses.control_url, addresses.arm_url)
+        store = await stack.enter_async_context(opened_store(settings, clock, serves))
         shared = store if isinstance(store, SharedStore) else None
         application = await stack.enter_async_context(
             Application(
@@ -95,8 +99,17 @@ async def run_server(
         admission = await make_admission(
             application.use_cases, settings, keys, addresses, identities
         )
+        nodes = Nodes(
+            lone_node(serves) if shared is None else shared.node,
+            wall_clock=wall_clock,
+            shared=shared,
+        )
         edges = Edges(
-            application=application, resolved=resolved, addresses=addresses, admission=admission
+            application=application,
+            resolved=resolved,
+            addresses=addresses,
+            admission=admission,
+            nodes=nodes,
         )
         services = edges.api(plan=plan, metrics=metrics, take_counts=delivery.take_counts)
         await stack.enter_async_context(

@@ -1,11 +1,13 @@
 """What has to be true before a server serves: its store is open, and its fleet is declared."""
 
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from forewarned import __version__
 from forewarned.clock import SystemClock, wall_clock
 from forewarned.config.values import show
 from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet
@@ -23,7 +25,9 @@ from forewarned.security.principals import PrincipalsError
 from forewarned.security.state_directory import StateDirectoryError
 from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.ports import SharedStore
+from forewarned.service.records import Node, Serves
 from forewarned.storage.errors import CannotOpenError, StoreInUseError
+from forewarned.storage.sqlite.migrate import migrations
 from forewarned.storage.sqlite.store import SqliteStore
 
 _OPERATORS_CAN_FIX: Final = (
@@ -58,7 +62,7 @@ def start_errors() -> Iterator[None]:
 
 @asynccontextmanager
 async def opened_store(
-    settings: Settings, clock: Clock
+    settings: Settings, clock: Clock, serves: Serves
 ) -> AsyncIterator[SqliteStore | SharedStore]:
     take_over(settings.data, default=Settings().data)
     if settings.mode is Mode.SERVICE:
@@ -66,7 +70,8 @@ async def opened_store(
     else:
         # An emulator started with sudo is used without it, and its users need its certificate.
         state_directory.prepare(settings.data)
-    opened = _own_store(settings, clock) if settings.store is None else _shared_store(settings)
+    shared = settings.store is not None
+    opened = _shared_store(settings, serves) if shared else _own_store(settings, clock)
     async with opened as store:
         yield store
 
@@ -89,7 +94,7 @@ async def _own_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteSt
         await store.__aexit__()
 
 
-def _shared_store(settings: Settings) -> AbstractAsyncContextManager[SharedStore]:
+def _shared_store(settings: Settings, serves: Serves) -> AbstractAsyncContextManager[SharedStore]:
     # Here, because a server without PostgreSQL needs no client for it.
     from forewarned.storage.postgres.nodes.node_store import node_store  # noqa: PLC0415
 
@@ -97,8 +102,17 @@ def _shared_store(settings: Settings) -> AbstractAsyncContextManager[SharedStore
     return node_store(
         settings.store,
         settings.data,
+        serves=serves,
         next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
         rules={name: show(getattr(settings, name)) for name in RULES},
+    )
+
+
+def lone_node(serves: Serves) -> Node:
+    """This server, where no other uses its store."""
+    name = socket.gethostname()
+    return Node(
+        id=name, name=name, version=__version__, speaks=migrations()[-1].number, serves=serves
     )
 
 

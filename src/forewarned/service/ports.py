@@ -31,10 +31,13 @@ from forewarned.service.records import (
     Caller,
     Census,
     Commit,
+    CommitCounts,
     Declaration,
     EventRecord,
     GroupPlace,
     News,
+    Node,
+    NodeListing,
     OperationRecord,
     PageContent,
     Place,
@@ -296,6 +299,16 @@ class SharedStore(Store, Protocol):
         read_anew: Callable[[], Coroutine[object, object, None]],
     ) -> AbstractAsyncContextManager[Following]:
         """`read_anew` is called where the store may have lost what was told: it reads all again."""
+
+    @property
+    def node(self) -> Node:
+        """This server."""
+
+    async def nodes(self) -> NodeListing:
+        """All that were seen in the last days, in order of name. Raises StoreUnavailableError."""
+
+    @property
+    def commit_counts(self) -> CommitCounts: ...
 
 
 # --- time, and what carries events out -----------------------------------------------------------

@@ -217,6 +217,58 @@ class News:
     """How many nodes that are alive come before this one, in an order they all share."""
 
 
+class Serves(NamedTuple):
+    """Where a server is reached."""
+
+    metadata: str
+    control: str
+    arm: str | None
+    """None where ARM is not served."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A server, as the others on its store see it."""
+
+    id: str
+    """The same after a restart."""
+    name: str
+    version: str
+    speaks: int
+    """The newest schema of the store that it knows."""
+    serves: Serves
+
+
+class SeenNode(NamedTuple):
+    node: Node
+    seen_at: datetime
+    """When it last gave a sign of life, by the store's clock."""
+    lag: timedelta
+    """How old what it knew of the store was, at that time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeListing:
+    """The nodes of a shared store, and what the store says of itself."""
+
+    now: datetime
+    """The store's clock."""
+    nodes: tuple[SeenNode, ...]
+    epoch: int
+    """Moves whenever the store may have lost what was already shown."""
+    standbys: str
+    """Those that commits wait for, as the database names them; empty if there are none."""
+
+
+class CommitCounts(NamedTuple):
+    """Of this node, since it started."""
+
+    reruns: int
+    """How often functions were run again, because other transactions got in their way."""
+    unknown_outcomes: int
+    """Commits of which it could not be found out whether they were made."""
+
+
 class Summary(NamedTuple):
     """What an operator wants to know at a glance."""
 

@@ -16,6 +16,7 @@ async def test_health_tells_what_runs_here(control: ControlApi) -> None:
         "version": __version__,
         "metadata": "http://127.0.0.1:8169",
         "clock": {"now": later(), "speed": 0.0, "state": "paused"},
+        "store": "own",
     }
 
 
@@ -27,6 +28,30 @@ async def test_health_is_503_while_the_store_is_unavailable(control: ControlApi)
     assert response.status_code == 503
     assert response.json()["status"] == "store_unavailable"
     assert response.json()["clock"]["now"] == later()
+    assert response.json()["store"] is None
+
+
+async def test_a_server_with_a_store_of_its_own_is_its_only_node(control: ControlApi) -> None:
+    assert await control.get("/v1/nodes") == {
+        "now": later(),
+        "nodes": [
+            {
+                "id": "node-1",
+                "name": "node-1",
+                "version": "1.0",
+                "speaks": 1,
+                "this": True,
+                "fresh": True,
+                "seen_at": later(),
+                "lag": "0s",
+                "metadata": "http://node-1:80",
+                "control": "https://node-1:8170",
+                "arm": None,
+            }
+        ],
+        "epoch": None,
+        "standbys": None,
+    }
 
 
 async def test_settings_tell_where_they_came_from(control: ControlApi) -> None:

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from forewarned.core.ids import ResourceName
 from forewarned.service.records import News
 from forewarned.storage.postgres.connection import Connection
-from forewarned.storage.postgres.follower import Follower, Node
+from forewarned.storage.postgres.follower import Follower
 from forewarned.storage.postgres.hints import is_direct
 from forewarned.storage.postgres.look import Point
+from tests.builders import a_node_record
 from tests.postgresql.databases import Database
 from tests.postgresql.pgbouncer import pgbouncer
 from tests.postgresql.servers import PostgresServer, private_folder
@@ -32,11 +33,10 @@ class Follows:
         self.found: list[str] = []
         self.bound: list[ResourceName] = []
         self.reads = 0
-        node = Node(id=name, name=f"host-{name}", version="1.0", speaks=1)
         ticks = {} if tick is None else {"tick": tick}
         self.follower = Follower(
             connect,
-            node,
+            a_node_record(name),
             hear=self._hear,
             read_anew=self._read_anew,
             is_in_order=is_in_order,
@@ -237,17 +237,17 @@ async def test_a_node_says_that_it_is_alive(database: Database) -> None:
             await node.follower.caught_up()
         alive = database.ask("SELECT id, name, version, speaks FROM nodes ORDER BY id")
 
-    assert alive == [("a", "host-a", "1.0", 1), ("b", "host-b", "1.0", 1)]
+    assert alive == [("a", "a", "1.0", 1), ("b", "b", "1.0", 1)]
 
 
 async def test_a_node_that_was_upgraded_says_so(database: Database) -> None:
     """What another node's migration goes by, and what operators see."""
-    database.ask("INSERT INTO nodes VALUES ('a', 'old-host', '0.9', 0, 0, 0)")
+    database.ask("INSERT INTO nodes VALUES ('a', 'old-host', '0.9', 0, '', '', null, 0, 0)")
     async with following(database, "a") as node:
         await node.follower.caught_up()
         await node.follower.caught_up()
 
-    assert database.ask("SELECT name, version, speaks FROM nodes") == [("host-a", "1.0", 1)]
+    assert database.ask("SELECT name, version, speaks FROM nodes") == [("a", "1.0", 1)]
 
 
 async def test_behind_pgbouncer_a_node_looks_without_hints(

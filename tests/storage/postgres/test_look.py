@@ -139,8 +139,8 @@ def test_a_look_says_when_it_began_and_what_time_it_is(database: Database, looke
 def test_nodes_that_are_alive_rank_in_one_order(database: Database, connection: Connection) -> None:
     for node, age in (("a", 0), ("b", look.ALIVE), ("c", 0)):
         database.ask(
-            "INSERT INTO nodes (id, name, version, speaks, seen_at, lag)"
-            f" VALUES (%s, '', '', 1, {look.NOW} - %s, 0)",
+            "INSERT INTO nodes (id, name, version, speaks, metadata, control, seen_at, lag)"
+            f" VALUES (%s, '', '', 1, '', '', {look.NOW} - %s, 0)",
             node,
             age,
         )

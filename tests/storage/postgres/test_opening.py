@@ -162,7 +162,7 @@ def test_a_step_that_a_running_node_is_too_old_for_is_not_made(
     later = [migrate.Migration(number=number + each, sql=b"SELECT 1") for each in (1, 2)]
     monkeypatch.setattr(migrate, "migrations", lambda: [*known, *later])
     database.ask(
-        "INSERT INTO nodes VALUES ('old', 'host-old', '', %s,"
+        "INSERT INTO nodes VALUES ('old', 'host-old', '', %s, '', '', null,"
         " (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)",
         number,
     )

@@ -19,18 +19,22 @@ from forewarned.core.change import Change
 from forewarned.core.ids import ScopeId
 from forewarned.core.rules import Rules
 from forewarned.service.errors import LeaseLostError, StoreUnavailableError
+from forewarned.service.nodes import is_fresh
 from forewarned.service.ports import Transaction
-from forewarned.storage.errors import OtherRulesError
-from forewarned.storage.postgres.follower import Node
+from forewarned.service.records import Node
+from forewarned.storage.errors import OtherRulesError, UnfinishedCopyError
+from forewarned.storage.postgres.nodes import listing
 from forewarned.storage.postgres.nodes.node_store import node_store
 from forewarned.storage.postgres.store import Guard, PostgresStore
-from tests.builders import DAY, HOUR, NOON, OPERATOR, a_resource, a_scope
+from forewarned.storage.relational.snapshot import UNFINISHED
+from tests.builders import DAY, HOUR, NOON, OPERATOR, a_node_record, a_resource, a_scope
 from tests.postgresql.databases import Database
 from tests.postgresql.pgbouncer import pgbouncer
 from tests.postgresql.servers import PostgresServer, private_folder
 from tests.postgresql.standby import server_pair
 from tests.storage.store_calls import keep, load
 
+SERVES = a_node_record().serves
 NEXT_WAKE = partial(lifecycle.next_wake, rules=Rules())
 SCOPES = [ScopeId(f"scope{number}") for number in range(1, 9)]
 
@@ -45,7 +49,7 @@ def a_node(
 ) -> PostgresStore:
     return PostgresStore(
         DatabaseUrl.parse(url),
-        node=Node(id=name, name=f"host-{name}", version="", speaks=1),
+        node=a_node_record(name),
         next_wake=NEXT_WAKE,
         rules=rules or {},
         guard=guard,
@@ -214,7 +218,7 @@ async def test_a_node_whose_database_is_in_the_future_changes_nothing(database: 
 
 async def test_a_node_goes_by_the_databases_clock(database: Database, tmp_path: Path) -> None:
     async with node_store(
-        DatabaseUrl(database.url), tmp_path, next_wake=NEXT_WAKE, rules={}
+        DatabaseUrl(database.url), tmp_path, serves=SERVES, next_wake=NEXT_WAKE, rules={}
     ) as store:
         before = wall_clock()
         written, _ = await store.transact(lambda tx: tx.now)
@@ -226,22 +230,19 @@ async def test_a_node_goes_by_the_databases_clock(database: Database, tmp_path: 
 # --- rules and leases ----------------------------------------------------------------------------
 
 
-def beat(database: Database, node: str) -> None:
-    database.ask(
-        "INSERT INTO nodes VALUES (%s, %s, '', 1,"
-        " (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)",
-        node,
-        f"host-{node}",
-    )
+def beat(database: Database, node: Node) -> None:
+    with database.connect() as connection:
+        connection.autocommit = True
+        listing.beat(connection, node, lag=timedelta(milliseconds=7))
 
 
 async def test_a_node_with_other_rules_does_not_start_while_others_run(database: Database) -> None:
     async with a_node(database.url, "one", rules={"silence": "1d", "approve": "any"}):
-        beat(database, "one")
+        beat(database, a_node_record("one"))
         with pytest.raises(OtherRulesError, match="silence is 1d there and 2d here") as refused:
             async with a_node(database.url, "two", rules={"silence": "2d", "approve": "any"}):
                 pass
-        assert refused.value.nodes == ("host-one",)
+        assert refused.value.nodes == ("one",)
     # The last one to run may change its mind.
     async with a_node(database.url, "one", rules={"silence": "2d", "approve": "any"}):
         pass
@@ -262,7 +263,9 @@ async def test_a_node_that_has_become_too_old_stops_writing_and_goes_on_reading(
 async def test_a_node_keeps_its_id(database: Database, tmp_path: Path) -> None:
     for _ in range(2):
         async with (
-            node_store(DatabaseUrl(database.url), tmp_path, next_wake=NEXT_WAKE, rules={}) as store,
+            node_store(
+                DatabaseUrl(database.url), tmp_path, serves=SERVES, next_wake=NEXT_WAKE, rules={}
+            ) as store,
             store.lease("fleet"),
         ):
             pass
@@ -303,3 +306,38 @@ async def test_a_function_that_breaks_the_databases_rules_is_told_so(database: D
         await store.transact(move(SCOPES[0]))
 
     assert isinstance(refused.value.__cause__, psycopg.Error)
+
+
+# --- the nodes -----------------------------------------------------------------------------------
+
+
+async def test_nodes_are_listed_with_what_they_serve_and_what_the_store_says(
+    database: Database,
+) -> None:
+    async with a_node(database.url, "one") as one, a_node(database.url, "two") as two:
+        for store in (one, two):
+            beat(database, store.node)
+        found = await one.nodes()
+
+    assert [seen.node for seen in found.nodes] == [one.node, two.node]
+    assert {seen.lag for seen in found.nodes} == {timedelta(milliseconds=7)}
+    assert all(is_fresh(seen, now=found.now) for seen in found.nodes)
+    assert (found.epoch, found.standbys) == (1, "")
+
+
+async def test_a_node_that_comes_back_as_another_version_is_listed_as_that(
+    database: Database,
+) -> None:
+    async with a_node(database.url, "one") as store:
+        for version in ("1.0", "2.0"):
+            beat(database, a_node_record("one", version=version))
+        [seen] = (await store.nodes()).nodes
+
+    assert seen.node.version == "2.0"
+
+
+async def test_an_unfinished_copy_is_not_opened(database: Database) -> None:
+    database.ask("INSERT INTO notes VALUES (%s, 'another')", UNFINISHED)
+
+    with pytest.raises(UnfinishedCopyError, match="continues where it stopped"):
+        await a_node(database.url).__aenter__()

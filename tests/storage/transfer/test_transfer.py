@@ -183,7 +183,7 @@ async def test_a_store_that_a_server_uses_is_left_alone(source: Path, database: 
         with pytest.raises(StoreInUseError):
             to_postgres(source, database)
     database.ask(
-        "INSERT INTO nodes VALUES ('1', 'node-1', '0.1', 1,"
+        "INSERT INTO nodes VALUES ('1', 'node-1', '0.1', 1, '', '', null,"
         " extract(epoch FROM now())::bigint * 1000000, 0)"
     )
     with pytest.raises(NodesRunningError, match="in use by node-1"):

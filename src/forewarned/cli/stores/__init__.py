@@ -1,1 +1,1 @@
-"""What commands read and write in a server's store by themselves, without a server."""
+"""Commands about stores and their nodes, and what they read and write in a store by themselves."""

@@ -99,6 +99,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         media_type=CONTENT_TYPE,
     ),
     read("/v1/endpoints", server.show_endpoints),
+    read("/v1/nodes", server.list_nodes),
     read("/v1/settings", server.list_settings),
     write("/v1/reset", server.reset_emulator, needs=Role.ADMIN),
     # --- the fleet

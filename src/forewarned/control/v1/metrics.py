@@ -15,7 +15,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from forewarned.core import transitions
 from forewarned.core.model import EventStatus, EventType
 from forewarned.core.transitions import EventTransition
-from forewarned.service.records import Commit
+from forewarned.service.nodes import NodesView
+from forewarned.service.records import Commit, CommitCounts
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -64,6 +65,21 @@ class Metrics:
             "forewarned_store_lag_seconds",
             "How far this server is behind a shared store at most; 0 if it has its own.",
         )
+        self._nodes = gauge("forewarned_nodes", "Servers on this store.", ["state"])
+        self._epoch = gauge(
+            "forewarned_store_epoch",
+            "Moves when a shared store may have lost what VMs were shown; 0 where no one shares"
+            " it.",
+        )
+        self._reruns = counter(
+            "forewarned_store_reruns",
+            "Changes that were tried again, because those of others were in their way.",
+        )
+        self._unknown_outcomes = counter(
+            "forewarned_store_unknown_outcomes",
+            "Commits of which it could not be found out whether they were made.",
+        )
+        self._counted = CommitCounts(0, 0)
 
     def add(self, counts: Mapping[str, int]) -> None:
         """What a metadata listener has counted since it was last asked."""
@@ -74,6 +90,16 @@ class Metrics:
         for name, number in counts.items():
             if name.startswith(_REFUSED):
                 self._refusals.labels(name.removeprefix(_REFUSED)).inc(number)
+
+    def add_nodes(self, found: NodesView, counts: CommitCounts) -> None:
+        """What the store says of its nodes, and what this one has counted since its start."""
+        fresh = sum(node.is_fresh for node in found.nodes)
+        self._nodes.labels("fresh").set(fresh)
+        self._nodes.labels("stale").set(len(found.nodes) - fresh)
+        self._epoch.set(found.epoch or 0)
+        self._reruns.inc(counts.reruns - self._counted.reruns)
+        self._unknown_outcomes.inc(counts.unknown_outcomes - self._counted.unknown_outcomes)
+        self._counted = counts
 
     def hear(self, commit: Commit) -> None:
         for fact in commit.transitions:

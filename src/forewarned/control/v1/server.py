@@ -30,8 +30,10 @@ async def show_health(services: Services, request: Request, _: Admitted) -> Resp
     bodies.query(request, Nothing)
     shows_all = await is_shown_all(services, request)
     word: wire.Wellbeing = "ok"
+    found = None
     try:
         await services.engine.ask(lambda snapshot: snapshot.next_wake())
+        found = await services.nodes.show() if shows_all else None
     except StoreUnavailableError:
         word = "store_unavailable"
     if services.engine.lag >= _STALE_AFTER:
@@ -46,14 +48,21 @@ async def show_health(services: Services, request: Request, _: Admitted) -> Resp
         version=__version__,
         metadata=services.metadata_url,
         clock=views.clock(services.use_cases.clock_control.show()),
+        store=None if found is None else views.store(found),
     )
     return json_response(health, status)
+
+
+async def list_nodes(services: Services, _: Asked[Nothing, Nothing]) -> wire.Nodes:
+    """The servers that share the store, and whether they keep up with it."""
+    return views.nodes(await services.nodes.show())
 
 
 async def show_metrics(services: Services, request: Request, _: Admitted) -> Response:
     bodies.query(request, Nothing)
     census = await services.engine.ask(lambda snapshot: snapshot.census())
     services.metrics.add(services.take_counts())
+    services.metrics.add_nodes(await services.nodes.show(), services.nodes.commit_counts)
     now = services.use_cases.clock_control.show().now
     text = services.metrics.render(
         events=census.events, scopes=census.scopes, now=now, lag=services.engine.lag

@@ -12,6 +12,7 @@ from forewarned.control.v1.metrics import Metrics
 from forewarned.security.identities import Principal
 from forewarned.service.engine import Engine
 from forewarned.service.fleet.reset import Reset
+from forewarned.service.nodes import Nodes
 from forewarned.service.use_cases import UseCases
 
 
@@ -23,6 +24,7 @@ async def no_session(_: HTTPConnection) -> Principal | None:
 class Services:
     use_cases: UseCases
     reset: Reset
+    nodes: Nodes
     mode: str
     metadata_url: str
     settings_listing: Sequence[tuple[str, str, str]]

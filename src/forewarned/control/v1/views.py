@@ -14,11 +14,14 @@ from forewarned.control.v1.wire import (
     Faults,
     FleetApplied,
     HistoryRow,
+    Node,
+    Nodes,
     Policy,
     Scope,
     SetMaintenance,
     Sibling,
     Span,
+    StoreKind,
     Vm,
 )
 from forewarned.control.v1.wire import ResetDone as WireResetDone
@@ -32,6 +35,7 @@ from forewarned.service.events.explain import Explanation
 from forewarned.service.faults import FaultRecord
 from forewarned.service.fleet.apply import Applied, ScopeView
 from forewarned.service.fleet.reset import ResetDone
+from forewarned.service.nodes import NodesView, NodeView
 
 
 def event(record: records.EventRecord) -> Event:
@@ -182,6 +186,39 @@ def change(fact: Transition) -> Change:
         resources=transitions.resources(fact),
         cause=transitions.cause(fact),
     )
+
+
+def nodes(found: NodesView) -> Nodes:
+    return Nodes(
+        now=found.now,
+        nodes=tuple(map(_node, found.nodes)),
+        epoch=found.epoch,
+        standbys=found.standbys,
+    )
+
+
+def _node(view: NodeView) -> Node:
+    node, serves = view.seen.node, view.seen.node.serves
+    return Node(
+        id=node.id,
+        name=node.name,
+        version=node.version,
+        speaks=node.speaks,
+        this=view.is_this,
+        fresh=view.is_fresh,
+        seen_at=view.seen.seen_at,
+        # In microseconds it would not be read at a glance.
+        lag=Span(timedelta(milliseconds=view.seen.lag // timedelta(milliseconds=1))),
+        metadata=serves.metadata,
+        control=serves.control,
+        arm=serves.arm,
+    )
+
+
+def store(found: NodesView) -> StoreKind:
+    if found.standbys is None:
+        return "own"
+    return "one_copy" if found.is_one_copy else "standbys"
 
 
 def fault(record: FaultRecord) -> Fault:

@@ -250,6 +250,7 @@ class ResetDone(Shape, frozen=True):
 
 
 Wellbeing = Literal["ok", "store_unavailable"]
+StoreKind = Literal["own", "one_copy", "standbys"]
 
 
 class Status(Shape, frozen=True):
@@ -264,6 +265,51 @@ class Health(Shape, frozen=True):
     version: str
     metadata: Annotated[str, about("where VMs read their documents")]
     clock: Clock
+    store: Annotated[
+        StoreKind | None,
+        about(
+            "this server's own file; or a database that nodes share, whose commits wait for no"
+            " standby, or for some. null while it is unavailable"
+        ),
+    ]
+
+
+class Node(Shape, frozen=True):
+    """One server among those that share a store."""
+
+    id: Annotated[str, about("the same after a restart")]
+    name: Annotated[str, about("its host's")]
+    version: str
+    speaks: Annotated[int, about("the newest schema of the store that it knows")]
+    this: Annotated[bool, about("whether it is the one that answers")]
+    fresh: Annotated[
+        bool,
+        about("false if it has not been seen for 3s, or what it knew was older than 1s"),
+    ]
+    seen_at: Annotated[datetime, about("its last sign of life; there is one every second")]
+    lag: Annotated[Span, about("how old what it knew of the store was, at that time")]
+    metadata: Annotated[str, about("where it serves VMs")]
+    control: str
+    arm: Annotated[str | None, about("null: it does not")]
+
+
+class Nodes(Shape, frozen=True):
+    now: Annotated[datetime, about("the store's clock, which `seen_at` goes by")]
+    nodes: tuple[Node, ...]
+    epoch: Annotated[
+        int | None,
+        about(
+            "moves when the store may have lost what VMs were shown, as a failover can; null: the"
+            " store is the server's own"
+        ),
+    ]
+    standbys: Annotated[
+        str | None,
+        about(
+            "those that commits wait for, as PostgreSQL's synchronous_standby_names; empty: there"
+            " is one copy; null: the store is the server's own"
+        ),
+    ]
 
 
 class Endpoints(Shape, frozen=True):

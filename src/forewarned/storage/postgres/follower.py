@@ -11,18 +11,19 @@ import os
 import select
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Self
 
 import psycopg
 
 from forewarned.clock import monotonic_ns
 from forewarned.service.errors import StoreUnavailableError
-from forewarned.service.records import News
+from forewarned.service.records import News, Node
 from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.postgres import look
 from forewarned.storage.postgres.connection import Connection
 from forewarned.storage.postgres.hints import Hints
+from forewarned.storage.postgres.nodes.listing import beat
 
 _log = logging.getLogger(__name__)
 
@@ -37,29 +38,11 @@ _SHORTEST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _PATIENCE: Final = 1.0
 """Seconds a caller waits at most for a look that began after its commit."""
-_BEAT: Final = f"""
-    INSERT INTO nodes (id, name, version, speaks, seen_at, lag)
-    VALUES (%s, %s, %s, %s, {look.NOW}, %s)
-    ON CONFLICT (id) DO UPDATE
-    SET name = excluded.name, version = excluded.version, speaks = excluded.speaks,
-        seen_at = excluded.seen_at, lag = excluded.lag
-"""
 _PRUNE: Final = (
     f"DELETE FROM unbound WHERE at < {look.NOW} - 3600 * 1000000::bigint",
     f"DELETE FROM nodes WHERE seen_at < {look.NOW} - 86400 * 1000000::bigint",
 )
 _LOST: Final = (psycopg.Error, CannotOpenError, StoreUnavailableError, OSError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """This server, as the others see it."""
-
-    id: str
-    name: str
-    version: str
-    speaks: int
-    """The newest schema it knows."""
 
 
 class Follower:
@@ -196,7 +179,7 @@ class Follower:
             self._look(connection)
             if monotonic_ns() >= beat_at:
                 beat_at = monotonic_ns() + BEAT
-                self._beat(connection)
+                beat(connection, self._node, lag=timedelta(microseconds=self.lag // 1000))
             if monotonic_ns() >= prune_at:
                 prune_at = monotonic_ns() + PRUNE
                 for statement in _PRUNE:
@@ -246,17 +229,6 @@ class Follower:
         if self._wakers[0] in readable:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakers[0], 4096)
-
-    def _beat(self, connection: Connection) -> None:
-        node = self._node
-        with connection.pipeline():
-            connection.execute("BEGIN")
-            connection.execute("SET LOCAL synchronous_commit = off")
-            connection.execute(
-                _BEAT.encode(),
-                [node.id, node.name, node.version, node.speaks, self.lag // 1000],
-            )
-            connection.execute("COMMIT")
 
     def _in_loop(self, call: Coroutine[object, object, None]) -> None:
         """Wait for it, so that the next look begins after this one has been told."""

@@ -7,7 +7,8 @@ from typing_extensions import override
 
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.service.readiness import ReadinessReport, Standing
-from forewarned.service.records import ScopePlaces
+from forewarned.service.records import NodeListing, ScopePlaces
+from forewarned.storage.postgres.nodes.listing import listing
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.rows import to_instant
 
@@ -16,6 +17,9 @@ _SCOPES: Final = 1_000
 
 
 class PostgresSnapshot(RelationalSnapshot):
+    def nodes(self) -> NodeListing:
+        return listing(self._database)
+
     @override
     def scope_places(self) -> Iterator[ScopePlaces]:
         question = """

@@ -16,7 +16,7 @@ import psycopg
 from forewarned.config.values import DatabaseUrl
 from forewarned.core.ids import ScopeId
 from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
-from forewarned.service.records import Commit, News
+from forewarned.service.records import Commit, CommitCounts, News, Node, NodeListing
 from forewarned.storage.connection_threads import (
     ConnectionThreads,
     QueuedCall,
@@ -29,7 +29,7 @@ from forewarned.storage.postgres.commits.session import Check, Connector, Sessio
 from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
 from forewarned.storage.postgres.connection import Connection, connect
 from forewarned.storage.postgres.database import PostgresDatabase
-from forewarned.storage.postgres.follower import Follower, Node
+from forewarned.storage.postgres.follower import Follower
 from forewarned.storage.postgres.look import Point
 from forewarned.storage.postgres.nodes.leases import SharedLeases
 from forewarned.storage.postgres.nodes.readiness import SharedReadiness
@@ -82,7 +82,7 @@ class PostgresStore:
         """
         self._target = target(url)
         self._rules = rules
-        self._node = node
+        self.node = node
         self._read_clock = read_clock
         self._guard = guard
         self._is_in_order = is_in_order
@@ -118,9 +118,8 @@ class PostgresStore:
         self._side = SideConnection(self.connector)
         self.identities = SharedIdentities(self._side, node.id)
         self.readiness = SharedReadiness(self._readers, self._side)
+        self._committer = committer
         self._opened = AsyncExitStack()
-        self.standbys = ""
-        """Those that commits wait for, as the server names them; empty if there is one copy."""
 
     async def __aenter__(self) -> Self:
         """Raises CannotOpenError."""
@@ -176,11 +175,18 @@ class PostgresStore:
     ) -> Follower:
         return Follower(
             self.connector.connect,
-            self._node,
+            self.node,
             hear=hear,
             read_anew=read_anew,
             is_in_order=self._is_in_order,
         )
+
+    async def nodes(self) -> NodeListing:
+        return await self._readers.run(PostgresSnapshot.nodes, unchanged)
+
+    @property
+    def commit_counts(self) -> CommitCounts:
+        return self._committer.counts
 
     async def _transact_alone(self, function: Callable[[PostgresTransaction], T]) -> T:
         return await self._alone.run(function, unchanged, patience=_PATIENCE)
@@ -189,8 +195,8 @@ class PostgresStore:
         """Before anything is served: the tables, and that all nodes have the same rules."""
         with contextlib.closing(connect(self._target)) as connection:
             migrate.prepare(connection, self._target.where)
-            agree(connection, self._rules, node=self._node.id, where=self._target.where)
-            [[self.standbys]] = connection.execute("SHOW synchronous_standby_names").fetchall()
+            _refuse_unfinished_copy(connection, self._target.where)
+            agree(connection, self._rules, node=self.node.id, where=self._target.where)
             connection.commit()
 
     def _guarded_clock(self, instant: datetime) -> datetime:
@@ -225,6 +231,15 @@ class PostgresStore:
             connection = session.connection()
             now = _begin_reading(connection)
         return PostgresSnapshot(PostgresDatabase(connection), self._read_clock(to_instant(now)))
+
+
+def _refuse_unfinished_copy(connection: Connection, where: str) -> None:
+    """Raises UnfinishedCopyError."""
+    snapshot = PostgresSnapshot(
+        PostgresDatabase(connection), to_instant(_begin_reading(connection))
+    )
+    snapshot.refuse_unfinished_copy(where)
+    connection.rollback()
 
 
 def _begin_reading(connection: Connection) -> int:

@@ -7,6 +7,7 @@ Invariants: no caller is answered before the commit; nothing is answered that Po
 undo; a commit is never canceled.
 """
 
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Generic, Protocol, TypeVar
@@ -16,6 +17,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
+from forewarned.service.records import CommitCounts
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.postgres.commits.outcome import Outcome, settle
 from forewarned.storage.postgres.commits.session import Connector, Session
@@ -62,6 +64,9 @@ class Committer(Generic[Given]):
         """`unit` makes one for an attempt, which may not be the first of its functions."""
         self._connector = connector
         self._unit = unit
+        # Several threads commit.
+        self._counting = threading.Lock()
+        self.counts = CommitCounts(reruns=0, unknown_outcomes=0)
 
     def run_group(self, session: Session, calls: QueuedCalls[Given]) -> Sequence[QueuedCall[Given]]:
         """Those that are queued, up to MOST. All of them say what they touch."""
@@ -124,6 +129,8 @@ class Committer(Generic[Given]):
         is_rerun: bool,
     ) -> bool:
         """One attempt. If it was in vain, it adds to the scopes that the next one locks first."""
+        if is_rerun:
+            self._count(reruns=1)
         connection = session.connection()
         unit = self._unit(connection, is_rerun)
         mark: Mark | None = None
@@ -160,7 +167,15 @@ class Committer(Generic[Given]):
             case Outcome.ROLLED_BACK:
                 return False
             case Outcome.UNKNOWN:
+                self._count(unknown_outcomes=1)
                 raise UnknownOutcomeError
+
+    def _count(self, *, reruns: int = 0, unknown_outcomes: int = 0) -> None:
+        with self._counting:
+            known = self.counts
+            self.counts = CommitCounts(
+                known.reruns + reruns, known.unknown_outcomes + unknown_outcomes
+            )
 
 
 def _is_dropped(call: QueuedCall[Given]) -> bool:

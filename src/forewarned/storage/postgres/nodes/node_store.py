@@ -11,9 +11,9 @@ from forewarned import __version__
 from forewarned.clock import ClockGuard
 from forewarned.config.values import DatabaseUrl
 from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.records import Node, Serves
 from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.epoch import EpochCheck, PositionFile
-from forewarned.storage.postgres.follower import Node
 from forewarned.storage.postgres.store import PostgresStore
 from forewarned.storage.relational.transaction import NextWake
 
@@ -22,7 +22,12 @@ _MOST_LEAD: Final = timedelta(seconds=5)
 
 
 def node_store(
-    url: DatabaseUrl, folder: Path, *, next_wake: NextWake, rules: Mapping[str, str]
+    url: DatabaseUrl,
+    folder: Path,
+    *,
+    serves: Serves,
+    next_wake: NextWake,
+    rules: Mapping[str, str],
 ) -> PostgresStore:
     """The shared store, for the node whose directory this is."""
     positions = PositionFile(folder)
@@ -43,6 +48,7 @@ def node_store(
         name=socket.gethostname(),
         version=__version__,
         speaks=migrate.migrations()[-1].number,
+        serves=serves,
     )
     return PostgresStore(
         url,

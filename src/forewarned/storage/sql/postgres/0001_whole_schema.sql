@@ -160,6 +160,9 @@ CREATE TABLE nodes (
     name text COLLATE "C" NOT NULL,
     version text COLLATE "C" NOT NULL,
     speaks integer NOT NULL, -- the newest of these files that the node knows
+    metadata text COLLATE "C" NOT NULL, -- where it serves, as URLs
+    control text COLLATE "C" NOT NULL,
+    arm text COLLATE "C", -- null if it does not
     seen_at bigint NOT NULL,
     lag bigint NOT NULL
 ) WITH (fillfactor = 50);

@@ -1,0 +1,35 @@
+"""The servers that share a store."""
+
+from collections.abc import Iterator
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from forewarned.cli.session import Session, with_session
+from forewarned.cli.tables import node_table
+from forewarned.control.v1 import wire
+
+
+@click.command()
+@with_session
+def nodes(session: Session) -> None:
+    """List the servers that share the store, and whether they keep up.
+
+    A node is stale if it has not been seen for 3 seconds, or if what it knew of the store then was
+    older than a second. Nodes that have not been seen for a day are not listed. A server with a
+    store of its own is the only node.
+    """
+    answer = session.control.get("/v1/nodes")
+    session.show(answer, lambda: _page(answer.read(wire.Nodes)))
+
+
+def _page(found: wire.Nodes) -> Iterator[RenderableType]:
+    yield node_table(found.nodes, now=found.now)
+    if found.standbys == "":
+        yield ""
+        yield Text(
+            "One copy: the database has no synchronous standby, so a failover can lose changes"
+            " that were confirmed. Set its synchronous_standby_names.",
+            "yellow",
+        )
