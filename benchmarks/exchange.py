@@ -36,9 +36,18 @@ def long_poll(incarnation: int) -> bytes:
 
 
 def approval(vm: str, event_id: str) -> bytes:
+    return _approval(f"/vm/{vm}{DOCUMENT}", event_id)
+
+
+def own_approval(event_id: str) -> bytes:
+    """From a VM that is known by its address."""
+    return _approval(DOCUMENT, event_id)
+
+
+def _approval(path: str, event_id: str) -> bytes:
     body = f'{{"StartRequests":[{{"EventId":"{event_id}"}}]}}'
     return (
-        f"POST /vm/{vm}{DOCUMENT} HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n"
         f"Content-Length: {len(body)}\r\n\r\n{body}"
     ).encode()
 

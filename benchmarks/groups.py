@@ -15,6 +15,10 @@ from benchmarks.programs import MissingProgramError
 from benchmarks.rows import (
     approvals,
     calm,
+    cluster_approvals,
+    cluster_due,
+    cluster_import,
+    cluster_visible,
     crowds,
     due,
     instructions,
@@ -43,6 +47,10 @@ GROUPS: Final = (
     Group(rows=("P7",), measure=visible.measure, minutes=5),
     Group(rows=("P8",), measure=due.measure, minutes=10),
     Group(rows=("P9",), measure=calm.measure, minutes=5),
+    Group(rows=("C1", "C2"), measure=cluster_approvals.measure, minutes=15),
+    Group(rows=("C3",), measure=cluster_visible.measure, minutes=10),
+    Group(rows=("C6", "C7"), measure=cluster_due.measure, minutes=40),
+    Group(rows=("C8",), measure=cluster_import.measure, minutes=15),
     Group(rows=("budget",), measure=instructions.measure, minutes=10),
 )
 HEADLINE: Final = "P2b"

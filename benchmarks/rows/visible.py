@@ -60,7 +60,7 @@ def until_visible(server: Product) -> tuple[float, float]:
         vm.sendall(exchange.poll())
         now = product.incarnation(exchange.read(vm).body)
         vm.sendall(exchange.long_poll(now))
-        _settle(vm)
+        settle(vm)
         sent_at = time.perf_counter()
         control.sendall(scheduler)
         heard = exchange.read(vm)
@@ -72,7 +72,7 @@ def until_visible(server: Product) -> tuple[float, float]:
     return sent_at, heard_at
 
 
-def _settle(vm: socket.socket) -> None:
+def settle(vm: socket.socket) -> None:
     """Give the long poll the time to begin: an answer now would be a wrong one."""
     vm.settimeout(0.01)
     try:
