@@ -1,6 +1,7 @@
 """Wall clocks that are minutes off, on a node or on the database's host."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,90 +16,105 @@ from tests.postgresql.fake_time import FakeTime
 from tests.postgresql.servers import PostgresServer, private_folder
 
 DATABASE = "forewarned"
-VMS = addresses(2)
+VMS = addresses(3)
 OFF = timedelta(seconds=262)
 
 
-@pytest.fixture
-def server_clock(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[PostgresServer, FakeTime]]:
-    with private_folder() as folder:
-        clock = FakeTime(folder)
-        with PostgresServer(folder, environment=clock.environment) as server:
-            server.ask(f"CREATE DATABASE {DATABASE}")
-            yield server, clock
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocked:
+    """A node and a database, each with a clock that can be moved."""
+
+    server: PostgresServer
+    server_clock: FakeTime
+    node: Node
+    node_clock: FakeTime
+
+    def schedule(self, vm: str) -> str:
+        """An event that is due in 200 s by the database's clock, and that its VM has read."""
+        # Events of VMs that don't read their document start at once.
+        wait_until(lambda: requests.poll(self.node, address=VMS[vm]).status == 200)
+        event_id: str = requests.schedule(self.node, vm).json["events"][0]["event_id"]
+        due_in(self.server, DATABASE, event_id, 200)
+        wait_until(lambda: event_id in str(requests.poll(self.node, address=VMS[vm]).json))
+        return event_id
+
+    def approve(self, event_id: str, vm: str) -> int:
+        return requests.approve(self.node, event_id, address=VMS[vm]).status
+
+    def started(self, event_id: str) -> int:
+        return started(self.server, DATABASE, event_id)
 
 
-@pytest.mark.parametrize("offset", [OFF, -OFF], ids=["ahead", "behind"])
-def test_a_node_with_a_wrong_clock_starts_nothing_early(
-    tmp_path: Path, server_clock: tuple[PostgresServer, FakeTime], offset: timedelta
-) -> None:
-    """I1, I4, I20: the database's clock counts. A node far behind it writes nothing."""
-    server, _ = server_clock
-    clock = FakeTime(tmp_path)
-    fleet = tmp_path / "fleet.toml"
+@pytest.fixture(scope="module")
+def clocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
+    folder = tmp_path_factory.mktemp("clocks")
+    fleet = folder / "fleet.toml"
     fleet.write_text(fleet_of(VMS))
-    store = server.url(DATABASE)
-    right = Node(name="a", store=store, folder=tmp_path / "a", flags=(f"--fleet={fleet}",))
-    wrong = Node(name="b", store=store, folder=tmp_path / "b", environment=clock.environment)
-    with right, wrong:
-        for node in (right, wrong):
-            requests.poll(node, address=VMS["vm-0"])
-        later = requests.schedule(right, "vm-0").json["events"][0]["event_id"]
-        wait_until(lambda: later in requests.events_of(_polled(wrong)))
+    with private_folder() as servers:
+        server_clock, node_clock = FakeTime(servers), FakeTime(folder)
+        with PostgresServer(servers, environment=server_clock.environment) as server:
+            server.ask(f"CREATE DATABASE {DATABASE}")
+            with Node(
+                name="a",
+                store=server.url(DATABASE),
+                folder=folder / "a",
+                flags=(f"--fleet={fleet}",),
+                environment=node_clock.environment,
+            ) as node:
+                yield Clocked(
+                    server=server, server_clock=server_clock, node=node, node_clock=node_clock
+                )
 
-        clock.move(offset)
-        # The next instant that anything falls due at is far off for the store, near for the node.
-        due_in(server, DATABASE, later, 200)
-        if offset < timedelta(0):
-            wait_until(lambda: _approved(wrong, later).status == 503, within=20)
-            early = started(server, DATABASE, later)
-            assert requests.health(wrong).status == 503
-            assert _approved(right, later).status == 200
-        else:
-            early = started(server, DATABASE, later)
-            assert _approved(wrong, later).status == 200
 
-        clock.move(timedelta(0))
-        wait_until(lambda: requests.health(wrong).status == 200, within=20)
+@pytest.mark.parametrize(("offset", "vm"), [(OFF, "vm-0"), (-OFF, "vm-1")], ids=["on", "back"])
+def test_a_node_whose_clock_is_set_wrong_starts_nothing_early_and_serves_on(
+    clocked: Clocked, offset: timedelta, vm: str
+) -> None:
+    """I1, I4: the database's clock counts, and the time that has passed here vouches for it."""
+    event_id = clocked.schedule(vm)
+
+    clocked.node_clock.move(offset)
+    other = clocked.schedule(vm)
+    early = clocked.started(event_id)
+    approved = clocked.approve(other, vm)
+    clocked.node_clock.move(timedelta(0))
 
     assert early == 0
-    assert started(server, DATABASE, later) == 1
+    assert approved == 200
+    assert clocked.started(other) == 1
 
 
-def test_a_database_whose_clock_jumps_ahead_starts_nothing_early(
-    tmp_path: Path, server_clock: tuple[PostgresServer, FakeTime]
+def test_a_node_that_starts_with_its_clock_behind_refuses_and_says_which_clocks_differ(
+    clocked: Clocked, tmp_path: Path
 ) -> None:
-    """I1, I4: every node sees that the database is far ahead of it, and writes nothing."""
-    server, clock = server_clock
-    fleet = tmp_path / "fleet.toml"
-    fleet.write_text(fleet_of(VMS))
-    with Node(
-        name="a",
-        store=server.url(DATABASE),
-        folder=tmp_path / "a",
-        flags=(f"--fleet={fleet}",),
-    ) as node:
-        requests.poll(node, address=VMS["vm-0"])
-        event_id = requests.schedule(node, "vm-0").json["events"][0]["event_id"]
-        due_in(server, DATABASE, event_id, 200)
+    """I4: it can't know which of the two is wrong, and what starts early can't be taken back."""
+    clock = FakeTime(tmp_path)
+    clock.move(-OFF)
+    node = Node(
+        name="b",
+        store=clocked.server.url(DATABASE),
+        folder=tmp_path / "b",
+        environment=clock.environment,
+    )
 
-        clock.move(OFF)
-        wait_until(lambda: _approved(node, event_id).status == 503, within=20)
-        early = started(server, DATABASE, event_id)
-        shown = _polled(node)
-        clock.move(timedelta(0))
-        wait_until(lambda: _approved(node, event_id).status == 200, within=20)
+    with pytest.raises(AssertionError, match="the server did not start"):
+        node.start()
+
+    assert "s ahead of this machine's" in node.log
+    assert "Traceback" not in node.log
+
+
+def test_a_database_whose_clock_jumps_ahead_starts_nothing_early(clocked: Clocked) -> None:
+    """I1, I4, I14: nodes see that it is far ahead of them, write nothing, and show what they have."""
+    event_id = clocked.schedule("vm-2")
+
+    clocked.server_clock.move(OFF)
+    wait_until(lambda: clocked.approve(event_id, "vm-2") == 503)
+    shown = requests.poll(clocked.node, address=VMS["vm-2"])
+    early = clocked.started(event_id)
+    clocked.server_clock.move(timedelta(0))
+    wait_until(lambda: clocked.approve(event_id, "vm-2") == 200)
 
     assert early == 0
     assert requests.events_of(shown) == [event_id]
-    assert started(server, DATABASE, event_id) == 1
-
-
-def _polled(node: Node) -> requests.Response:
-    return requests.poll(node, address=VMS["vm-0"])
-
-
-def _approved(node: Node, event_id: str) -> requests.Response:
-    return requests.approve(node, event_id, address=VMS["vm-0"])
+    assert clocked.started(event_id) == 1

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from forewarned.core.ids import ResourceName
+from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.runtime import single_process
 from forewarned.runtime.settings import load
@@ -57,6 +57,10 @@ class Nodes:
         scheduler = self.running[node].application.use_cases.scheduler
         [record] = await scheduler.schedule(request, by=OPERATOR)
         return record.event.id
+
+    async def cancel(self, node: int, event_id: str) -> None:
+        scheduler = self.running[node].application.use_cases.scheduler
+        await scheduler.cancel(EventId(event_id), reason="a test", by=OPERATOR)
 
 
 @contextmanager

@@ -205,6 +205,8 @@ class Application:
         self._delivery.hear_news(news)
         if isinstance(self.clock, SystemClock):
             self.clock.follow(news.now)
+        if news.history:
+            self.use_cases.engine.hear_history(news.history)
         instant = news.next_wake
         # A clock that is ahead of the store's would wake scopes in vain, again and again.
         if instant is not None and instant > news.now and instant <= self.clock.now():
@@ -212,7 +214,9 @@ class Application:
         self._waker.set(None if instant is None else instant + news.rank * _STAGGER)
 
     async def _read_anew(self) -> None:
-        await self._delivery.read_anew(self.use_cases.engine)
+        engine = self.use_cases.engine
+        await self._delivery.read_anew(engine)
+        engine.hear_gap()
 
     async def _record_time(self, instant: datetime) -> None:
         await self.use_cases.engine.decide(lambda tx: tx.put_note(_CLOCK, instant.isoformat()))

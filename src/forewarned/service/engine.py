@@ -4,7 +4,7 @@ Invariant: no one hears of a change before it is durable, and its caller is answ
 has heard of it.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -18,8 +18,10 @@ from forewarned.service.azure import protection
 from forewarned.service.azure.inventory import resource_id
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.preview import PreviewStore
+from forewarned.service.listings import HistoryRow
 from forewarned.service.ports import (
     Following,
+    HistoryListener,
     Lease,
     Listener,
     Observer,
@@ -46,6 +48,7 @@ class Engine:
         self._observer = observer
         self._monotonic = monotonic
         self._listeners: list[Listener] = []
+        self._history_listeners: list[HistoryListener] = []
         self._following: Following | None = None
 
     def tell(self, listener: Listener) -> None:
@@ -55,6 +58,23 @@ class Engine:
     def follow(self, following: Following) -> None:
         """The store is shared: tell other nodes of commits here, and hear of theirs."""
         self._following = following
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other nodes change the store as well."""
+        return self._following is not None
+
+    def tell_history(self, listener: HistoryListener) -> None:
+        """Tell the listener what any node changes, in the store's order. Only if it is shared."""
+        self._history_listeners.append(listener)
+
+    def hear_history(self, rows: Sequence[HistoryRow]) -> None:
+        for listener in self._history_listeners:
+            listener.hear_history(rows)
+
+    def hear_gap(self) -> None:
+        for listener in self._history_listeners:
+            listener.hear_gap()
 
     @property
     def lag(self) -> timedelta:

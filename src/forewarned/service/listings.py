@@ -93,6 +93,7 @@ class Order(StrEnum):
 class EventFilter:
     """What is None does not narrow."""
 
+    ids: frozenset[EventId] | None = None
     statuses: frozenset[EventStatus] | None = None
     scope_id: ScopeId | None = None
     resource: ResourceName | None = None

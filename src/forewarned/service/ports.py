@@ -263,6 +263,16 @@ class Store(Protocol):
         """Wait until no one else has the lease of this name, on any node, and hold it."""
 
 
+class HistoryListener(Protocol):
+    """Hears of what any node has changed in a store that several share."""
+
+    def hear_history(self, rows: Sequence[HistoryRow]) -> None:
+        """What has become visible, oldest first."""
+
+    def hear_gap(self) -> None:
+        """What has changed since the last rows can't be told: the store was read anew."""
+
+
 class Following(Protocol):
     """How a node keeps up with a store that other nodes change as well."""
 

@@ -22,7 +22,7 @@ from forewarned.service.errors import LeaseLostError, StoreUnavailableError
 from forewarned.service.nodes import is_fresh
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Node
-from forewarned.storage.errors import OtherRulesError, UnfinishedCopyError
+from forewarned.storage.errors import CannotOpenError, OtherRulesError, UnfinishedCopyError
 from forewarned.storage.postgres.nodes import listing
 from forewarned.storage.postgres.nodes.node_store import node_store
 from forewarned.storage.postgres.store import Guard, PostgresStore
@@ -214,6 +214,17 @@ async def test_a_node_whose_database_is_in_the_future_changes_nothing(database: 
             await store.transact(move(SCOPES[0]), touching=[SCOPES[0]])
 
         assert (await load(store)).incarnation == a_scope().incarnation
+
+
+async def test_a_store_whose_clock_is_ahead_is_not_opened(database: Database) -> None:
+    """I4."""
+
+    def guard(_: datetime) -> None:
+        raise StoreUnavailableError("the clock is ahead")
+
+    with pytest.raises(CannotOpenError, match="the clock is ahead"):
+        async with a_node(database.url, guard=guard):
+            pass
 
 
 async def test_a_node_goes_by_the_databases_clock(database: Database, tmp_path: Path) -> None:

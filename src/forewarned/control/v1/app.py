@@ -28,12 +28,19 @@ from forewarned.control.v1.request_wire import (
     Nothing,
 )
 from forewarned.control.v1.services import Services
+from forewarned.control.v1.shared_changes import SharedChanges
 from forewarned.security.identities import Role
 
 
 def create_app(services: Services) -> Starlette:
-    services.engine.tell(services.changes.hear)
-    services.engine.tell(services.waits.hear)
+    engine = services.engine
+    if engine.is_shared:
+        changes = SharedChanges(services.changes, engine)
+        engine.tell_history(changes)
+        engine.tell_history(services.waits)
+    else:
+        engine.tell(services.changes.hear)
+        engine.tell(services.waits.hear)
     app = Starlette(
         routes=routes(OPERATIONS, services),
         middleware=[

@@ -6,7 +6,7 @@ in its own queue; when that is full the watcher is dropped, and told so in its l
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Final
@@ -79,20 +79,29 @@ class Changes:
         return len(self._watchers)
 
     def hear(self, commit: Commit) -> None:
-        if not self._watchers:
-            return
-        shown = [views.change(fact) for fact in commit.transitions]
+        if self._watchers:
+            self.show([views.change(fact) for fact in commit.transitions])
+
+    def show(self, shown: Sequence[wire.Change]) -> None:
         messages = [message(change.action, change) for change in shown]
         for watcher in tuple(self._watchers):
             if not watcher.offer(messages):
-                self._watchers.discard(watcher)
-                watcher.end(_farewell("dropped", "you read too slowly and missed changes"))
+                self._drop(watcher, "you read too slowly and missed changes")
+
+    def drop_all(self, reason: str) -> None:
+        """They have missed changes that no one can tell them any more."""
+        for watcher in tuple(self._watchers):
+            self._drop(watcher, reason)
 
     def close(self) -> None:
         """End every stream, those to come included, so that the server can stop."""
         self._is_closed = True
         for watcher in self._watchers:
             watcher.end(_farewell("closing", "the server is stopping"))
+
+    def _drop(self, watcher: Watcher, reason: str) -> None:
+        self._watchers.discard(watcher)
+        watcher.end(_farewell("dropped", reason))
 
     @contextmanager
     def watch(self) -> Iterator[Watcher]:

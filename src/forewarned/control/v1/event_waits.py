@@ -5,7 +5,7 @@ happen no more, has taken too long, or the server stops.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from enum import StrEnum
@@ -14,6 +14,7 @@ from typing import Final, assert_never
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventStatus
 from forewarned.core.transitions import EventTransition
+from forewarned.service.listings import HistoryRow
 from forewarned.service.records import Commit, EventRecord
 
 MOST_WAITS: Final = 1_000
@@ -61,12 +62,23 @@ class EventWaits:
                 for moved in self._waiting.get(fact.event.id, ()):
                     moved.set()
 
-    def close(self) -> None:
-        """End every wait, those to come included, so that the server can stop."""
-        self._is_closed = True
+    def hear_history(self, rows: Sequence[HistoryRow]) -> None:
+        if not self._waiting:
+            return
+        for event_id in {row.event_id for row in rows if row.event_id is not None}:
+            for moved in self._waiting.get(event_id, ()):
+                moved.set()
+
+    def hear_gap(self) -> None:
+        """Let each wait look for itself."""
         for places in self._waiting.values():
             for moved in places:
                 moved.set()
+
+    def close(self) -> None:
+        """End every wait, those to come included, so that the server can stop."""
+        self._is_closed = True
+        self.hear_gap()
 
     async def until(
         self,

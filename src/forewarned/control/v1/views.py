@@ -221,6 +221,18 @@ def store(found: NodesView) -> StoreKind:
     return "one_copy" if found.is_one_copy else "standbys"
 
 
+def past_change(row: listings.HistoryRow, record: records.EventRecord | None) -> Change:
+    """A transition that any node has made, with its event as it is by now."""
+    return Change(
+        at=row.at,
+        action=row.action,
+        scope=row.scope_id,
+        event=None if record is None else event(record),
+        resources=row.resources,
+        cause=row.cause,
+    )
+
+
 def fault(record: FaultRecord) -> Fault:
     wanted = record.fault
     return Fault(

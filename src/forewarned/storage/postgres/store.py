@@ -15,6 +15,7 @@ import psycopg
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.core.ids import ScopeId
+from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit, CommitCounts, News, Node, NodeListing
 from forewarned.storage.connection_threads import (
@@ -23,6 +24,7 @@ from forewarned.storage.connection_threads import (
     QueuedCalls,
     unchanged,
 )
+from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits.groups import Committer, as_told
 from forewarned.storage.postgres.commits.session import Check, Connector, Session
@@ -192,12 +194,20 @@ class PostgresStore:
         return await self._alone.run(function, unchanged, patience=_PATIENCE)
 
     def _prepare(self) -> None:
-        """Before anything is served: the tables, and that all nodes have the same rules."""
+        """Before anything is served: the tables, the clock, the rules that all nodes must have."""
         with contextlib.closing(connect(self._target)) as connection:
             migrate.prepare(connection, self._target.where)
             _refuse_unfinished_copy(connection, self._target.where)
             agree(connection, self._rules, node=self.node.id, where=self._target.where)
+            self._refuse_wrong_clock(connection)
             connection.commit()
+
+    def _refuse_wrong_clock(self, connection: Connection) -> None:
+        [[now]] = connection.execute(_NOW).fetchall()
+        try:
+            self._guarded_clock(to_instant(now))
+        except StoreUnavailableError as error:
+            raise CannotOpenError(str(error)) from error
 
     def _guarded_clock(self, instant: datetime) -> datetime:
         if self._guard is not None:

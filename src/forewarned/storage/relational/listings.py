@@ -62,6 +62,7 @@ class Listings(Queries):
         conditions = {
             # As the partial index says it, so that the database uses the index.
             "ended_at IS NULL": statuses is not None and statuses <= _OPEN,
+            self._dialect.among("id", ":ids"): wanted.ids is not None,
             self._dialect.among("status", ":statuses"): statuses is not None,
             "scope_id = :scope_id": wanted.scope_id is not None,
             "type = :type": wanted.type is not None,
@@ -77,6 +78,7 @@ class Listings(Queries):
         found = self._database.ask(
             f"SELECT * FROM events {_where(conditions)} ORDER BY {order} LIMIT :limit",
             {
+                "ids": self._dialect.several(sorted(wanted.ids or ())),
                 "statuses": self._dialect.several(sorted(statuses or ())),
                 "scope_id": wanted.scope_id,
                 "type": wanted.type,
