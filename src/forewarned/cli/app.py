@@ -42,6 +42,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "ca": "commands.authority",
         "token": "commands.access",
         "store": "commands.store",
+        "migrate": "stores.migration",
         "agent": "agent.commands",
         "completion": "commands.completion",
     }

@@ -162,6 +162,17 @@ class MissingRightsError(CannotOpenError):
         self.reason = reason
 
 
+class MayNotMigrateError(CannotOpenError):
+    def __init__(self, where: str, role: str, reason: str) -> None:
+        super().__init__(
+            f"{where} has to be migrated, which role {role} may not do ({reason}): run"
+            f" `forewarned migrate` as the owner of the database, or make {role} the owner of it"
+            " and of Forewarned's tables"
+        )
+        self.role = role
+        self.reason = reason
+
+
 class NoSchemaError(CannotOpenError):
     def __init__(self, where: str, role: str) -> None:
         super().__init__(

@@ -11,6 +11,7 @@ from forewarned.storage.errors import (
     BusyTablesError,
     CannotOpenError,
     ForeignTablesError,
+    MayNotMigrateError,
     MissingRightsError,
     NewerDatabaseError,
     NoSchemaError,
@@ -203,7 +204,7 @@ def test_a_role_that_may_not_make_tables_is_told_what_it_needs(
 
     with (
         opened(signed_in(empty_database.url, role)) as connection,
-        pytest.raises(MissingRightsError, match="make guest the owner"),
+        pytest.raises(MayNotMigrateError, match=r"run `forewarned migrate`.*make guest the owner"),
     ):
         migrate.prepare(connection, WHERE)
 

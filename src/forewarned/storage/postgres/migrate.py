@@ -16,6 +16,7 @@ from psycopg.rows import TupleRow
 from forewarned.storage.errors import (
     BusyTablesError,
     ForeignTablesError,
+    MayNotMigrateError,
     MissingRightsError,
     NewerDatabaseError,
     NoSchemaError,
@@ -153,7 +154,7 @@ def _run_once(
             "UPDATE store SET schema = %s, oldest_code = %s", [step.number, step.oldest_code]
         )
     except InsufficientPrivilege as error:
-        raise MissingRightsError(where, _role(connection), str(error).partition("\n")[0]) from error
+        raise MayNotMigrateError(where, _role(connection), str(error).partition("\n")[0]) from error
 
 
 def _refuse_older_nodes(connection: Connection[TupleRow], where: str, step: Migration) -> None:
@@ -175,7 +176,7 @@ def _refuse_closed_schema(connection: Connection[TupleRow], where: str) -> None:
     if schema is None:
         raise NoSchemaError(where, _role(connection))
     if not may_create:
-        raise MissingRightsError(where, _role(connection), f"may not create tables in {schema}")
+        raise MayNotMigrateError(where, _role(connection), f"may not create tables in {schema}")
 
 
 def _refuse_missing_rights(connection: Connection[TupleRow], where: str, names: list[str]) -> None:
