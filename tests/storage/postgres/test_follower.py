@@ -1,9 +1,12 @@
 """I25 with real threads and servers: every node hears of every commit, once and in order."""
 
 import asyncio
+import os
+import resource
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 from forewarned.core.ids import ResourceName
 from forewarned.service.records import News
@@ -18,6 +21,7 @@ from tests.postgresql.servers import PostgresServer, private_folder
 from tests.storage.postgres.raw_rows import BIND, NEW_SCOPE, add_scope
 
 NEVER = 10**15
+TOO_LONG = 20
 
 
 class Follows:
@@ -248,6 +252,43 @@ async def test_a_node_that_was_upgraded_says_so(database: Database) -> None:
         await node.follower.caught_up()
 
     assert database.ask("SELECT name, version, speaks FROM nodes") == [("a", "1.0", 1)]
+
+
+async def test_a_node_ends_though_its_store_does_not_answer(database: Database) -> None:
+    """A server that is stopped but not gone: its kernel still takes what is sent."""
+    async with following(database) as node:
+        await node.follower.caught_up()
+        [(pid,)] = database.ask(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(TOO_LONG):
+                await node.follower.__aexit__()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_node_with_thousands_of_connections_follows_the_store(database: Database) -> None:
+    """`select` knows only descriptors up to 1023."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with closing(Descriptors(2000)):
+        async with following(database) as node:
+            add_scope(database, "scope1")
+            await node.until(lambda: node.found == ["scope1"])
+            add_scope(database, "scope2")
+            await node.until(lambda: node.found == ["scope1", "scope2"])
+
+
+class Descriptors:
+    def __init__(self, number: int) -> None:
+        self._open = [os.open(os.devnull, os.O_RDONLY) for _ in range(number)]
+
+    def close(self) -> None:
+        for each in self._open:
+            os.close(each)
 
 
 async def test_behind_pgbouncer_a_node_looks_without_hints(

@@ -38,6 +38,8 @@ _SHORTEST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _PATIENCE: Final = 1.0
 """Seconds a caller waits at most for a look that began after its commit."""
+_LONGEST_END: Final = 2.0
+"""Seconds that the thread has to end. One that is never answered ends with the process."""
 _PRUNE: Final = (
     f"DELETE FROM unbound WHERE at < {look.NOW} - 3600 * 1000000::bigint",
     f"DELETE FROM nodes WHERE seen_at < {look.NOW} - 86400 * 1000000::bigint",
@@ -90,13 +92,14 @@ class Follower:
         self._is_stopping = True
         self._wake()
         if self._thread.is_alive():
-            await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
-        wakers, self._wakers = self._wakers, None
-        if wakers is not None:
-            os.close(wakers[0])
-            os.close(wakers[1])
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, self._thread.join, _LONGEST_END)
         for _since, seen in self._waiting:
             seen.cancel()
+        if self._wakers is not None and not self._thread.is_alive():
+            os.close(self._wakers[0])
+            os.close(self._wakers[1])
+            self._wakers = None
 
     def go(self) -> None:
         """Look from now on. What the store held when this was opened has been read by now."""
@@ -190,6 +193,8 @@ class Follower:
         last = self._last
         assert last is not None  # noqa: S101  # it is open
         news, point = look.look(connection, self._node.id, last)
+        if self._is_stopping:
+            return
         if not self._is_in_order(point):
             raise StoreUnavailableError("the connection goes to a different server than before")
         if point.epoch != last.epoch or self.lag > _LONGEST_GAP:
@@ -225,8 +230,11 @@ class Follower:
     def _sleep(self, seconds: float, *others: int) -> None:
         """Until then, or until woken, or until one of the others has something to read."""
         assert self._wakers is not None  # noqa: S101  # it is open
-        readable, _, _ = select.select([self._wakers[0], *others], [], [], seconds)
-        if self._wakers[0] in readable:
+        # Not `select`: a node with many connections has descriptors above those that it knows.
+        watch = select.poll()
+        for descriptor in (self._wakers[0], *others):
+            watch.register(descriptor, select.POLLIN)
+        if self._wakers[0] in dict(watch.poll(seconds * 1000)):
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakers[0], 4096)
 
