@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from forewarned.core.ids import ResourceName
+from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
+from tests.builders import OPERATOR
 from tests.metadata.fakes import post
 from tests.postgresql.databases import Database
 from tests.runtime.running_nodes import ADDRESSES, NAME, REPORT, WEB, Nodes, running_nodes
@@ -165,3 +168,16 @@ async def test_after_another_server_has_taken_over_incarnations_jump_and_never_f
     assert len(set(after)) == 1
     assert database.ask("SELECT epoch FROM store") == [(2,)]
     assert changed[1] == after[1] + 1
+
+
+async def test_a_fleet_of_some_thousands_is_written_in_steps(
+    database: Database, tmp_path: Path
+) -> None:
+    """One transaction for all of it would take longer than a caller waits."""
+    vms = tuple(VirtualMachine(name=ResourceName(f"vm{number}")) for number in range(1001))
+    done: list[int] = []
+    async with running_nodes(database, tmp_path, 1) as nodes:
+        fleet = nodes.running[0].application.use_cases.fleet
+        await fleet.apply(FleetPlan(vms=vms), by=OPERATOR, progress=lambda n, _: done.append(n))
+
+    assert done == [0, 500, 1000, 1001]

@@ -29,7 +29,7 @@ from forewarned.service.events.approval import Approvals
 from forewarned.service.events.explain import CompletedBy, Explainer
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.faults import Faults
-from forewarned.service.fleet.apply import Fleet
+from forewarned.service.fleet.apply import LARGE, SHARED_LARGE, Fleet
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
 from forewarned.service.lifecycle.waker import BATCH, SHARED_BATCH, Waker
@@ -132,6 +132,7 @@ class Application:
         actuation = Actuation(engine)
         activation = Activation(engine, clock, rules)
         movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
+        large = LARGE if shared is None else SHARED_LARGE
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
         readiness = MemoryReadiness(engine, now=wall_clock)
         self.use_cases = UseCases(
@@ -143,7 +144,7 @@ class Application:
             explainer=Explainer(engine, completed_by=completed_by),
             activation=activation,
             readiness=readiness if shared is None else shared.readiness,
-            fleet=Fleet(engine, activation, basis.address_range),
+            fleet=Fleet(engine, activation, basis.address_range, large=large),
             faults=faults or Faults(allowed=False),
             clock_control=ClockControl(clock, movable, self._record_time),
         )

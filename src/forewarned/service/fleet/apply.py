@@ -35,6 +35,8 @@ __all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
 
 LARGE: Final = 10_000
 """VMs above which a plan is written in steps: the store may be held for about a second at most."""
+SHARED_LARGE: Final = 1_000
+"""Where nodes share a store: it takes longer, and callers wait ten seconds for one transaction."""
 
 _APPLIED: Final = "fleet applied"
 _LEASE: Final = "fleet"
