@@ -29,6 +29,7 @@ from forewarned.console.pages import (
     history,
     home,
     hosts,
+    nodes,
     sets,
     sign_in,
     suggestions,
@@ -77,6 +78,7 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/history", Role.READER, history.show_history),
     ("GET", "/history.csv", Role.READER, history.export_csv),
     ("GET", "/history.json", Role.READER, history.export_json),
+    ("GET", "/nodes", Role.READER, nodes.show_nodes),
     ("GET", "/suggest/{what}", Role.READER, suggestions.suggest),
     ("POST", "/clock/{how}", Role.ADMIN, clock.move_clock),
 )

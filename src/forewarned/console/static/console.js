@@ -5,6 +5,7 @@
 //
 // Marks that it knows:
 //   [data-live][id]   brought up to date from the page's own address after every change
+//   [data-every]      ms: how old it may get, for what changes without an event
 //   [data-kept]       inside of those, left as it is
 //   [data-address]    of the page, where that is not the one in the bar
 //   [data-about]      a scope: the page shows nothing that changes but what changes in it
@@ -80,9 +81,13 @@ function tick() {
     setText(element, distance(Date.parse(element.dataset.until) - at));
   }
   moveNowLine(at);
-  if (clock.speed > 0 && performance.now() - refreshed > STALE && showsEvents()) {
+  if (clock.speed > 0 && performance.now() - refreshed > longestAge() && showsEvents()) {
     refreshSoon();
   }
+}
+
+function longestAge() {
+  return Number(document.querySelector("[data-every]")?.dataset.every ?? STALE);
 }
 
 function moveNowLine(at) {
