@@ -1,0 +1,49 @@
+"""A crowd of VMs behind nodes that die, on a database that fails over, all at the same time."""
+
+import itertools
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.incarnation_watch import IncarnationWatch, addresses
+from tests.cluster.nodes import running_nodes
+from tests.cluster.traffic import Traffic
+from tests.postgresql.servers import private_folder
+from tests.postgresql.standby import server_pair
+
+DATABASE = "forewarned"
+FLEET = addresses(2_000)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "interval"), [(15, 10.0), pytest.param(300, 2.0, marks=pytest.mark.thorough)]
+)
+def test_a_crowd_loses_nothing_while_nodes_die_and_the_database_fails_over(
+    tmp_path: Path, seconds: int, interval: float
+) -> None:
+    """I5, I7, I14, I23, I25. Each VM polls so often; faults follow one another for the seconds."""
+    with (
+        private_folder() as servers,
+        server_pair(servers, is_synchronous=True) as pair,
+    ):
+        pair.primary.ask(f"CREATE DATABASE {DATABASE}")
+        with running_nodes(tmp_path, pair.url(DATABASE), vms=FLEET) as nodes:
+            where = {name: node.metadata for name, node in nodes.items()}
+            with IncarnationWatch(where, FLEET, interval=interval) as watch:
+                watch.wait_for_rounds()
+                with Traffic(list(nodes.values()), FLEET, threads=8).running() as traffic:
+                    end = time.monotonic() + seconds
+                    for number in itertools.count():
+                        node = list(nodes.values())[number % len(nodes)]
+                        node.kill()
+                        pair.fail_over()
+                        traffic.wait_for(20)
+                        node.start()
+                        traffic.wait_for(20)
+                        if time.monotonic() > end:
+                            break
+                        pair.rejoin()
+                watch.wait_for_rounds()
+
+            traffic.check(lambda query: pair.primary.ask(query, database=DATABASE))
