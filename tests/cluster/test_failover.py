@@ -30,9 +30,8 @@ def _cluster(
             yield pair, list(nodes.values())
 
 
-@pytest.mark.parametrize(
-    ("vms", "failovers"), [(60, 1), pytest.param(500, 4, marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("vms", "failovers"), [(60, 1), (500, 4)])
 def test_a_failover_to_a_synchronous_standby_loses_nothing(
     tmp_path: Path, vms: int, failovers: int
 ) -> None:

@@ -10,9 +10,8 @@ from tests.cluster.traffic import Traffic
 from tests.postgresql.databases import Database
 
 
-@pytest.mark.parametrize(
-    ("vms", "kills"), [(100, 2), pytest.param(2_000, 9, marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("vms", "kills"), [(100, 2), (2_000, 9)])
 def test_a_killed_node_loses_nothing_and_no_incarnation_falls(
     tmp_path: Path, database: Database, vms: int, kills: int
 ) -> None:
