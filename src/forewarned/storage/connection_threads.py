@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from forewarned.core.ids import ScopeId
-from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,7 +31,16 @@ Connected = TypeVar("Connected", bound=Closable)
 class QueuedCall(Generic[Given]):
     """A function to run in a transaction, with its result and its caller."""
 
-    __slots__ = ("_answer", "_error", "_function", "_result", "_then", "is_given_up", "touching")
+    __slots__ = (
+        "_answer",
+        "_error",
+        "_function",
+        "_result",
+        "_then",
+        "is_given_up",
+        "is_taken",
+        "touching",
+    )
 
     # The threads take functions of every type. `ConnectionThreads.run` makes sure that each caller
     # gets its own type back.
@@ -51,6 +60,8 @@ class QueuedCall(Generic[Given]):
         """All scopes that the function loads or saves, if known."""
         self.is_given_up = False
         """Whether its caller has been told that the store does not answer."""
+        self.is_taken = False
+        """Whether it may have begun. Set before `is_given_up` is read, as that is before this."""
 
     def run(self, given: Given) -> None:
         self._error = None
@@ -139,8 +150,8 @@ class ConnectionThreads(Generic[Connected, Given]):
         """Run the function in a transaction and, once committed, `then` on the caller's thread.
 
         Both happen even if the caller stops waiting. With one thread `then` is called in the order
-        of commits. After `patience` seconds the caller is told that the store does not answer, and
-        a function that has not begun by then never will.
+        of commits. After `patience` seconds the caller is told that the store does not answer: a
+        function that has not begun by then never will, and what becomes of another is unknown.
         """
         if not self._is_open:
             raise StoreUnavailableError("the store is closed")
@@ -154,6 +165,8 @@ class ConnectionThreads(Generic[Connected, Given]):
                 return await answer
         except TimeoutError:
             call.is_given_up = True
+            if call.is_taken:
+                raise UnknownOutcomeError from None
             raise StoreUnavailableError(f"the store did not answer in {patience:g} s") from None
 
     def _tell_to_end(self) -> None:

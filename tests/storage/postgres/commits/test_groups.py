@@ -405,7 +405,7 @@ async def test_a_commit_that_waits_for_a_standby_is_not_answered_and_told_once_i
     told: list[None] = []
     async with running(lonely.url) as store:
         with missed_standby(lonely_server):
-            with pytest.raises(StoreUnavailableError, match="did not answer in 6 s"):
+            with pytest.raises(UnknownOutcomeError):
                 await store.alone.run(add("kept"), told.append, patience=6)
             assert waiting(lonely, "SyncRep")
             with pytest.raises(StoreUnavailableError):

@@ -180,6 +180,7 @@ class Committer(Generic[Given]):
 
 def _is_dropped(call: QueuedCall[Given]) -> bool:
     """Its caller was told that nothing was done, and may have done something else since."""
+    call.is_taken = True
     if call.is_given_up:
         call.fail(StoreUnavailableError("the store did not answer in time"))
     return call.is_given_up
