@@ -36,6 +36,17 @@ async def test_a_bound_vm_is_told_of_and_found_in_any_letter_case(store: Store) 
     assert await bindings(store) == [a_binding()]
 
 
+async def test_several_vms_are_found_at_once_in_any_letter_case(store: Store) -> None:
+    await keep(store, a_scope(resources=[a_resource("vm1"), a_resource("vm2"), a_resource("vm3")]))
+    both = [a_binding(), a_binding("vm2", address="10.0.0.2")]
+    await bind(store, *both)
+
+    found = await store.read(lambda s: s.bindings_named(["VM2", "vm1", "vm3", "none"]))
+
+    assert sorted(found, key=lambda binding: binding.name) == both
+    assert await store.read(lambda s: s.bindings_named([])) == []
+
+
 async def test_a_vm_that_was_never_bound_has_no_binding(store: Store) -> None:
     await keep(store, a_scope())
 

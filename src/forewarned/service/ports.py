@@ -118,6 +118,9 @@ class Snapshot(Listings, Protocol):
     def binding(self, name: str) -> Binding | None:
         """By name, in any letter case."""
 
+    def bindings_named(self, names: Collection[str]) -> list[Binding]:
+        """Those of the names that there are, in any order: by name, in any letter case."""
+
     def bindings(self) -> Iterator[Binding]: ...
     def places(self) -> Iterator[Place]:
         """The places of all `bindings`, in any order."""

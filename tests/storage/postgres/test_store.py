@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -16,9 +17,12 @@ from forewarned.clock import wall_clock
 from forewarned.config.values import DatabaseUrl
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
-from forewarned.core.ids import ScopeId
+from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
+from forewarned.service.engine import Engine
 from forewarned.service.errors import LeaseLostError, StoreUnavailableError
+from forewarned.service.events.schedule import Request, Scheduler
 from forewarned.service.nodes import is_fresh
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Node
@@ -27,12 +31,22 @@ from forewarned.storage.postgres.nodes import listing
 from forewarned.storage.postgres.nodes.node_store import node_store
 from forewarned.storage.postgres.store import Guard, PostgresStore
 from forewarned.storage.relational.snapshot import UNFINISHED
-from tests.builders import DAY, HOUR, NOON, OPERATOR, a_node_record, a_resource, a_scope
+from tests.builders import (
+    DAY,
+    HOUR,
+    NOON,
+    OPERATOR,
+    a_binding,
+    a_node_record,
+    a_resource,
+    a_scope,
+    event_id,
+)
 from tests.postgresql.databases import Database
 from tests.postgresql.pgbouncer import pgbouncer
 from tests.postgresql.servers import PostgresServer, private_folder
 from tests.postgresql.standby import server_pair
-from tests.storage.store_calls import keep, load
+from tests.storage.store_calls import keep, load, settle_in
 
 SERVES = a_node_record().serves
 NEXT_WAKE = partial(lifecycle.next_wake, rules=Rules())
@@ -352,3 +366,23 @@ async def test_an_unfinished_copy_is_not_opened(database: Database) -> None:
 
     with pytest.raises(UnfinishedCopyError, match="continues where it stopped"):
         await a_node(database.url).__aenter__()
+
+
+async def test_events_of_a_thousand_vms_are_scheduled_at_once(database: Database) -> None:
+    """I2: what takes long to lock is decided after it is locked, not given up as too old."""
+    numbers = range(1000)
+    vms = [ResourceName(f"vm{number}") for number in numbers]
+
+    def settle(tx: Transaction) -> None:
+        for vm in vms:
+            settle_in(tx, a_scope(id=f"scope-of-{vm}", resources=[a_resource(vm)]))
+        tx.bind_all([a_binding(vm, scope_id=f"scope-of-{vm}", address="") for vm in vms])
+
+    async with a_node(database.url) as store:
+        await store.transact(settle)
+        scheduler = Scheduler(Engine(store), Rules(), map(event_id, count(1)).__next__)
+        request = Request(resources=tuple(vms), type=EventType.REBOOT, source=EventSource.PLATFORM)
+        scheduled = await scheduler.schedule(request, by=OPERATOR)
+
+    assert len(scheduled) == len(vms)
+    assert database.ask("SELECT count(*) FROM events") == [(len(vms),)]

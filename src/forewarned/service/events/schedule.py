@@ -45,9 +45,6 @@ def usual_source(type_: EventType) -> EventSource:
     return EventSource.USER if is_by_user else EventSource.PLATFORM
 
 
-##
-
-
 class NewIds:
     """The ids that one use case needs. Every run of its transaction function gets the same ones.
 
@@ -193,18 +190,21 @@ def _plans(
 def _by_scope(
     tx: Transaction, names: Iterable[ResourceName]
 ) -> dict[ScopeId, tuple[ResourceName, ...]]:
-    found: dict[ScopeId, tuple[ResourceName, ...]] = {}
+    names = list(names)
+    bound = {each.name.casefold(): each for each in tx.bindings_named(names)}
+    found: dict[ScopeId, list[ResourceName]] = {}
+    seen: set[ResourceName] = set()
     for name in names:
-        binding = tx.binding(name)
+        binding = bound.get(name.casefold())
         if binding is None:
             raise errors.UnknownResourceError(name)
-        here = found.get(binding.scope_id, ())
-        if binding.name in here:
+        if binding.name in seen:
             raise errors.DuplicateResourceError(binding.name)
-        found[binding.scope_id] = (*here, binding.name)
+        seen.add(binding.name)
+        found.setdefault(binding.scope_id, []).append(binding.name)
     if not found:
         raise errors.NoResourcesError
-    return found
+    return {scope_id: tuple(here) for scope_id, here in found.items()}
 
 
 def _canceled_elsewhere(tx: Transaction, record: EventRecord, reason: str) -> list[Change]:

@@ -38,6 +38,14 @@ class RelationalSnapshot(Listings, Streams, Declarations):
         )
         return None if row is None else rows.to_binding(row)
 
+    def bindings_named(self, names: Collection[str]) -> list[Binding]:
+        found = self._all(
+            f"""SELECT name, scope_id, address, profile FROM resources
+                WHERE {self._dialect.among("folded", "?")} AND profile IS NOT NULL""",
+            self._dialect.several([fold(name) for name in names]),
+        )
+        return [rows.to_binding(row) for row in found]
+
     def first_vm(self) -> ResourceName | None:
         row = self.first_vm_from(0)
         return None if row is None else ResourceName(row["name"])

@@ -10,10 +10,11 @@ undo; a commit is never canceled.
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from enum import Enum, auto
 from typing import Final, Generic, Protocol, TypeVar
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import ReadOnlySqlTransaction, UniqueViolation
 
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
@@ -31,6 +32,13 @@ TRIES: Final = 5
 OLDEST: Final = 0.5
 """Seconds after which what a function decided is too old to be published: its notice would be that
 much too short."""
+
+
+class _Attempt(Enum):
+    DONE = auto()
+    AGAIN = auto()
+    TAKEN = auto()
+    """As AGAIN, and the next one has to say which name or id is taken."""
 
 
 class Unit(Protocol[Given]):
@@ -107,10 +115,13 @@ class Committer(Generic[Given]):
         """Run the group until it is committed. Returns it if it has to be run yet again."""
         wanted = {scope_id for call in group for scope_id in call.touching}
         try:
-            for _ in range(tries):
-                if self._is_done(session, group, wanted, is_rerun=is_rerun):
+            for attempt in range(tries):
+                if attempt or is_rerun:
+                    self._count(reruns=1)
+                result = self._attempt(session, group, wanted, is_rerun=is_rerun)
+                if result is _Attempt.DONE:
                     return ()
-                is_rerun = True
+                is_rerun = is_rerun or result is _Attempt.TAKEN
         except BaseException as error:  # noqa: BLE001  # told to every caller
             session.roll_back()
             for call in group:
@@ -120,17 +131,15 @@ class Committer(Generic[Given]):
         session.roll_back()
         return group
 
-    def _is_done(
+    def _attempt(
         self,
         session: Session,
         group: Sequence[QueuedCall[Given]],
         wanted: set[ScopeId],
         *,
         is_rerun: bool,
-    ) -> bool:
-        """One attempt. If it was in vain, it adds to the scopes that the next one locks first."""
-        if is_rerun:
-            self._count(reruns=1)
+    ) -> _Attempt:
+        """If it was in vain, it adds to the scopes that the next one locks first."""
         connection = session.connection()
         unit = self._unit(connection, is_rerun)
         mark: Mark | None = None
@@ -141,7 +150,9 @@ class Committer(Generic[Given]):
             for call in group:
                 unit.run(call)
             if unit.publishes and time.monotonic() - began_at > OLDEST:
-                return False
+                # Most of that time went into locking. The next attempt reads the clock after it.
+                wanted.update(unit.wanted)
+                return _Attempt.AGAIN
             with connection.pipeline():
                 unit.write()
                 is_committing = True
@@ -149,23 +160,25 @@ class Committer(Generic[Given]):
         except psycopg.Error as error:
             wanted.update(unit.wanted)
             if session.is_lost and is_committing and mark is not None:
-                return self._is_settled(mark)
+                return self._settled(mark)
+            if isinstance(error, UniqueViolation):
+                return _Attempt.TAKEN
             if session.is_lost or isinstance(error, RERUN):
-                return False
+                return _Attempt.AGAIN
             if isinstance(error, ReadOnlySqlTransaction):
                 # The server is a standby now.
                 session.close()
-                return False
+                return _Attempt.AGAIN
             raise
         # It is committed here, and may be nowhere else.
-        return not session.warnings or self._is_settled(mark)
+        return self._settled(mark) if session.warnings else _Attempt.DONE
 
-    def _is_settled(self, mark: Mark) -> bool:
+    def _settled(self, mark: Mark) -> _Attempt:
         match settle(mark, self._connector.connect):
             case Outcome.COMMITTED:
-                return True
+                return _Attempt.DONE
             case Outcome.ROLLED_BACK:
-                return False
+                return _Attempt.AGAIN
             case Outcome.UNKNOWN:
                 self._count(unknown_outcomes=1)
                 raise UnknownOutcomeError
