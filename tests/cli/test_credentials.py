@@ -47,6 +47,7 @@ ASKING = [
     "reset",
     "run true",
     "env az",
+    "nodes",
 ]
 """Each command that talks to a server, the streams among them."""
 

@@ -143,7 +143,7 @@ def test_the_vm_says_who_it_is(client: MakeDriver) -> None:
 
 def test_a_watch_ends_when_its_time_is_up(client: MakeDriver) -> None:
     with answering(GOOD) as service, client(service.address, timeout=timedelta(5)) as events:
-        found = list(events.watch(poll=timedelta(milliseconds=10), timeout=0.1))
+        found = list(events.watch(poll=timedelta(milliseconds=10), timeout=1.0))
 
     assert [change.kind for change in found] == [ChangeKind.APPEARED]
 

@@ -192,7 +192,7 @@ async def test_health_tells_strangers_no_more_than_that(control: Guarded) -> Non
     down = await control.ask("GET", "/v1/health")
 
     assert stranger.json() == {"status": "ok"}
-    assert {"status", "mode", "version", "metadata", "clock"} == set(reader.json())
+    assert {"status", "mode", "version", "metadata", "clock", "store"} == set(reader.json())
     assert (down.status_code, down.json()) == (503, {"status": "store_unavailable"})
 
 

@@ -138,15 +138,15 @@ async def test_what_a_work_that_failed_had_created_can_be_created(sole_store: St
 
 
 async def test_whoever_listens_hears_of_commits_in_order_and_before_callers_are_answered(
-    store: Store,
+    sole_store: Store,
 ) -> None:
     """I25"""
-    await keep(store, a_scope())
+    await keep(sole_store, a_scope())
     heard: list[Saved] = []
     seen_when_answered: list[int] = []
 
     async def call(number: int) -> None:
-        await store.transact(schedule(number), tell=lambda commit: heard.extend(commit.scopes))
+        await sole_store.transact(schedule(number), tell=lambda commit: heard.extend(commit.scopes))
         seen_when_answered.append(len(heard))
 
     await asyncio.gather(*map(call, range(1, 6)))

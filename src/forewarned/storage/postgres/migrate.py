@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Final
 
 from psycopg import Connection
-from psycopg.errors import InsufficientPrivilege, LockNotAvailable
+from psycopg.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable
 from psycopg.rows import TupleRow
 
 from forewarned.storage.errors import (
@@ -126,7 +126,7 @@ def _run(
         try:
             with connection.transaction():
                 _run_once(connection, where, steps, step)
-        except LockNotAvailable:
+        except (LockNotAvailable, DeadlockDetected):
             continue
         return
     raise BusyTablesError(where)
