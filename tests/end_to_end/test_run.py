@@ -86,8 +86,10 @@ def run(
 @contextmanager
 def running(*words: str, before: Sequence[str] = ()) -> Iterator["subprocess.Popen[str]"]:
     """A program that has said that it is ready."""
+    # A shell has its background jobs ignore SIGINT, and so would all that these tests start.
+    heeding = ["env", "--default-signal=INT"]
     with subprocess.Popen(
-        [*before, *RUN, *words], env=environment(), stdout=subprocess.PIPE, text=True
+        [*before, *heeding, *RUN, *words], env=environment(), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
