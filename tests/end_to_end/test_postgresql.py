@@ -27,7 +27,12 @@ def document(server: Server, source: str = "127.0.0.1") -> Any:  # JSON, which t
 def admitted(server: Server, database: Database, name: str, role: str) -> str:
     """The token of a new principal, who is known to all nodes."""
     words = ("token", "create", name, "--role", role, "--store", database.url)
-    return str(local_command(server, *words)["token"])
+    token = str(local_command(server, *words)["token"])
+    # Nodes look for new principals once a second.
+    until = time.monotonic() + 30
+    while command(server, "events", token=token).returncode and time.monotonic() < until:
+        pass
+    return token
 
 
 def test_an_event_lives_through_a_restart_of_its_node(database: Database, tmp_path: Path) -> None:
