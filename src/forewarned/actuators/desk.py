@@ -1,0 +1,90 @@
+"""Where an actuator gets its tasks, and reports what came of them.
+
+Invariant (I22): every report names the attempt it belongs to. Once another actuator, or an
+operator, has taken the task over, each report of the earlier attempt is refused and changes
+nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Protocol
+
+from forewarned.actuators.driver import Sighting, Vm
+from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.model import EventType
+
+LEASE: Final = timedelta(seconds=30)
+"""How long a claimed task is kept from other actuators, unless it is renewed."""
+RENEWAL: Final = timedelta(seconds=10)
+"""How often to renew it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRef:
+    """A task as one attempt to carry it out knows it."""
+
+    event_id: EventId
+    vm: ResourceName
+    attempt: int
+    """Raised by every claim."""
+
+    @property
+    def key(self) -> str:
+        """The same for every attempt: what drivers mark on their platforms."""
+        return f"{self.event_id}/{self.vm}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """A task that was claimed, with what earlier attempts have left behind."""
+
+    ref: TaskRef
+    type: EventType
+    vm: Vm
+    duration: timedelta | None
+    """How long the event says that the VM is away; None if it says nothing."""
+    before: Sighting | None
+    """The VM before an earlier attempt began; None if none has."""
+    begun: bool
+    """Whether an earlier attempt may have acted."""
+
+    @property
+    def key(self) -> str:
+        return self.ref.key
+
+
+class TaskLostError(Exception):
+    """The task is no longer this attempt's: another has it, or it is over."""
+
+    def __init__(self, ref: TaskRef) -> None:
+        super().__init__(f"task {ref.key} is no longer that of attempt {ref.attempt}")
+        self.ref = ref
+
+
+class DeskUnavailableError(Exception):
+    """The server can't be reached, or can't answer now. The same request may be made again."""
+
+
+class TaskDesk(Protocol):
+    """All of its methods may raise DeskUnavailableError, and all but `claim` TaskLostError."""
+
+    async def claim(self, *, limit: int, patience: timedelta) -> list[Assignment]:
+        """Take tasks that are waiting, or whose lease is over; wait for the first that long."""
+
+    async def renew(self, task: TaskRef) -> None: ...
+
+    async def begin(self, task: TaskRef, before: Sighting) -> None:
+        """Once this returns it is durable that the VM is interrupted from now on."""
+
+    async def finish(self, task: TaskRef, after: Sighting) -> None: ...
+
+    async def fail(
+        self,
+        task: TaskRef,
+        error: str,
+        *,
+        unharmed: bool,
+        retry: bool,
+        after: Sighting | None,
+    ) -> None:
+        """`unharmed`: the VM was seen to run where it did before. `retry`: try it again later."""
