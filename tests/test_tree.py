@@ -340,11 +340,11 @@ def test_only_settings_read_the_environment() -> None:
     }
 
     # The SDK has no settings of its own: it looks for its endpoint in the VM's environment.
-    # An agent's hooks look for programs, and for the cluster they run in.
+    # Hooks and actuators look for programs, and for the cluster they run in.
     assert readers <= {
         "runtime/settings.py",
         "agent/config/settings.py",
-        "agent/targets/environment.py",
+        "targets/environment.py",
         "client/_endpoint/discovery.py",
     }
 

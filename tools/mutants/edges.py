@@ -28,7 +28,7 @@ _AGENT: Final = (
     ),
     Mutant(
         name="hooks-trust-anybody",
-        file="agent/targets/http.py",
+        file="targets/http.py",
         old="if ca_file is None:\n        return True",
         new="if ca_file is None:\n        return False",
         breaks="S16: the agent's calls, with their tokens, go to whatever answers over TLS",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from forewarned.agent.model import Phase, Verdict
-from forewarned.agent.targets.programs import run_program
+from forewarned.targets.programs import run_program
 from tests.agent.hooks.calls import EVENT, a_call, a_hook, a_sighting
 
 

@@ -16,9 +16,9 @@ from kubernetes import client
 
 from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.model import HookOutcome, Verdict
-from forewarned.agent.targets.kubernetes import CORDONED_BY
 from forewarned.clock import wall_clock
 from forewarned.security.certificates import provide
+from forewarned.targets.kubernetes import CORDONED_BY
 from tests.agent.hooks.calls import EVENT, OTHER_EVENT, Told, a_call, a_hook, a_sighting, undone
 from tests.agent.hooks.http_service import Asked, Reply, Service, answering
 from tests.agent.hooks.kubernetes_api import TOKEN, Budget, KubernetesApi, Object

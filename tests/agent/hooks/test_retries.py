@@ -11,7 +11,7 @@ from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.retries import RetryingHook, VetoError
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import HookOutcome, Phase, Verdict
-from forewarned.agent.targets.errors import TargetError
+from forewarned.targets.errors import TargetError
 from tests.agent.hooks.calls import Told, a_call
 
 

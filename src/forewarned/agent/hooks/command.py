@@ -11,8 +11,8 @@ from forewarned.agent.hooks.retries import VetoError
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.hooks.templates import event_json, variables
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.programs import last_line, missing, run_program
+from forewarned.targets.errors import TargetError
+from forewarned.targets.programs import last_line, missing, run_program
 
 
 class CommandHook(HookTable, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.hooks.templates import check_template, fill
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.errors import TargetError
 from forewarned.security.files import replace_file
+from forewarned.targets.errors import TargetError
 
 _LARGEST: Final = 64 * 1024
 """A file that is to be put back has to fit into the journal."""

@@ -15,7 +15,7 @@ from typing_extensions import override
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.errors import TargetError
+from forewarned.targets.errors import TargetError
 
 _MAINTENANCE: Final = 0x01
 _DRAINED: Final = 0x08

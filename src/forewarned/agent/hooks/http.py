@@ -11,8 +11,8 @@ from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.retries import VetoError
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.http import (
+from forewarned.targets.errors import TargetError
+from forewarned.targets.http import (
     Answer,
     Request,
     check_header,

@@ -14,10 +14,10 @@ from typing_extensions import override
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.environment import node_name
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.http import check_url
-from forewarned.agent.targets.kubernetes import (
+from forewarned.targets.environment import node_name
+from forewarned.targets.errors import TargetError
+from forewarned.targets.http import check_url
+from forewarned.targets.kubernetes import (
     BusyError,
     Cluster,
     Eviction,

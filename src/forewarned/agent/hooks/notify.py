@@ -11,8 +11,8 @@ from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.hooks.templates import check_template, event_json, fill_line
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.http import Request, check_url, origin, secret, send
+from forewarned.targets.errors import TargetError
+from forewarned.targets.http import Request, check_url, origin, secret, send
 
 _TEXT: Final = "{me}: {phase} for {type} {event_id}, not before {not_before}. {description}"
 _MARKDOWN: Final = re.compile(r"([\\`*_\[\]()#~<>])")

@@ -16,9 +16,9 @@ from typing_extensions import override
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.http import Answer, Request, check_url, secret, send
-from forewarned.agent.targets.programs import missing, run_program
+from forewarned.targets.errors import TargetError
+from forewarned.targets.http import Answer, Request, check_url, secret, send
+from forewarned.targets.programs import missing, run_program
 
 _LEADERS: Final = frozenset({"leader", "standby_leader"})
 _LOOK: Final = 0.5

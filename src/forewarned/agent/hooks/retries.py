@@ -14,7 +14,7 @@ from typing import Final
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import HookTable
 from forewarned.agent.model import HookOutcome, Phase, Verdict
-from forewarned.agent.targets.errors import TargetError
+from forewarned.targets.errors import TargetError
 
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 5.0

@@ -14,8 +14,8 @@ from typing_extensions import override
 from forewarned.agent.hooks.ports import Call
 from forewarned.agent.hooks.table import UndoableTable
 from forewarned.agent.model import Phase
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.programs import ProgramResult, missing, run_program
+from forewarned.targets.errors import TargetError
+from forewarned.targets.programs import ProgramResult, missing, run_program
 
 _RUNNING: Final = frozenset({"active", "activating", "reloading", "refreshing"})
 

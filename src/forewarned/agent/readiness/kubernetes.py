@@ -14,8 +14,8 @@ from typing import Final
 from typing_extensions import override
 
 from forewarned.agent.readiness.ports import Readiness, ReadinessError, Report, Standing
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.kubernetes import Cluster, Lease
+from forewarned.targets.errors import TargetError
+from forewarned.targets.kubernetes import Cluster, Lease
 
 _PATIENCE: Final = 5.0
 _LABEL: Final = "forewarned/event"

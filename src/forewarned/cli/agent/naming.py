@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from forewarned.agent.config.settings import AgentSettings
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.http import Request, send
 from forewarned.client import AsyncScheduledEvents, ProtocolError, RefusedError
+from forewarned.targets.errors import TargetError
+from forewarned.targets.http import Request, send
 
 _INSTANCE_VERSION: Final = "2021-12-13"
 _NO_VERSION: Final = "none"

@@ -1,7 +1,7 @@
-"""Programs that hooks start: an argv, never a shell, and nothing left of them once they are over.
+"""Programs to run: an argv, never a shell, and nothing left of them once they are over.
 
-Invariants (S15): a program gets a small environment that is the same for every
-agent, its own process group, and is gone with all it started when the hook is cancelled.
+Invariants (S15): a program gets a small environment that does not depend on who started it, its own
+process group, and is gone with all it started when the run is cancelled.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
-from forewarned.agent.targets.environment import home, search_path
-from forewarned.agent.targets.errors import TargetError
+from forewarned.targets.environment import home, search_path
+from forewarned.targets.errors import TargetError
 
 _GRACE: Final = 0.5
 """Seconds between SIGTERM and SIGKILL."""
@@ -48,7 +48,7 @@ class ProgramResult:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of the agent's own environment, only PATH is passed on."""
+    """Of this program's own environment, only PATH is passed on."""
     return {
         "PATH": search_path(),
         "LANG": "C.UTF-8",
@@ -70,8 +70,12 @@ async def run_program(
     variables: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     directory: str = "/",
+    inherited: Sequence[int] = (),
 ) -> ProgramResult:
-    """Raises TargetError where it can't even be started."""
+    """Raises TargetError where it can't even be started.
+
+    `inherited` are descriptors that it gets, and holds open for as long as it runs.
+    """
     program = _found(argv[0], directory)
     if program is None:
         raise TargetError(_no_program(argv[0]))
@@ -89,6 +93,7 @@ async def run_program(
                 stderr=stderr.write_end,
                 env=environment(variables),
                 cwd=directory,
+                pass_fds=inherited,
                 start_new_session=True,
             )
         )
@@ -122,7 +127,7 @@ async def _end(process: Process) -> None:
     finally:
         # Also where it has gone: what it has started may not have.
         _signal(process, signal.SIGKILL)
-    # One that the kernel won't let go of, such as on a dead disk, must not hold the agent as well.
+    # One that the kernel won't let go of, such as on a dead disk, must not hold this one as well.
     with suppress(TimeoutError):
         async with asyncio.timeout(_GRACE):
             await process.wait()

@@ -1,4 +1,4 @@
-"""HTTP services that hooks call: one request and its answer, or a TargetError.
+"""HTTP services to call: one request and its answer, or a TargetError.
 
 Never through a proxy that the environment names and never after a redirect: what answers there is
 not what the file says (S16). Answers have a largest size, and none is unpacked.
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from forewarned import __version__
-from forewarned.agent.targets.errors import TargetError
+from forewarned.targets.errors import TargetError
 
 _LONGEST_BODY: Final = 32 * 1024 * 1024
 """The pods of a large node, with room to spare."""

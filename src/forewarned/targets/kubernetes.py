@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from forewarned.agent.targets.environment import cluster_address
-from forewarned.agent.targets.errors import TargetError
-from forewarned.agent.targets.http import Answer, Request, secret, send
+from forewarned.targets.environment import cluster_address
+from forewarned.targets.errors import TargetError
+from forewarned.targets.http import Answer, Request, secret, send
 
 TOKEN_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # its path
 CA_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"

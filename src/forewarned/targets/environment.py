@@ -1,4 +1,4 @@
-"""The agent's environment: variables, its account's home directory, its host's name.
+"""This program's environment: variables, its account's home directory, its host's name.
 
 The only module of hooks and targets that reads it. Read at each use, so that making a hook has no
 side effects.
@@ -18,7 +18,7 @@ def search_path() -> str:
 
 
 def home() -> str:
-    """Of the account, not `$HOME`: it is the same however the agent was started."""
+    """Of the account, not `$HOME`: it is the same however this program was started."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:

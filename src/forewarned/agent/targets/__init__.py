@@ -1,1 +1,0 @@
-"""What hooks act on: programs, HTTP services, Kubernetes."""

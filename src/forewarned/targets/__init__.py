@@ -1,0 +1,1 @@
+"""What an agent's hooks and an actuator's drivers act on: programs, HTTP services, Kubernetes."""
