@@ -11,6 +11,7 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.service.records import News, Place
 from forewarned.storage.postgres import look
 from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.dialect import NOW
 from tests.postgresql.databases import Database
 from tests.storage.postgres.raw_rows import BIND, NEW_EVENT, NEW_SCOPE, add_scope
 
@@ -140,7 +141,7 @@ def test_nodes_that_are_alive_rank_in_one_order(database: Database, connection: 
     for node, age in (("a", 0), ("b", look.ALIVE), ("c", 0)):
         database.ask(
             "INSERT INTO nodes (id, name, version, speaks, metadata, control, seen_at, lag)"
-            f" VALUES (%s, '', '', 1, '', '', {look.NOW} - %s, 0)",
+            f" VALUES (%s, '', '', 1, '', '', {NOW} - %s, 0)",
             node,
             age,
         )

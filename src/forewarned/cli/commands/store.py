@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from forewarned.cli.commands.serve import data_folder, folder_options
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, printed_as_json
-from forewarned.cli.store_ends import opened_source, opened_target
+from forewarned.cli.stores.ends import opened_source, opened_target
 from forewarned.security.state_directory import DATABASE
 from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.sqlite.restore_marker import declare_restored

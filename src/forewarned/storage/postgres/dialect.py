@@ -8,6 +8,8 @@ from typing import Final
 from forewarned.storage.relational.database import Dialect, Parameter
 from forewarned.storage.relational.statements import BIND_RESOURCE, MOVE_SCOPE, Statement
 
+NOW: Final = "floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+"""The database's clock, as instants are stored."""
 _NUMBERS: Final = frozenset(
     {
         *("revision", "incarnation", "active", "last_read_at", "next_wake"),

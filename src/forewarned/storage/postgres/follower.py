@@ -22,6 +22,7 @@ from forewarned.service.records import News, Node
 from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.postgres import look
 from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.hints import Hints
 from forewarned.storage.postgres.nodes.listing import beat
 
@@ -41,8 +42,8 @@ _PATIENCE: Final = 1.0
 _LONGEST_END: Final = 2.0
 """Seconds that the thread has to end. One that is never answered ends with the process."""
 _PRUNE: Final = (
-    f"DELETE FROM unbound WHERE at < {look.NOW} - 3600 * 1000000::bigint",
-    f"DELETE FROM nodes WHERE seen_at < {look.NOW} - 86400 * 1000000::bigint",
+    f"DELETE FROM unbound WHERE at < {NOW} - 3600 * 1000000::bigint",
+    f"DELETE FROM nodes WHERE seen_at < {NOW} - 86400 * 1000000::bigint",
 )
 _LOST: Final = (psycopg.Error, CannotOpenError, StoreUnavailableError, OSError)
 

@@ -17,14 +17,13 @@ from forewarned.service.records import News, Place
 from forewarned.storage import rows
 from forewarned.storage.postgres.connection import Connection
 from forewarned.storage.postgres.database import PostgresDatabase, Question
-from forewarned.storage.postgres.dialect import POSTGRES
+from forewarned.storage.postgres.dialect import NOW, POSTGRES
 from forewarned.storage.rows import FoundRow
 
 ALIVE: Final = 5_000_000
 """Microseconds. A node that has not said so for longer is not counted."""
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LIMITS: Final = "SELECT set_config('statement_timeout', '10s', true)"
-NOW: Final = "floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _STORE: Final = f"""
     SELECT pg_current_snapshot()::text AS snapshot, {NOW} AS now,
            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,

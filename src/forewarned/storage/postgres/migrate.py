@@ -24,6 +24,7 @@ from forewarned.storage.errors import (
     OldPostgresError,
     WrongEncodingError,
 )
+from forewarned.storage.postgres.nodes.listing import RUNNING
 
 OLDEST_SERVER: Final = 14
 _ONE_AT_A_TIME: Final = 0x466F726577617264
@@ -31,8 +32,6 @@ _ONE_AT_A_TIME: Final = 0x466F726577617264
 _LOCK_TIMEOUT: Final = "2s"
 """A step that waits for a table keeps everyone else from it, too: so it is soon tried again."""
 _TRIES: Final = 30
-_ALIVE: Final = 10
-"""Seconds after its last sign of life in which a node is taken to be running."""
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 
 
@@ -160,9 +159,8 @@ def _run_once(
 def _refuse_older_nodes(connection: Connection[TupleRow], where: str, step: Migration) -> None:
     """A node that is two versions behind would write what nobody expects any more."""
     older = connection.execute(
-        "SELECT name FROM nodes WHERE speaks < %s"
-        " AND seen_at > (extract(epoch FROM clock_timestamp()) - %s) * 1000000 ORDER BY name",
-        [step.oldest_code, _ALIVE],
+        f"SELECT name FROM nodes WHERE speaks < %s AND {RUNNING} ORDER BY name",
+        [step.oldest_code],
     ).fetchall()
     if older:
         raise OlderNodesError(where, [name for [name] in older])

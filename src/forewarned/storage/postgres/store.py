@@ -31,6 +31,7 @@ from forewarned.storage.postgres.commits.session import Check, Connector, Sessio
 from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
 from forewarned.storage.postgres.connection import Connection, connect
 from forewarned.storage.postgres.database import PostgresDatabase
+from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.follower import Follower
 from forewarned.storage.postgres.look import Point
 from forewarned.storage.postgres.nodes.leases import SharedLeases
@@ -60,7 +61,6 @@ _READ_LIMITS: Final = """
            set_config('idle_in_transaction_session_timeout', '60s', true),
            set_config('tcp_user_timeout', '3000', true)
 """
-_NOW: Final = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 class PostgresStore:
@@ -203,7 +203,7 @@ class PostgresStore:
             connection.commit()
 
     def _refuse_wrong_clock(self, connection: Connection) -> None:
-        [[now]] = connection.execute(_NOW).fetchall()
+        [[now]] = connection.execute(f"SELECT {NOW}").fetchall()
         try:
             self._guarded_clock(to_instant(now))
         except StoreUnavailableError as error:
@@ -257,6 +257,6 @@ def _begin_reading(connection: Connection) -> int:
     with connection.pipeline():
         connection.execute(_READ)
         connection.execute(_READ_LIMITS)
-        clock = connection.execute(_NOW)
+        clock = connection.execute(f"SELECT {NOW}")
     [[now]] = clock.fetchall()
     return int(now)

@@ -13,18 +13,15 @@ from forewarned.storage.postgres.migrate import (
     refuse_server,
     schema_version,
 )
+from forewarned.storage.postgres.nodes.listing import RUNNING
 from forewarned.storage.postgres.url import target
 from forewarned.storage.relational.snapshot import UNFINISHED
 from forewarned.storage.transfer.tables import TABLES, Cells, Table
 
 _OFFSET: Final = "(SELECT incarnation_offset FROM store)"
+_RUNNING: Final = f"SELECT name FROM nodes WHERE {RUNNING} ORDER BY name"
 _NUMBERED: Final = {"scopes": "number", "events": "sequence", "history": "id"}
 """Tables whose next number follows the last one copied."""
-_LIVE_NODES: Final = """
-    SELECT name FROM nodes
-    WHERE seen_at > extract(epoch FROM clock_timestamp() - interval '10 seconds') * 1000000
-    ORDER BY name
-"""
 
 
 class NodesRunningError(CannotOpenError):
@@ -70,7 +67,7 @@ def _connected(url: DatabaseUrl) -> Iterator[tuple[Connection, str]]:
 
 def _refuse_nodes(connection: Connection, where: str) -> None:
     """Raises NodesRunningError."""
-    if names := [str(name) for [name] in connection.execute(_LIVE_NODES)]:
+    if names := [str(name) for [name] in connection.execute(_RUNNING)]:
         raise NodesRunningError(where, names)
 
 

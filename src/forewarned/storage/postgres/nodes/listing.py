@@ -5,20 +5,22 @@ from typing import Final
 
 from forewarned.service.records import Node, NodeListing, SeenNode, Serves
 from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.relational.database import Database
 from forewarned.storage.rows import FoundRow, to_instant
 
-_NOW: Final = "floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+RUNNING: Final = f"seen_at > {NOW} - 10000000"
+"""Whether a node is taken to be running: it has said so in the last ten seconds."""
 _BEAT: Final = f"""
     INSERT INTO nodes (id, name, version, speaks, metadata, control, arm, lag, seen_at)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, {_NOW})
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, {NOW})
     ON CONFLICT (id) DO UPDATE SET
         name = excluded.name, version = excluded.version, speaks = excluded.speaks,
         metadata = excluded.metadata, control = excluded.control, arm = excluded.arm,
         lag = excluded.lag, seen_at = excluded.seen_at
 """
 _STORE: Final = f"""
-    SELECT {_NOW} AS now, epoch, current_setting('synchronous_standby_names') AS standbys FROM store
+    SELECT {NOW} AS now, epoch, current_setting('synchronous_standby_names') AS standbys FROM store
 """
 _NODES: Final = "SELECT * FROM nodes ORDER BY name, id"
 

@@ -20,7 +20,7 @@ from forewarned.security.identities import Principal, TokensUnavailableError
 from forewarned.security.signing_keys import PublicKey
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.postgres.database import PostgresDatabase
-from forewarned.storage.postgres.look import NOW
+from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.nodes import principals
 from forewarned.storage.postgres.nodes.side_connection import SideConnection
 from forewarned.storage.rows import FoundRow, micros

@@ -1,15 +1,12 @@
 """The settings that all nodes of one store must agree on."""
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
 from forewarned.storage.errors import OtherRulesError
 from forewarned.storage.postgres.connection import Connection
-
-_ALIVE: Final = 10
-"""Seconds after its last sign of life in which a node is taken to be running."""
+from forewarned.storage.postgres.nodes.listing import RUNNING
 
 
 def agree(connection: Connection, rules: Mapping[str, str], *, node: str, where: str) -> None:
@@ -23,9 +20,7 @@ def agree(connection: Connection, rules: Mapping[str, str], *, node: str, where:
         if theirs == dict(rules):
             return
         others = connection.execute(
-            "SELECT name FROM nodes WHERE id <> %s"
-            " AND seen_at > (extract(epoch FROM clock_timestamp()) - %s) * 1000000 ORDER BY name",
-            [node, _ALIVE],
+            f"SELECT name FROM nodes WHERE id <> %s AND {RUNNING} ORDER BY name", [node]
         ).fetchall()
         if theirs and others:
             raise OtherRulesError(
