@@ -9,9 +9,11 @@ This reads rows and no log, so it is the same question after an hour as after a 
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from forewarned.clock import monotonic_ns
+from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.service.records import News, Place
 from forewarned.storage import rows
@@ -24,13 +26,16 @@ ALIVE: Final = 5_000_000
 """Microseconds. A node that has not said so for longer is not counted."""
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LIMITS: Final = "SELECT set_config('statement_timeout', '10s', true)"
-_STORE: Final = f"""
+_SHOWN: Final = f"""
     SELECT pg_current_snapshot()::text AS snapshot, {NOW} AS now,
            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
-           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS lsn,
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS lsn, epoch
+"""
+_GLANCE: Final = f"{_SHOWN} FROM store"
+_STORE: Final = f"""
+    {_SHOWN},
            (SELECT min(next_wake) FROM scopes) AS next_wake,
-           (SELECT count(*) FROM nodes WHERE seen_at > {NOW} - {ALIVE} AND id < :node) AS rank,
-           epoch
+           (SELECT count(*) FROM nodes WHERE seen_at > {NOW} - {ALIVE} AND id < :node) AS rank
     FROM store
 """
 
@@ -70,18 +75,25 @@ class Point(NamedTuple):
     timeline: str
     lsn: int
     """How much of its log the server had made durable, in bytes."""
+    next_wake: datetime | None = None
+    rank: int = 0
 
 
 def first(connection: Connection, node: str) -> Point:
     """Where to look from, for a caller that reads the whole store after this."""
     [[found]] = _ask(connection, [(_STORE, {"node": node})])
-    return _point(found)
+    return _whole_point(found)
 
 
 def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
     """`node` is this node's id, for its rank. The connection must be in autocommit."""
     # Before the transaction begins, so that its snapshot is younger.
     began = monotonic_ns()
+    # Nodes look twenty times a second, and mostly nothing has been committed since.
+    [store] = PostgresDatabase(connection).ask(_GLANCE)
+    if store["snapshot"] == last.snapshot:
+        point = _point(store, next_wake=last.next_wake, rank=last.rank)
+        return _news(point, began=began, now=store["now"]), point
     since = {"last": last.snapshot}
     [[store], scopes, events, resources, unbound, history] = _ask(
         connection,
@@ -95,8 +107,9 @@ def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
         ],
     )
     opened = rows.by_scope(events)
-    next_wake = store["next_wake"]
-    news = News(
+    point = _whole_point(store)
+    news = replace(
+        _news(point, began=began, now=store["now"]),
         pages=tuple(rows.to_page(row, events=opened.get(row["id"], ())) for row in scopes),
         bound=tuple(
             Place(ResourceName(row["name"]), ScopeId(row["scope_id"]), row["address"])
@@ -104,12 +117,8 @@ def look(connection: Connection, node: str, last: Point) -> tuple[News, Point]:
         ),
         unbound=tuple(ResourceName(row["name"]) for row in unbound),
         history=tuple(map(rows.to_history, history)),
-        next_wake=None if next_wake is None else rows.to_instant(next_wake),
-        now=rows.to_instant(store["now"]),
-        began=began,
-        rank=store["rank"],
     )
-    return news, _point(store)
+    return news, point
 
 
 def _ask(connection: Connection, questions: Sequence[Question]) -> list[Sequence[FoundRow]]:
@@ -121,5 +130,18 @@ def _ask(connection: Connection, questions: Sequence[Question]) -> list[Sequence
     return answers[1:]
 
 
-def _point(found: FoundRow) -> Point:
-    return Point(found["snapshot"], found["epoch"], found["timeline"], found["lsn"])
+def _news(point: Point, *, began: int, now: int) -> News:
+    """That nothing has changed."""
+    return News(next_wake=point.next_wake, rank=point.rank, now=rows.to_instant(now), began=began)
+
+
+def _whole_point(found: FoundRow) -> Point:
+    wake = found["next_wake"]
+    next_wake = None if wake is None else rows.to_instant(wake)
+    return _point(found, next_wake=next_wake, rank=found["rank"])
+
+
+def _point(found: FoundRow, *, next_wake: datetime | None, rank: int) -> Point:
+    return Point(
+        found["snapshot"], found["epoch"], found["timeline"], found["lsn"], next_wake, rank
+    )
