@@ -13,15 +13,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks import exchange
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.started import StartError, end_of_log, started, stdin_of, stdout_of
+
+NEWS: Final = "another document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +153,16 @@ class _Members:
         # Looked at afterwards, not to be late for the next one.
         answers = [exchange.whole(b"".join(parts)) for parts in chunks.values()]
         unchanged = f'"DocumentIncarnation":{incarnation},'.encode()
-        good = sum(
-            answer is not None and answer.status == 200 and unchanged not in answer.body
-            for answer in answers
-        )
-        yield {"answered": good, "arrivals": list(arrivals.values())}
+        kinds = Counter(_kind(answer, unchanged) for answer in answers)
+        yield {"answered": kinds[NEWS], "arrivals": list(arrivals.values()), "kinds": kinds}
+
+
+def _kind(answer: exchange.Answer | None, unchanged: bytes) -> str:
+    if answer is None:
+        return "no answer"
+    if answer.status != 200:
+        return str(answer.status)
+    return "the same document" if unchanged in answer.body else NEWS
 
 
 def _obey(port: int) -> None:

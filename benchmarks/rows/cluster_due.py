@@ -144,7 +144,7 @@ def _started(part: Served) -> float:
     started = part.crowd.look('"EventStatus":"Started"')["seen"]
     if min(heard["answered"], started) < part.vms:
         raise BrokenExchangeError(
-            f"of {part.vms} VMs {heard['answered']} heard of a change, and {started} of a start"
+            f"of {part.vms} VMs {started} were told of a start; long polls got {heard['kinds']}"
         )
     return float(max(heard["arrivals"]))
 

@@ -142,6 +142,12 @@ class IncarnationWatch:
             raise self._error
         assert not self.falls, "incarnations fell:\n" + "\n".join(map(str, self.falls[:20]))
         assert not self.contradictions, "\n".join(self.contradictions[:20])
+        # The counts of docs/several-nodes.md.
+        print(  # noqa: T201  # for `pytest -rP`
+            f"polls: {len(self.vms)} VMs, {self.polls} polls, {self.documents.total()} documents,"
+            f" {self.refusals.total()} refused, {self.failures.total()} not answered,"
+            f" {len(self.falls)} incarnations fell"
+        )
 
     def move(self, node: str, where: str) -> None:
         """The node answers at another address from now on."""

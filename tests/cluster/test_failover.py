@@ -31,7 +31,7 @@ def _cluster(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("vms", "failovers"), [(60, 1), (500, 4)])
+@pytest.mark.parametrize(("vms", "failovers"), [(60, 1), (500, 20)])
 def test_a_failover_to_a_synchronous_standby_loses_nothing(
     tmp_path: Path, vms: int, failovers: int
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from tests.cluster import requests
 from tests.cluster.history_checker import check_history
-from tests.cluster.ledger import Ask, check_ledger, stored_events
+from tests.cluster.ledger import Ask, check_ledger, lost, stored_events
 from tests.cluster.nodes import Node
 from tests.cluster.operations import Kind, Operation, Outcome, Recorder, outcome_of
 
@@ -82,6 +82,13 @@ class Traffic:
         events = stored_events(ask)
         check_ledger(self.recorder.operations, events)
         check_history(self.recorder.operations, events)
+        # As those of `IncarnationWatch.check`.
+        print(  # noqa: T201  # for `pytest -rP`
+            f"changes: {self.done} confirmed,"
+            f" {len(lost(self.recorder.operations, events))} of them lost,"
+            f" {self.unknown} without an answer and asked for again,"
+            f" {self.longest_gap:.1f} s without one confirmed at most"
+        )
 
     def _work(self, number: int, pool: ThreadPoolExecutor) -> None:
         chance = random.Random(f"{self._seed}/{number}")
