@@ -18,6 +18,7 @@ from benchmarks.exchange import BrokenExchangeError
 from benchmarks.product import Product
 from benchmarks.programs import MissingProgramError
 from tests.postgresql import servers
+from tests.postgresql.pgbouncer import PgBouncer, pgbouncer
 from tests.postgresql.servers import SUPERUSER
 from tests.postgresql.standby import ServerPair, server_pair
 
@@ -44,11 +45,20 @@ class Databases:
         *flags: str,
         names: Sequence[str] = NAMES,
         prefix: Sequence[str] = (),
+        is_pooled: bool = False,
     ) -> Iterator[list[Product]]:
-        """Nodes on this database, which is made if it is new. The first one imports the fleet."""
+        """Nodes on this database, which is made if it is new. The first one imports the fleet.
+
+        They reach it through PgBouncer if it `is_pooled`.
+        """
         self.make(database)
-        store = ("--store", self.pair.url(database))
         with contextlib.ExitStack() as stack:
+            reached: ServerPair | PgBouncer = self.pair
+            if is_pooled:
+                # Each node has 6 connections to its database at most.
+                pool = pgbouncer(self.pair.primary, self.pair.primary.folder, sessions=20)
+                reached = stack.enter_context(pool)
+            store = ("--store", reached.url(database))
             nodes = [
                 stack.enter_context(
                     product.serving(

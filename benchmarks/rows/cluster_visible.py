@@ -4,47 +4,88 @@ import contextlib
 import socket
 import time
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Final
+
+from typing_extensions import override
 
 from benchmarks import exchange, nodes, product, usage
 from benchmarks.bench import Bench
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.figures import Line, Spread, at_most, measured, percentile
+from benchmarks.nodes import Databases
 from benchmarks.product import PROBE, Product
 from benchmarks.rows.visible import settle
 
 A_ROUND: Final = 200
 REST: Final = 0.06
 """Seconds between changes: a node sends a hint every 50 ms at most."""
+TICK: Final = 0.05
+"""Seconds between two looks of a node that gets no hints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How long changes took, in seconds."""
+
+    requests: list[list[float]]
+    """Until the node where they were made had answered, by round."""
+    late: list[list[float]]
+    """From there until they were visible at all nodes."""
+
+    @override
+    def __str__(self) -> str:
+        late, requests = list(chain(*self.late)), list(chain(*self.requests))
+        return (
+            f"visible p50 {percentile(late, 50) * 1e3:.1f} ms, p99"
+            f" {percentile(late, 99) * 1e3:.1f} ms after the answer; request p50"
+            f" {percentile(requests, 50) * 1e3:.1f} ms,"
+            f" p99 {percentile(requests, 99) * 1e3:.1f} ms"
+        )
+
+    def p99s(self) -> Iterator[tuple[float, float]]:
+        """Of each round, the lateness and the request."""
+        for late, requests in zip(self.late, self.requests, strict=True):
+            yield percentile(late, 99), percentile(requests, 99)
 
 
 def measure(bench: Bench, _: Collection[str]) -> Iterator[Line]:
+    with nodes.databases(bench) as databases:
+        seen = _seen(bench, databases, is_pooled=False)
+        yield measured(
+            "C3",
+            "commit at one node → visible at all three, p99 ÷ the p99 of the request that commits",
+            Spread.of([late / request for late, request in seen.p99s()]),
+            unit="×",
+            goal=at_most(2),
+            note=str(seen),
+        )
+        seen = _seen(bench, databases, is_pooled=True)
+        yield measured(
+            "C3",
+            "the same without hints, through PgBouncer, p99 ÷ (50 ms + 2 × the request's p99)",
+            Spread.of([late / (TICK + 2 * request) for late, request in seen.p99s()]),
+            unit="×",
+            goal=at_most(1),
+            note=str(seen),
+        )
+
+
+def _seen(bench: Bench, databases: Databases, *, is_pooled: bool) -> Seen:
     times = bench.scaled(A_ROUND)
-    bench.say(f"C3: {times} changes a round, seen at three nodes")
-    quotients: list[float] = []
-    late: list[float] = []
-    requests: list[float] = []
-    with (
-        nodes.databases(bench) as databases,
-        databases.serving("visible", product.fleet_of(0, kind="grouped")) as serving,
-    ):
+    way = "through PgBouncer" if is_pooled else "with hints"
+    bench.say(f"C3: {times} changes a round, seen at three nodes, {way}")
+    seen = Seen([], [])
+    fleet = product.fleet_of(0, kind="grouped")
+    database = "visible_pooled" if is_pooled else "visible"
+    with databases.serving(database, fleet, is_pooled=is_pooled) as serving:
         for number in range(bench.rounds + 1):
             pairs = [_change(serving, at % len(serving)) for at in range(times)]
             if number:
-                took, seen = zip(*pairs, strict=True)
-                quotients.append(percentile(seen, 99) / percentile(took, 99))
-                requests += took
-                late += seen
-    yield measured(
-        "C3",
-        "commit at one node → visible at all three, p99 ÷ the p99 of the request that commits",
-        Spread.of(quotients),
-        unit="×",
-        goal=at_most(2),
-        note=f"visible p50 {percentile(late, 50) * 1e3:.1f} ms, p99"
-        f" {percentile(late, 99) * 1e3:.1f} ms after the answer; request p50"
-        f" {percentile(requests, 50) * 1e3:.1f} ms, p99 {percentile(requests, 99) * 1e3:.1f} ms",
-    )
+                seen.requests.append([request for request, _ in pairs])
+                seen.late.append([late for _, late in pairs])
+    return seen
 
 
 def _change(serving: Sequence[Product], at: int) -> tuple[float, float]:
