@@ -23,15 +23,21 @@ LEAST_ROUNDS: Final = 5
 def _rows(_context: click.Context, _option: click.Parameter, given: str | None) -> set[str]:
     if given is None:
         return set(groups.ROWS)
-    known = {row.lower(): row for row in groups.ROWS}
+    known = {row.lower(): (row,) for row in groups.ROWS} | groups.FAMILIES
     names = [name.strip().lower() for name in given.split(",")]
     if unknown := [name for name in names if name not in known]:
-        raise click.BadParameter(f"no row {', '.join(unknown)}: there are {', '.join(groups.ROWS)}")
-    return {known[name] for name in names}
+        there_are = ", ".join((*groups.ROWS, *groups.FAMILIES))
+        raise click.BadParameter(f"no row {', '.join(unknown)}: there are {there_are}")
+    return {row for name in names for row in known[name]}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rows", "wanted", callback=_rows, help="Only these, such as P1,P2b. [default: all]")
+@click.option(
+    "--rows",
+    "wanted",
+    callback=_rows,
+    help="Only these, such as P1,P2b, or nodes for C1 to C8. [default: all]",
+)
 @click.option("--rounds", type=click.IntRange(1), help="Alternating rounds. [default: 7; 3 quick]")
 @click.option("--seconds", type=click.FloatRange(1), help="Of load in a round. [default: 3; 1]")
 @click.option("--quick", is_flag=True, help="Fleets and crowds a tenth as large, short rounds.")
@@ -58,7 +64,8 @@ def main(
 ) -> None:
     """Measure Forewarned beside nginx and its peers, and say which goals are met.
 
-    A whole run that is not quick is kept in benchmarks/results, docs/assets and docs/scale.md.
+    A run of all rows of a family (server, nodes) that is not quick is kept in benchmarks/results,
+    docs/assets and docs/scale.md.
     """
     if not usage.is_readable():
         raise click.ClickException("processor time is read from /proc, which is Linux's")
@@ -91,11 +98,14 @@ def main(
     else:
         Console().print(page.table(lines))
         click.echo(page.notes(lines))
-    if wanted == set(groups.ROWS) and not quick:
-        for path in records.keep(lines, conditions, _command(serve, rounds, urgent=urgent)):
+    whole = [name for name, rows in groups.FAMILIES.items() if wanted.issuperset(rows)]
+    for family in () if quick else whole:
+        command = _command(family, serve, rounds, urgent=urgent)
+        own = [line for line in lines if line.row in groups.FAMILIES[family]]
+        for path in records.keep(family, own, conditions, command):
             talk.print(f"wrote {path.relative_to(records.ROOT)}")
-    else:
-        talk.print("kept nothing: only a whole run, with every row and not quick, is kept")
+    if quick or not whole:
+        talk.print("kept nothing: only a run that is not quick and has all rows of a family is")
     raise SystemExit(_exit_code(lines, strict=strict))
 
 
@@ -135,14 +145,15 @@ def _disk(scratch: Path | None) -> Path | None:
     return disk if disk.is_dir() else None
 
 
-def _command(serve: str, rounds: int, *, urgent: bool) -> str:
+def _command(family: str, serve: str, rounds: int, *, urgent: bool) -> str:
     given = {
+        f"--rows {family}": True,
         "--urgent": urgent,
         f"--rounds {rounds}": rounds != 7,
         f"--serve '{serve}'": bool(serve),
     }
     arguments = [argument for argument, is_given in given.items() if is_given]
-    return "make bench" + (f' ARGS="{" ".join(arguments)}"' if arguments else "")
+    return f'make bench ARGS="{" ".join(arguments)}"'
 
 
 def _exit_code(lines: Collection[Line], *, strict: bool) -> int:

@@ -63,6 +63,13 @@ ROWS: Final = (
 )
 
 
+FAMILIES: Final = {
+    "server": tuple(row for row in ROWS if not row.startswith("C")),
+    "nodes": tuple(row for row in ROWS if row.startswith("C")),
+}
+"""Rows that are kept together: a run of all of them takes the place of the last one."""
+
+
 class OutOfTimeError(Exception):
     """A group took longer than it may."""
 

@@ -7,9 +7,6 @@ from rich.table import Table
 
 from benchmarks.figures import Goal, Line, Verdict
 
-BEGIN: Final = "<!-- bench: begin -->"
-END: Final = "<!-- bench: end -->"
-
 _STYLES: Final = {
     Verdict.MET: "green",
     Verdict.MISSED: "red",
@@ -85,13 +82,14 @@ def section(lines: Sequence[Line], conditions: Mapping[str, str], command: str) 
     return f"`{command}`\n\n{markdown(lines)}\n\n{facts}"
 
 
-def refresh(page: str, body: str) -> str:
-    """The page with everything between the marks replaced. Raises ValueError if it has none."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def refresh(page: str, family: str, body: str) -> str:
+    """The page with all between a family's marks replaced. Raises ValueError if it has none."""
+    marks = f"<!-- bench {family}: begin -->", f"<!-- bench {family}: end -->"
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise ValueError(f"the page has no {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{body}\n{END}{after}"
+        raise ValueError(f"the page has no {marks[0]} and {marks[1]}")
+    return f"{before}{begin}\n{body}\n{end}{after}"
 
 
 def _one_line(note: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the last whole run is kept: as JSON, as a plot, and in the page on scale."""
+"""Where the last whole run of a family is kept: as JSON, as a plot, and in the page on scale."""
 
 import dataclasses
 import json
@@ -10,8 +10,8 @@ from benchmarks import page, plot
 from benchmarks.figures import Line
 
 ROOT: Final = Path(__file__).parent.parent
-RESULTS: Final = ROOT / "benchmarks" / "results" / "latest.json"
-PLOT: Final = ROOT / "docs" / "assets" / "bench.svg"
+RESULTS: Final = ROOT / "benchmarks" / "results"
+PLOTS: Final = ROOT / "docs" / "assets"
 PAGE: Final = ROOT / "docs" / "scale.md"
 
 
@@ -20,11 +20,14 @@ def as_json(lines: Sequence[Line], conditions: Mapping[str, str]) -> str:
     return json.dumps({"conditions": dict(conditions), "lines": rows}, indent=2, ensure_ascii=False)
 
 
-def keep(lines: Sequence[Line], conditions: Mapping[str, str], command: str) -> list[Path]:
-    for path in (RESULTS, PLOT):
+def keep(
+    family: str, lines: Sequence[Line], conditions: Mapping[str, str], command: str
+) -> list[Path]:
+    results, drawn = RESULTS / f"{family}.json", PLOTS / f"bench-{family}.svg"
+    for path in (results, drawn):
         path.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(as_json(lines, conditions) + "\n")
-    PLOT.write_text(plot.svg(lines))
+    results.write_text(as_json(lines, conditions) + "\n")
+    drawn.write_text(plot.svg(lines))
     body = page.section(lines, conditions, command)
-    PAGE.write_text(page.refresh(PAGE.read_text(), body))
-    return [RESULTS, PLOT, PAGE]
+    PAGE.write_text(page.refresh(PAGE.read_text(), family, body))
+    return [results, drawn, PAGE]

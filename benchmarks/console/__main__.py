@@ -55,7 +55,7 @@ def main(rounds: int, only: str | None, *, as_json: bool, keep: bool, strict: bo
                 click.echo(f"{line.row} {line.what}: {line.note}")
     if keep:
         body = page.section(lines, conditions, _COMMAND)
-        _PAGE.write_text(page.refresh(_PAGE.read_text(), body))
+        _PAGE.write_text(page.refresh(_PAGE.read_text(), "console", body))
         talk.print(f"wrote {_PAGE.relative_to(records.ROOT)}")
     raise SystemExit(int(strict and any(line.verdict is Verdict.MISSED for line in lines)))
 

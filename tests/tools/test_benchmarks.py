@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks import exchange, journey, page, plot, polling, product, usage, wrk
+from benchmarks import exchange, groups, journey, page, plot, polling, product, usage, wrk
 from benchmarks.bench import NotOfferedError
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.figures import (
@@ -248,21 +249,29 @@ def test_every_row_of_the_table_has_as_many_cells() -> None:
 
 
 def test_only_what_stands_between_the_marks_is_replaced() -> None:
-    before = f"# Scale\n\n{page.BEGIN}\nold\n{page.END}\n\nThe end.\n"
+    written = (
+        "# Scale\n\n<!-- bench server: begin -->\nolder\n<!-- bench server: end -->\n"
+        "<!-- bench nodes: begin -->\n{}\n<!-- bench nodes: end -->\n\nThe end.\n"
+    )
 
-    after = page.refresh(before, "new")
+    after = page.refresh(written.format("old"), "nodes", "new")
 
-    assert after == f"# Scale\n\n{page.BEGIN}\nnew\n{page.END}\n\nThe end.\n"
-    assert page.refresh(after, "new") == after
+    assert after == written.format("new")
+    assert page.refresh(after, "nodes", "new") == after
 
 
 def test_a_page_without_marks_is_left_alone() -> None:
-    with pytest.raises(ValueError, match="bench: begin"):
-        page.refresh("# Scale\n", "new")
+    with pytest.raises(ValueError, match="bench nodes: begin"):
+        page.refresh("# Scale\n", "nodes", "new")
 
 
-def test_the_page_on_scale_has_the_marks() -> None:
-    assert page.refresh((ROOT / "docs" / "scale.md").read_text(), "new")
+@pytest.mark.parametrize("family", groups.FAMILIES)
+def test_the_page_on_scale_has_the_marks(family: str) -> None:
+    assert page.refresh((ROOT / "docs" / "scale.md").read_text(), family, "new")
+
+
+def test_every_row_is_of_one_family() -> None:
+    assert sorted(chain(*groups.FAMILIES.values())) == sorted(groups.ROWS)
 
 
 @pytest.mark.parametrize(
