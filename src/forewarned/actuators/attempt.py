@@ -1,0 +1,345 @@
+"""One claimed task, from the first look at its VM to the report.
+
+Invariant (I22): nothing is done to a VM before the server has confirmed, durably and for this very
+attempt, that it is interrupted from now on. An attempt that has lost its task does nothing more.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, TypeVar, assert_never
+
+from forewarned.actuators.decision import (
+    Abort,
+    Act,
+    Done,
+    Doubt,
+    Failed,
+    Procedure,
+    Rest,
+    Situation,
+    Trouble,
+    Wait,
+    decide,
+    pause_after,
+)
+from forewarned.actuators.desk import (
+    LEASE,
+    RENEWAL,
+    Assignment,
+    DeskUnavailableError,
+    TaskDesk,
+    TaskLostError,
+)
+from forewarned.actuators.driver import (
+    Driver,
+    DriverError,
+    RefusedError,
+    Sighting,
+    TryLaterError,
+    Verdict,
+)
+from forewarned.actuators.slots import Slots
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_FIRST_LOOK: Final = timedelta(seconds=0.2)
+_LONGEST_BETWEEN_LOOKS: Final = timedelta(seconds=5)
+_PATIENCE: Final = timedelta(seconds=60)
+"""For a platform to answer a question."""
+_SURE: Final = LEASE / 2
+"""How long after the server's last confirmation an attempt may begin to act."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equipment:
+    """What the attempts of one actuator share."""
+
+    desk: TaskDesk
+    driver: Driver
+    slots: Slots
+    dry_run: bool
+    monotonic: Callable[[], timedelta]
+    sleep: Callable[[timedelta], Awaitable[None]]
+
+
+class Attempt:
+    def __init__(
+        self, assignment: Assignment, procedure: Procedure | None, equipment: Equipment
+    ) -> None:
+        """`procedure` is None where the actuator has none for events of this type."""
+        self._task = assignment
+        self._procedure = procedure
+        self._at = equipment
+        self._lost = asyncio.Event()
+        self._confirmed = equipment.monotonic()
+        """When the server last said that the task is this attempt's."""
+        self._has_begun = False
+        """Whether this attempt has reported so."""
+        self._has_returned = False
+        """Whether the driver has said that the action is issued."""
+        self._tries = 0
+        self.is_acting = False
+        """Whether the driver is carrying the action out right now."""
+
+    async def run(self) -> None:
+        """Returns once the task is reported, or lost."""
+        facts = {"task": self._task.key, "attempt": self._task.ref.attempt}
+        renewing = asyncio.create_task(self._renew())
+        try:
+            await self._run()
+        except TaskLostError:
+            _log.info("a task is no longer this actuator's", extra=facts)
+        except Exception as error:  # noqa: BLE001  # a driver may raise anything, and is reported
+            _log.exception("an attempt has failed unexpectedly", extra=facts)
+            told = Failed(f"the actuator failed: {type(error).__name__}: {error}", unharmed=False)
+            with suppress(TaskLostError):
+                await self._report_failure(told, None)
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def _run(self) -> None:
+        if self._procedure is None:
+            told = f"the actuator has no action for {self._task.type} events"
+            await self._report_failure(Failed(told, unharmed=True), None)
+            return
+        async with AsyncExitStack() as held:
+            await self._unless_lost(held.enter_async_context(self._at.slots.vm(self._task.vm)))
+            if self._at.dry_run:
+                await self._rehearse(self._procedure)
+            else:
+                await self._carry_out(self._procedure, held)
+
+    async def _rehearse(self, procedure: Procedure) -> None:
+        verdict = await self._survey(procedure)
+        what = verdict.reason or procedure.action.do
+        told = f"dry run: it would {'' if verdict.possible else 'not '}be possible: {what}"
+        await self._report_failure(Failed(told, unharmed=True), None)
+
+    async def _carry_out(self, procedure: Procedure, held: AsyncExitStack) -> None:
+        began = self._at.monotonic()
+        case = self._first_case(procedure, await self._look(began, procedure.timeout))
+        pause = _FIRST_LOOK
+        while True:
+            match step := decide(case):
+                case Act():
+                    trouble = await self._act(case, held, began)
+                    pause = _FIRST_LOOK
+                    case = replace(
+                        case,
+                        begun=self._has_begun or case.begun,
+                        returned=self._has_returned,
+                        trouble=trouble,
+                    )
+                case Rest():
+                    await self._pause(step.pause)
+                    trouble = None if case.trouble is None else replace(case.trouble, rested=True)
+                    case = replace(case, trouble=trouble)
+                case Wait():
+                    await self._pause(pause)
+                    pause = min(pause * 1.5, _LONGEST_BETWEEN_LOOKS)
+                case Abort():
+                    await self._abort()
+                    case = replace(case, aborted=True)
+                case Done() | Failed() | Doubt():
+                    await self._report(step, case)
+                    return
+                case other:
+                    assert_never(other)
+            sighting = await self._look(began, procedure.timeout)
+            case = replace(case, sighting=sighting, elapsed=self._at.monotonic() - began)
+
+    def _first_case(self, procedure: Procedure, sighting: Sighting) -> Situation:
+        return Situation(
+            key=self._task.key,
+            procedure=procedure,
+            before=self._task.before or sighting,
+            begun=self._task.begun,
+            sighting=sighting,
+        )
+
+    # --- at the platform -------------------------------------------------------------------------
+
+    async def _look(self, began: timedelta, limit: timedelta) -> Sighting:
+        """A platform that does not answer is asked until the limit; then nothing is known."""
+        failures = 0
+        while True:
+            self._refuse_if_lost()
+            try:
+                async with asyncio.timeout(_PATIENCE.total_seconds()):
+                    return await self._at.driver.observe(self._task.vm)
+            except (DriverError, TimeoutError) as error:
+                if self._at.monotonic() - began >= limit:
+                    return Sighting()
+                failures += 1
+                _log.warning(
+                    "a VM can't be looked at",
+                    extra={"task": self._task.key, "why": str(error) or "it took too long"},
+                )
+                await self._pause(pause_after(failures))
+
+    async def _survey(self, procedure: Procedure) -> Verdict:
+        try:
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                return await self._at.driver.survey(procedure.action, self._task.vm)
+        except (DriverError, TimeoutError) as error:
+            return Verdict(possible=False, reason=str(error) or "the platform does not answer")
+
+    async def _act(self, case: Situation, held: AsyncExitStack, began: timedelta) -> Trouble | None:
+        """Carry the action out. Returns what went wrong, if something did."""
+        action = replace(case.procedure.action, duration=self._task.duration)
+        if not case.begun:
+            verdict = await self._survey(case.procedure)
+            if not verdict.possible:
+                return self._trouble(RefusedError(verdict.reason))
+            if verdict.target is not None:
+                await self._unless_lost(
+                    held.enter_async_context(self._at.slots.target(verdict.target))
+                )
+        try:
+            await self._prepare(case)
+        except DriverError as error:
+            return self._trouble(RefusedError(str(error)))
+        left = case.procedure.timeout - (self._at.monotonic() - began)
+        self.is_acting = True
+        try:
+            # The limit is also the driver's: what it leaves running, the next look shows.
+            async with asyncio.timeout(max(left.total_seconds(), 0)):
+                await self._at.driver.act(action, self._task.vm, self._task.key, self._note)
+        except DriverError as error:
+            return self._trouble(error)
+        except TimeoutError:
+            return None
+        finally:
+            self.is_acting = False
+        self._has_returned = True
+        return None
+
+    async def _prepare(self, case: Situation) -> None:
+        """Mark the intent, and have the server confirm that the VM is interrupted from now on."""
+        if not self._has_begun:
+            await self._at.driver.mark(self._task.vm, self._task.key)
+            await self._begin(case.before)
+        while self._at.monotonic() - self._confirmed > _SURE:
+            # This process may have stood still for so long that the task is another's by now.
+            await self._until_told(lambda: self._at.desk.renew(self._task.ref))
+        self._refuse_if_lost()
+
+    async def _abort(self) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                await self._at.driver.abort(self._task.vm, self._task.key)
+        except (DriverError, TimeoutError) as error:
+            _log.warning(
+                "an action that takes too long can't be ended",
+                extra={"task": self._task.key, "why": str(error) or "it took too long"},
+            )
+
+    def _trouble(self, error: DriverError) -> Trouble:
+        self._tries += 1
+        _log.warning(
+            "an action has failed",
+            extra={"task": self._task.key, "tries": self._tries, "why": str(error)},
+        )
+        return Trouble(
+            error=str(error),
+            tries=self._tries,
+            nothing_done=isinstance(error, RefusedError | TryLaterError),
+            later=isinstance(error, TryLaterError),
+        )
+
+    def _note(self, progress: str) -> None:
+        _log.info("progress", extra={"task": self._task.key, "at": progress})
+
+    # --- at the server ---------------------------------------------------------------------------
+
+    async def _begin(self, before: Sighting) -> None:
+        await self._until_told(lambda: self._at.desk.begin(self._task.ref, before))
+        self._has_begun = True
+
+    async def _report(self, step: Done | Failed | Doubt, case: Situation) -> None:
+        match step:
+            case Done():
+                if not self._has_begun:
+                    await self._begin(case.before)
+                await self._until_told(lambda: self._at.desk.finish(self._task.ref, case.sighting))
+                _log.info("a task is done", extra={"task": self._task.key})
+            case Failed():
+                await self._report_failure(step, case.sighting)
+            case Doubt():
+                await self._report_failure(Failed(step.why, unharmed=False), case.sighting)
+
+    async def _report_failure(self, failed: Failed, after: Sighting | None) -> None:
+        facts = {"task": self._task.key, "why": failed.error}
+        _log.error("a task was not carried out", extra=facts)
+        await self._until_told(
+            lambda: self._at.desk.fail(
+                self._task.ref,
+                failed.error,
+                unharmed=failed.unharmed,
+                retry=False,
+                after=after,
+            )
+        )
+
+    async def _until_told(self, tell: Callable[[], Awaitable[None]]) -> None:
+        """Make a report, for as long as the server can't be reached. Raises TaskLostError."""
+        failures = 0
+        while True:
+            self._refuse_if_lost()
+            asked = self._at.monotonic()
+            try:
+                await tell()
+            except DeskUnavailableError as error:
+                failures += 1
+                _log.warning(
+                    "a report can't be made yet",
+                    extra={"task": self._task.key, "why": str(error)},
+                )
+                await self._pause(pause_after(failures))
+            else:
+                self._confirmed = asked
+                return
+
+    async def _renew(self) -> None:
+        while True:
+            await self._at.sleep(RENEWAL)
+            asked = self._at.monotonic()
+            try:
+                await self._at.desk.renew(self._task.ref)
+            except TaskLostError:
+                self._lost.set()
+                return
+            except DeskUnavailableError:
+                # What was claimed stays claimed for a while, and reports are made later.
+                continue
+            self._confirmed = asked
+
+    # --- waiting ---------------------------------------------------------------------------------
+
+    def _refuse_if_lost(self) -> None:
+        if self._lost.is_set():
+            raise TaskLostError(self._task.ref)
+
+    async def _pause(self, span: timedelta) -> None:
+        await self._unless_lost(self._at.sleep(span))
+
+    async def _unless_lost(self, awaited: Awaitable[T]) -> T:
+        """Raises TaskLostError as soon as the task is lost."""
+        waiting = asyncio.ensure_future(awaited)
+        lost = asyncio.create_task(self._lost.wait())
+        try:
+            await asyncio.wait((waiting, lost), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise TaskLostError(self._task.ref)
+            return waiting.result()
+        finally:
+            for each in (waiting, lost):
+                each.cancel()
+            await asyncio.gather(waiting, lost, return_exceptions=True)

@@ -1,0 +1,361 @@
+"""One task, carried out on a platform in memory: crashes, failures, delays and lost leases."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from typing_extensions import override
+
+from forewarned.actuators.attempt import Attempt, Equipment
+from forewarned.actuators.decision import OnDoubt, Procedure
+from forewarned.actuators.desk import LEASE
+from forewarned.actuators.driver import (
+    Action,
+    DriverError,
+    Effect,
+    Power,
+    RefusedError,
+    TryLaterError,
+)
+from forewarned.actuators.slots import Limits, Slots
+from tests.actuators.desks import Kept, MemoryDesk
+from tests.actuators.platforms import KilledError, Platform, PlatformDriver
+from tests.actuators.test_decision import TYPES
+from tests.actuators.times import QuickTime
+
+TIMEOUT = timedelta(minutes=10)
+
+
+class Life:
+    """How far a process comes before it is killed."""
+
+    def __init__(self, steps: int | None = None) -> None:
+        self._left = steps
+        self.steps: list[str] = []
+
+    def step(self, name: str) -> None:
+        if self._left is not None:
+            if not self._left:
+                raise KilledError
+            self._left -= 1
+        self.steps.append(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    time: QuickTime
+    platform: Platform
+    desk: MemoryDesk
+
+    async def attempt(
+        self,
+        procedure: Procedure | None,
+        *,
+        life: Life | None = None,
+        dry_run: bool = False,
+        **happenings: Callable[[], Awaitable[None]],
+    ) -> Life:
+        """Claim the task, and carry it out; as far as it comes."""
+        life = life or Life()
+        self.desk.step = life.step
+        (assignment,) = await self.desk.claim(limit=1, patience=timedelta(0))
+        equipment = Equipment(
+            desk=self.desk,
+            driver=PlatformDriver(self.platform, life.step, **happenings),
+            slots=Slots(Limits()),
+            dry_run=dry_run,
+            monotonic=self.time.monotonic,
+            sleep=self.time.sleep,
+        )
+        await Attempt(assignment, procedure, equipment).run()
+        return life
+
+    def let_the_lease_end(self) -> None:
+        self.time.stand_still_for(LEASE)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with QuickTime() as time:
+        yield World(time=time, platform=Platform(), desk=MemoryDesk(monotonic=time.monotonic))
+
+
+def a_procedure(
+    effect: Effect = Effect.MOVES, *, on_doubt: OnDoubt = OnDoubt.STOP, retries: int = 0
+) -> Procedure:
+    action = Action(type=TYPES[effect], do="it", effect=effect)
+    return Procedure(action=action, timeout=TIMEOUT, retries=retries, on_doubt=on_doubt)
+
+
+def a_task(world: World, effect: Effect = Effect.MOVES) -> Kept:
+    return world.desk.put(TYPES[effect])
+
+
+EVERY = pytest.mark.parametrize("effect", Effect)
+
+
+@EVERY
+async def test_a_task_is_begun_then_carried_out_then_done(effect: Effect, world: World) -> None:
+    task = a_task(world, effect)
+
+    life = await world.attempt(a_procedure(effect))
+
+    assert task.state == "Done"
+    assert task.reports == ["begun", "done"]
+    assert len(world.platform.actions) == 1
+    assert life.steps.index("after begin") < life.steps.index("before act")
+    assert len(life.steps) <= MOST_STEPS
+    assert task.before is not None
+    assert task.before.power is Power.RUNNING
+
+
+MOST_STEPS = 12
+"""Of a whole attempt; one that is never reached kills nothing."""
+STEPS = pytest.mark.parametrize("steps", range(MOST_STEPS))
+
+
+@EVERY
+@STEPS
+async def test_killed_anywhere_the_action_is_carried_out_exactly_once(
+    effect: Effect, steps: int, world: World
+) -> None:
+    """I22: where the platform shows what happened."""
+    task = a_task(world, effect)
+    procedure = a_procedure(effect)
+
+    try:
+        await world.attempt(procedure, life=Life(steps))
+    except KilledError:
+        world.let_the_lease_end()
+        if task.state != "Done":
+            await world.attempt(procedure)
+
+    if effect is Effect.HOLDS and task.state == "Stuck":
+        # Nothing shows whether a VM that runs on stood still before.
+        assert len(world.platform.actions) <= 1
+    else:
+        assert task.state == "Done"
+        assert len(world.platform.actions) == 1
+
+
+@STEPS
+async def test_killed_anywhere_a_vm_that_nobody_sees_is_restarted_once_at_most(
+    steps: int, world: World
+) -> None:
+    """I22: in doubt, an operator decides."""
+    task = a_task(world, Effect.RESTARTS)
+    world.platform.has_witness = False
+    world.platform.sees_vms = False
+    procedure = a_procedure(Effect.RESTARTS, on_doubt=OnDoubt.STOP)
+
+    try:
+        await world.attempt(procedure, life=Life(steps))
+    except KilledError:
+        world.let_the_lease_end()
+        if task.state != "Done":
+            await world.attempt(procedure)
+
+    assert task.state in {"Done", "Stuck"}
+    assert len(world.platform.actions) <= 1
+    if task.state == "Done":
+        assert len(world.platform.actions) == 1
+
+
+async def test_an_attempt_that_stood_still_and_lost_its_task_does_nothing_more(
+    world: World,
+) -> None:
+    """I22: the one that was paused does not act, nor change what the next has reported."""
+    task = a_task(world)
+    procedure = a_procedure()
+
+    async def stand_still_while_another_takes_over() -> None:
+        world.let_the_lease_end()
+        await world.attempt(procedure)
+
+    await world.attempt(procedure, marked=stand_still_while_another_takes_over)
+
+    assert task.reports == ["begun", "done"]
+    assert task.attempt == 2
+    assert len(world.platform.actions) == 1
+
+
+async def test_after_standing_still_the_lease_is_confirmed_before_anything_is_done(
+    world: World,
+) -> None:
+    task = a_task(world)
+
+    class StandsStill(Life):
+        @override
+        def step(self, name: str) -> None:
+            if name == "after begin":
+                world.let_the_lease_end()
+                task.attempt += 1
+
+    await world.attempt(a_procedure(), life=StandsStill())
+
+    assert world.platform.actions == []
+    assert task.reports == ["begun"]
+
+
+async def test_a_failure_without_effect_is_tried_again(world: World) -> None:
+    task = a_task(world)
+    world.platform.failures = [DriverError("no route"), DriverError("no route")]
+
+    await world.attempt(a_procedure(retries=2))
+
+    assert task.state == "Done"
+    assert task.reports == ["begun", "done"]
+    assert len(world.platform.actions) == 1
+
+
+async def test_a_failure_is_reported_with_what_the_vm_looks_like(world: World) -> None:
+    task = a_task(world)
+    world.platform.failures = [DriverError("no route"), DriverError("no route")]
+
+    await world.attempt(a_procedure(retries=1))
+
+    assert (task.state, task.error, task.unharmed) == ("Failed", "no route", True)
+    assert task.after is not None
+    assert task.after.host == "hv-a"
+
+
+async def test_a_vm_that_went_down_is_left_to_an_operator(world: World) -> None:
+    task = a_task(world)
+
+    async def go_down() -> None:
+        world.platform.power = Power.OFF
+        raise DriverError("the disk is gone")
+
+    await world.attempt(a_procedure(retries=5), acted_on=go_down)
+
+    assert (task.state, task.error, task.unharmed) == ("Stuck", "the disk is gone", False)
+
+
+async def test_what_is_impossible_is_said_before_the_vm_is_interrupted(world: World) -> None:
+    task = a_task(world)
+    world.platform.can = False
+
+    await world.attempt(a_procedure())
+
+    assert (task.state, task.error, task.unharmed) == ("Failed", "no host has room", True)
+    assert task.reports == ["failed"]
+    assert world.platform.actions == []
+
+
+async def test_what_the_platform_puts_off_is_carried_out_later(world: World) -> None:
+    task = a_task(world)
+    world.platform.failures = [TryLaterError("busy") for _ in range(8)]
+
+    await world.attempt(a_procedure())
+
+    assert task.state == "Done"
+    assert world.time.monotonic() > timedelta(minutes=1)
+
+
+async def test_what_the_platform_refuses_is_not_asked_for_again(world: World) -> None:
+    task = a_task(world, Effect.RESTARTS)
+    world.platform.failures = [RefusedError("not allowed")]
+
+    await world.attempt(a_procedure(Effect.RESTARTS))
+
+    assert (task.state, task.error, task.unharmed) == ("Failed", "not allowed", True)
+
+
+async def test_what_takes_too_long_is_ended(world: World) -> None:
+    task = a_task(world)
+    world.platform.job = "migrating"
+
+    await world.attempt(a_procedure())
+
+    assert world.platform.aborted == [f"{task.event_id}/web-0"]
+    assert (task.state, task.unharmed) == ("Failed", True)
+    assert task.error == "it was not carried out within 10m"
+
+
+async def test_a_platform_that_never_answers_leaves_the_vm_unknown(world: World) -> None:
+    task = a_task(world)
+
+    async def be_silent() -> None:
+        raise DriverError("hv-a does not answer")
+
+    await world.attempt(a_procedure(), looked_at=be_silent)
+
+    assert (task.state, task.unharmed) == ("Stuck", False)
+
+
+async def test_a_defect_of_a_driver_is_reported(world: World) -> None:
+    task = a_task(world)
+
+    async def divide() -> None:
+        raise ZeroDivisionError
+
+    await world.attempt(a_procedure(), acted_on=divide)
+
+    assert task.state == "Stuck"
+    assert "ZeroDivisionError" in task.error
+
+
+async def test_reports_wait_for_a_server_that_is_down(world: World) -> None:
+    task = a_task(world)
+
+    async def stop() -> None:
+        world.desk.is_down = True
+        restarting.append(asyncio.create_task(restart()))
+
+    async def restart() -> None:
+        await world.time.sleep(timedelta(minutes=5))
+        world.desk.is_down = False
+
+    restarting: list[asyncio.Task[None]] = []
+    await world.attempt(a_procedure(), acted_on=stop)
+
+    assert task.state == "Done"
+    assert len(world.platform.actions) == 1
+
+
+async def test_the_lease_is_renewed_for_as_long_as_an_action_takes(world: World) -> None:
+    task = a_task(world)
+
+    await world.attempt(a_procedure(), acted_on=lambda: world.time.sleep(timedelta(minutes=5)))
+
+    assert task.lease_until > timedelta(minutes=5)
+    assert task.state == "Done"
+
+
+async def test_a_task_that_others_have_ended_is_left_at_once(world: World) -> None:
+    task = a_task(world)
+    world.platform.job = "a person looks into it"
+
+    async def skip() -> None:
+        await world.time.sleep(timedelta(minutes=1))
+        task.state = "Skipped"
+
+    skipping = asyncio.create_task(skip())
+    await world.attempt(a_procedure())
+    await skipping
+
+    assert task.state == "Skipped"
+    assert world.platform.aborted == []
+    assert world.time.monotonic() < TIMEOUT
+
+
+async def test_a_dry_run_changes_nothing_and_says_what_it_would_do(world: World) -> None:
+    task = a_task(world)
+
+    await world.attempt(a_procedure(), dry_run=True)
+
+    assert (task.state, task.unharmed) == ("Failed", True)
+    assert task.error == "dry run: it would be possible: it"
+    assert world.platform.actions == []
+    assert world.platform.intent == ""
+
+
+async def test_a_type_without_an_action_is_a_failure_that_harms_no_one(world: World) -> None:
+    task = a_task(world)
+
+    await world.attempt(None)
+
+    assert (task.state, task.unharmed) == ("Failed", True)
+    assert task.error == "the actuator has no action for Redeploy events"

@@ -1,0 +1,279 @@
+"""I22: an action is repeated only where nothing can have happened, or the operator allows it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from forewarned.actuators.decision import (
+    Abort,
+    Act,
+    Done,
+    Doubt,
+    Failed,
+    OnDoubt,
+    Procedure,
+    Rest,
+    Situation,
+    Step,
+    Trouble,
+    Wait,
+    decide,
+    pause_after,
+)
+from forewarned.actuators.driver import Action, Effect, Power, Sighting
+from forewarned.core.model import EventType
+
+KEY = "602D9444-D2CD-49C7-8624-8643E7171297/web-0"
+RUNNING = Sighting(host="hv-a", power=Power.RUNNING, witness="boot 1", conclusive=True)
+MOVED = replace(RUNNING, host="hv-b")
+RESTARTED = replace(RUNNING, witness="boot 2")
+PAUSED = replace(RUNNING, power=Power.PAUSED)
+OFF = replace(RUNNING, power=Power.OFF, witness="")
+GONE = Sighting(power=Power.GONE)
+UNKNOWN = Sighting()
+TYPES = {
+    Effect.MOVES: EventType.REDEPLOY,
+    Effect.RESTARTS: EventType.REBOOT,
+    Effect.HOLDS: EventType.FREEZE,
+    Effect.STOPS: EventType.PREEMPT,
+    Effect.REMOVES: EventType.TERMINATE,
+}
+EVERY = pytest.mark.parametrize("effect", Effect)
+
+
+def a_procedure(effect: Effect, *, on_doubt: OnDoubt = OnDoubt.STOP, retries: int = 0) -> Procedure:
+    action = Action(type=TYPES[effect], do="it", effect=effect)
+    return Procedure(
+        action=action, timeout=timedelta(minutes=10), retries=retries, on_doubt=on_doubt
+    )
+
+
+def a_case(
+    effect: Effect,
+    sighting: Sighting = RUNNING,
+    *,
+    before: Sighting = RUNNING,
+    begun: bool = True,
+    on_doubt: OnDoubt = OnDoubt.STOP,
+    retries: int = 0,
+) -> Situation:
+    return Situation(
+        key=KEY,
+        procedure=a_procedure(effect, on_doubt=on_doubt, retries=retries),
+        before=before,
+        begun=begun,
+        sighting=sighting,
+    )
+
+
+def issued(sighting: Sighting) -> Sighting:
+    return replace(sighting, intent=KEY, issued=True)
+
+
+def marked(sighting: Sighting) -> Sighting:
+    return replace(sighting, intent=KEY)
+
+
+@EVERY
+def test_what_no_attempt_has_begun_is_carried_out(effect: Effect) -> None:
+    assert decide(a_case(effect, begun=False)) == Act()
+    assert decide(a_case(effect, marked(RUNNING), begun=False)) == Act()
+
+
+@pytest.mark.parametrize(
+    ("effect", "sighting"),
+    [
+        (Effect.MOVES, MOVED),
+        (Effect.MOVES, issued(MOVED)),
+        (Effect.RESTARTS, RESTARTED),
+        (Effect.RESTARTS, issued(RUNNING)),
+        (Effect.HOLDS, issued(RUNNING)),
+        (Effect.STOPS, OFF),
+        (Effect.STOPS, GONE),
+        (Effect.REMOVES, GONE),
+        *((effect, issued(UNKNOWN)) for effect in Effect),
+    ],
+)
+def test_what_the_platform_proves_is_done_whoever_did_it(
+    effect: Effect, sighting: Sighting
+) -> None:
+    assert decide(a_case(effect, sighting)) == Done()
+
+
+@pytest.mark.parametrize(
+    ("effect", "sighting"),
+    [
+        (Effect.RESTARTS, issued(OFF)),
+        (Effect.HOLDS, issued(PAUSED)),
+        (Effect.MOVES, issued(RUNNING)),
+        (Effect.STOPS, issued(RUNNING)),
+        (Effect.REMOVES, issued(OFF)),
+    ],
+)
+def test_what_was_issued_is_waited_for_and_not_issued_again(
+    effect: Effect, sighting: Sighting
+) -> None:
+    assert isinstance(decide(a_case(effect, sighting, on_doubt=OnDoubt.REPEAT)), Wait)
+
+
+@EVERY
+def test_what_the_driver_told_this_attempt_counts_like_a_mark(effect: Effect) -> None:
+    case = replace(a_case(effect, UNKNOWN), returned=True)
+
+    assert decide(case) == Done()
+
+
+@pytest.mark.parametrize(
+    ("effect", "sighting"),
+    [
+        (Effect.MOVES, marked(RUNNING)),
+        (Effect.RESTARTS, marked(RUNNING)),
+        (Effect.HOLDS, marked(PAUSED)),
+        (Effect.STOPS, marked(RUNNING)),
+        (Effect.REMOVES, marked(OFF)),
+    ],
+)
+def test_what_is_seen_to_have_had_no_effect_is_carried_out_by_the_next_attempt(
+    effect: Effect, sighting: Sighting
+) -> None:
+    assert decide(a_case(effect, sighting)) == Act()
+
+
+@pytest.mark.parametrize(
+    ("effect", "sighting"),
+    [
+        (Effect.RESTARTS, replace(RUNNING, conclusive=False)),
+        (Effect.RESTARTS, replace(RUNNING, witness="")),
+        (Effect.RESTARTS, OFF),
+        (Effect.HOLDS, RUNNING),
+        (Effect.MOVES, replace(RUNNING, host=None)),
+        (Effect.MOVES, OFF),
+        *((effect, UNKNOWN) for effect in Effect),
+    ],
+)
+def test_doubt_is_for_the_operator_to_settle(effect: Effect, sighting: Sighting) -> None:
+    before = replace(RUNNING, conclusive=sighting.conclusive, witness=sighting.witness)
+
+    stopped = decide(a_case(effect, sighting, before=before, on_doubt=OnDoubt.STOP))
+    repeated = decide(a_case(effect, sighting, before=before, on_doubt=OnDoubt.REPEAT))
+
+    assert isinstance(stopped, Doubt)
+    assert repeated == Act()
+
+
+@pytest.mark.parametrize("effect", [Effect.MOVES, Effect.RESTARTS, Effect.HOLDS])
+def test_a_vm_that_is_gone_is_a_failure_where_it_should_not_be(effect: Effect) -> None:
+    for begun in (False, True):
+        step = decide(a_case(effect, GONE, begun=begun))
+
+        assert step == Failed("the platform has no such VM", unharmed=False)
+
+
+@pytest.mark.parametrize(("effect", "sighting"), [(Effect.STOPS, OFF), (Effect.REMOVES, GONE)])
+def test_what_is_so_already_needs_no_action(effect: Effect, sighting: Sighting) -> None:
+    assert decide(a_case(effect, sighting, before=sighting, begun=False)) == Done()
+
+
+def test_an_alternative_proves_it_too() -> None:
+    action = Action(
+        type=EventType.FREEZE,
+        do="live-migrate",
+        effect=Effect.MOVES,
+        otherwise="hold",
+        otherwise_effect=Effect.HOLDS,
+    )
+    procedure = replace(a_procedure(Effect.MOVES), action=action)
+    case = replace(a_case(Effect.MOVES), procedure=procedure)
+
+    moved = decide(replace(case, sighting=MOVED))
+    held = decide(replace(case, sighting=issued(RUNNING)))
+    unknown = decide(case)
+
+    assert moved == held == Done()
+    assert isinstance(unknown, Doubt)
+
+
+@EVERY
+def test_a_job_in_flight_is_waited_for(effect: Effect) -> None:
+    for sighting in (RUNNING, MOVED, PAUSED, UNKNOWN):
+        case = a_case(effect, replace(sighting, job="migrating"), on_doubt=OnDoubt.REPEAT)
+
+        assert decide(case) == Wait("migrating")
+        assert decide(replace(case, begun=False)) == Wait("migrating")
+
+
+# --- failures ------------------------------------------------------------------------------------
+
+
+def failed(case: Situation, *, tries: int = 1, **how: bool) -> Step:
+    return decide(replace(case, trouble=Trouble(error="no route", tries=tries, **how)))
+
+
+def test_a_failure_without_effect_is_tried_again_as_often_as_allowed() -> None:
+    case = a_case(Effect.MOVES, retries=2)
+
+    assert failed(case, tries=1) == Rest(pause_after(1))
+    assert failed(case, tries=2) == Rest(pause_after(2))
+    assert failed(case, tries=2, rested=True) == Act()
+    assert failed(case, tries=3) == Failed("no route", unharmed=True)
+
+
+@pytest.mark.parametrize("sighting", [OFF, PAUSED, UNKNOWN])
+def test_a_vm_that_is_not_as_before_is_not_acted_on_again(sighting: Sighting) -> None:
+    case = a_case(Effect.MOVES, sighting, on_doubt=OnDoubt.REPEAT, retries=5)
+
+    assert failed(case) == Failed("no route", unharmed=False)
+
+
+def test_a_restart_that_failed_without_proof_is_tried_again_only_if_allowed() -> None:
+    vague = replace(RUNNING, conclusive=False)
+
+    stopped = failed(a_case(Effect.RESTARTS, vague, retries=5))
+    repeated = failed(a_case(Effect.RESTARTS, vague, retries=5, on_doubt=OnDoubt.REPEAT))
+    refused = failed(a_case(Effect.RESTARTS, vague, retries=5), nothing_done=True)
+
+    assert stopped == Failed("no route", unharmed=True)
+    assert repeated == refused == Rest(pause_after(1))
+
+
+def test_success_counts_even_if_the_driver_reported_an_error() -> None:
+    assert failed(a_case(Effect.MOVES, MOVED)) == Done()
+
+
+def test_what_the_platform_puts_off_is_tried_until_the_limit() -> None:
+    case = a_case(Effect.RESTARTS, UNKNOWN, before=UNKNOWN)
+
+    assert failed(case, tries=50, nothing_done=True, later=True) == Rest(pause_after(50))
+    late = replace(case, elapsed=timedelta(minutes=10))
+    assert failed(late, tries=50, nothing_done=True, later=True) == Abort()
+
+
+def test_a_refusal_leaves_a_vm_unharmed_even_where_no_vm_can_be_seen() -> None:
+    case = a_case(Effect.RESTARTS, UNKNOWN, before=UNKNOWN)
+
+    assert failed(case, nothing_done=True) == Failed("no route", unharmed=True)
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_what_takes_too_long_is_ended_and_then_judged() -> None:
+    late = replace(a_case(Effect.MOVES, marked(RUNNING)), elapsed=timedelta(minutes=10))
+    busy = replace(late, sighting=replace(late.sighting, job="migrating"))
+
+    assert decide(late) == decide(busy) == Abort()
+    for sighting, unharmed in ((RUNNING, True), (OFF, False), (UNKNOWN, False)):
+        step = decide(replace(late, sighting=sighting, aborted=True))
+        assert step == Failed("it was not carried out within 10m", unharmed=unharmed)
+    assert decide(replace(late, sighting=MOVED, aborted=True)) == Done()
+    stuck = decide(replace(busy, aborted=True))
+    assert stuck == Failed("it was not carried out within 10m", unharmed=False)
+
+
+def test_pauses_grow_up_to_a_minute() -> None:
+    pauses = [pause_after(tries) for tries in range(1, 20)]
+
+    assert pauses == sorted(pauses)
+    assert pauses[0] == timedelta(seconds=1)
+    assert pauses[-1] == timedelta(minutes=1)
