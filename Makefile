@@ -121,6 +121,8 @@ constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	$(COMPILE) --extra server --extra postgres --constraint constraints/dev.txt --output-file constraints/server.txt
 	$(COMPILE) --extra testing --constraint constraints/dev.txt --output-file constraints/testing.txt
 	$(PIN) $(ARGS) constraints/az.in --output-file constraints/az.txt
+	$(PIN) $(ARGS) constraints/libvirt-build.in --output-file constraints/libvirt-build.txt
+	$(PIN) $(ARGS) constraints/libvirt.in --output-file constraints/libvirt.txt
 	rm -rf .venv-constraints
 
 clean: ## remove all that was made here

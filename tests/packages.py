@@ -4,11 +4,16 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+from importlib import invalidate_caches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def need(program: str, *, package: str) -> str:
@@ -20,6 +25,26 @@ def need(program: str, *, package: str) -> str:
     if path is None:
         give_up(f"{program} is not installed: `apt install {package}` brings it")
     return path
+
+
+def need_libvirt_library() -> None:
+    """Builds libvirt's Python library into .venv, once. What imports it is imported afterwards."""
+    if find_spec("libvirt") is not None:
+        return
+    for package in ("gcc", "pkg-config", "libvirt-dev"):
+        install(package)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "environment.py"), "libvirt"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    invalidate_caches()
+    if find_spec("libvirt") is None:
+        give_up(
+            "libvirt's Python library can't be built: `apt install gcc pkg-config libvirt-dev`"
+            f" brings what it needs. {done.stderr[-500:]}"
+        )
 
 
 def install(package: str) -> None:

@@ -214,6 +214,16 @@ def test_only_storage_speaks_to_a_database() -> None:
     assert speakers <= {"storage"}
 
 
+def test_only_the_libvirt_driver_needs_libvirt() -> None:
+    users = {
+        str(module.parent.relative_to(SRC))
+        for module in modules("src")
+        if "libvirt" in set(imports(module))
+    }
+
+    assert users <= {"actuators/libvirt"}
+
+
 def test_there_is_one_way_in_for_every_change() -> None:
     """Whoever wants a change calls the engine; a preview is the same, rolled back."""
     changing = {
@@ -349,7 +359,9 @@ def test_only_settings_read_the_environment() -> None:
     }
 
 
-@pytest.mark.parametrize("constraints", ["server.txt", "dev.txt", "az.txt"])
+@pytest.mark.parametrize(
+    "constraints", ["server.txt", "dev.txt", "az.txt", "libvirt.txt", "libvirt-build.txt"]
+)
 def test_constraints_hold_pins_and_hashes_and_no_address(constraints: str) -> None:
     assert pins(constraints)
 
@@ -368,11 +380,13 @@ def test_serving_is_tested_with_the_versions_it_is_installed_with() -> None:
 def test_every_dependency_is_pinned() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
+    for_libvirt = extras.pop("libvirt")
     for_serving = [*project["dependencies"], *extras["server"]]
     for_all = [*project["dependencies"], *(r for extra in extras.values() for r in extra)]
 
     assert _names(for_serving) <= {name for name, _ in pins("server.txt")}
     assert _names(for_all) <= {name for name, _ in pins("dev.txt")}
+    assert _names(for_libvirt) <= {name for name, _ in pins("libvirt.txt")}
 
 
 def test_the_environment_script_can_be_read_by_pythons_too_old_to_use() -> None:

@@ -1,5 +1,8 @@
 """Create .venv or .venv-az, or bring it up to date: `python3 tools/environment.py server|dev|az`.
 
+`libvirt` adds libvirt's Python library to a .venv that is there. pip builds it, with gcc,
+pkg-config and libvirt's headers, so tests ask for it where they have these, and nothing else does.
+
 An environment is either complete or rebuilt: the mark of a complete one is removed before anything
 is installed and put back at the end. The az CLI has one of its own, because it pins hundreds of
 packages that are none of ours. This runs before anything is installed, and the Python that
@@ -23,6 +26,9 @@ STAMPS = {"server": (".server",), "dev": (".server", ".dev"), "az": (".az",)}
 def main(wanted: str) -> None:
     """Install what is pinned in constraints/`wanted`.txt; beside our own pins, the project too."""
     refuse_if_unusable()
+    if wanted == "libvirt":
+        add_libvirt()
+        return
     venv = VENVS[wanted]
     python = venv / "bin" / "python"
     whole = venv / ".whole"
@@ -46,6 +52,16 @@ def main(wanted: str) -> None:
         whole.write_text(f"{ROOT}\n")
         for stamp in STAMPS[wanted]:
             (venv / stamp).touch()
+
+
+def add_libvirt() -> None:
+    python = VENVS["dev"] / "bin" / "python"
+    pins = ROOT / "constraints"
+    with (ROOT / ".venv.lock").open("w") as lock:
+        wait_for(lock)
+        pip(python, "--require-hashes", "-r", str(pins / "libvirt-build.txt"))
+        library = str(pins / "libvirt.txt")
+        pip(python, "--require-hashes", "--no-build-isolation", "-r", library)
 
 
 def refuse_if_unusable() -> None:

@@ -1,0 +1,81 @@
+"""A domain's XML, and what it says about the VM. Pure."""
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from typing import Final
+
+VM_NAMESPACE: Final = "urn:forewarned:vm"
+"""Of the metadata in which operators say what set a VM belongs to."""
+_UNITS: Final = {"b": 1, "bytes": 1, "k": 1024, "KiB": 1024, "M": 1 << 20, "MiB": 1 << 20} | {
+    "G": 1 << 30,
+    "GiB": 1 << 30,
+    "T": 1 << 40,
+    "TiB": 1 << 40,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    mac: str
+    network: str
+    """The libvirt network it is connected to; empty for a bridge or another kind."""
+    addresses: tuple[str, ...]
+    """Those that the platform allows it, or says it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    uuid: str
+    memory: int
+    """Bytes."""
+    host_devices: int
+    """How many devices of its host it has: a VM that has one can't be migrated."""
+    on_reboot: str
+    """What libvirt does when the guest reboots: `restart` unless someone has changed it."""
+    interfaces: tuple[Interface, ...]
+    availability_set: str
+    """Empty for a VM that belongs to none."""
+    zone: str
+
+
+def parse_definition(text: str) -> Definition:
+    # libvirt wrote it itself, and writes no entities.
+    domain = ET.fromstring(text)  # noqa: S314
+    settings = domain.find(f"metadata/{{{VM_NAMESPACE}}}vm")
+    own = {} if settings is None else settings.attrib
+    return Definition(
+        name=domain.findtext("name", ""),
+        uuid=domain.findtext("uuid", ""),
+        memory=_memory(domain.find("memory")),
+        host_devices=len(domain.findall("devices/hostdev")),
+        on_reboot=domain.findtext("on_reboot", "restart"),
+        interfaces=tuple(map(_interface, domain.findall("devices/interface"))),
+        availability_set=own.get("availability-set", ""),
+        zone=own.get("zone", ""),
+    )
+
+
+def _memory(element: ET.Element | None) -> int:
+    if element is None:
+        return 0
+    return int(element.text or 0) * _UNITS.get(element.get("unit", "KiB"), 1024)
+
+
+def _interface(element: ET.Element) -> Interface:
+    mac, source = element.find("mac"), element.find("source")
+    filtered = [
+        parameter.get("value", "")
+        for parameter in element.findall("filterref/parameter")
+        if parameter.get("name") in {"IP", "IPV6"}
+    ]
+    configured = [ip.get("address", "") for ip in element.findall("ip")]
+    return Interface(
+        mac="" if mac is None else mac.get("address", "").lower(),
+        network="" if source is None else source.get("network", ""),
+        addresses=tuple(dict.fromkeys(filter(None, [*filtered, *configured]))),
+    )

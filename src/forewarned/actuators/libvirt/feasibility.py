@@ -1,0 +1,30 @@
+"""Why a VM can't be treated in a certain way, as far as its definition shows. Pure."""
+
+from forewarned.actuators.driver import Power
+from forewarned.actuators.libvirt.definition import Definition
+from forewarned.actuators.libvirt.vocabulary import Word
+
+
+def objection(
+    word: Word, definition: Definition, *, power: Power, is_persistent: bool
+) -> str | None:
+    """None if there is none."""
+    match word:
+        case Word.LIVE_MIGRATE if power is not Power.RUNNING:
+            return f"it is {power}, and only a running VM can be migrated live"
+        case Word.LIVE_MIGRATE if definition.host_devices:
+            return "it has devices of its host, which can't be migrated"
+        case Word.ACPI if definition.on_reboot != "restart":
+            return f"its on_reboot is {definition.on_reboot}, so a reboot would not start it again"
+        case Word.ACPI | Word.RESET | Word.HOLD | Word.SHUTDOWN if power is not Power.RUNNING:
+            return f"it is {power}"
+        case Word.RESTART | Word.COLD_MOVE if not is_persistent:
+            return "it is transient: libvirt forgets it when it stops"
+    return None
+
+
+def describe_shortage(*, free: int, needed: int) -> str | None:
+    """None if there is enough memory, or libvirt can't tell: it says 0 then."""
+    if free == 0 or free >= needed:
+        return None
+    return f"{free >> 20} MiB of memory are free, and the VM has {needed >> 20}"
