@@ -22,6 +22,7 @@ from forewarned.actuators.driver import (
     Vm,
 )
 from forewarned.actuators.libvirt import power
+from forewarned.actuators.libvirt.failures import NoEffectError, after_effect
 from forewarned.actuators.libvirt.feasibility import objection
 from forewarned.actuators.libvirt.hosts import Hosts
 from forewarned.actuators.libvirt.instances import write_mark
@@ -111,14 +112,15 @@ class LibvirtDriver(Driver):
     async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
         try:
             await self._carry_out(Word(action.do), action, vm, progress)
-        except RefusedError as error:
+        except (RefusedError, NoEffectError) as error:
             if action.otherwise is None:
                 raise
             progress(f"{error}; {action.otherwise} instead")
             await self._carry_out(
                 Word(action.otherwise), replace(action, patience=None), vm, progress
             )
-        await self._mark_issued(vm, key)
+        with after_effect():
+            await self._mark_issued(vm, key)
 
     async def _mark_issued(self, vm: Vm, key: str) -> None:
         located = await locate(self._hosts, vm)
@@ -129,27 +131,34 @@ class LibvirtDriver(Driver):
         await located.call(lambda domain: write_mark(domain, mark))
 
     async def _carry_out(self, word: Word, action: Action, vm: Vm, progress: Progress) -> None:
-        """Raises RefusedError if it was not done, or has had no effect within the patience."""
-        if word is Word.COLD_MOVE:
-            # Its patience is for the guest's shutdown only.
-            await self._move_cold(vm, action.patience, progress)
-            return
+        """Raises RefusedError if nothing was done, NoEffectError if the patience is over."""
+        located = await self._located(vm)
+        # That of a cold move is for the guest's shutdown only.
+        patience = None if word is Word.COLD_MOVE else action.patience
         try:
-            limit = None if action.patience is None else action.patience.total_seconds()
-            async with asyncio.timeout(limit):
-                await self._carry_out_now(word, action, vm, progress)
+            async with asyncio.timeout(None if patience is None else patience.total_seconds()):
+                await self._carry_out_now(word, action, located, progress)
         except TimeoutError as error:
             await self._end_job(vm)
-            waited = format_duration(action.patience or timedelta(0))
-            raise RefusedError(f"{word} has had no effect within {waited}") from error
+            if word is Word.LIVE_MIGRATE and await self._has_left(located):
+                # It could no longer be ended.
+                return
+            waited = format_duration(patience or timedelta(0))
+            raise NoEffectError(f"{word} has had no effect within {waited}") from error
 
-    async def _carry_out_now(self, word: Word, action: Action, vm: Vm, progress: Progress) -> None:
-        located = await self._located(vm)
+    async def _has_left(self, located: LocatedVm) -> bool:
+        with after_effect():
+            seen = await locate(self._hosts, located.vm)
+        return seen is not None and seen.host is not located.host
+
+    async def _carry_out_now(
+        self, word: Word, action: Action, located: LocatedVm, progress: Progress
+    ) -> None:
         match word:
             case Word.LIVE_MIGRATE:
                 await self._migration.live(located, progress)
             case Word.COLD_MOVE:
-                await self._move_cold(vm, action.patience, progress)
+                await self._move_cold(located, action.patience, progress)
             case Word.ACPI:
                 await power.press_for_reboot(located)
             case Word.RESET:
@@ -167,24 +176,27 @@ class LibvirtDriver(Driver):
             case other:
                 assert_never(other)
 
-    async def _move_cold(self, vm: Vm, patience: timedelta | None, progress: Progress) -> None:
+    async def _move_cold(
+        self, located: LocatedVm, patience: timedelta | None, progress: Progress
+    ) -> None:
         """Every step looks first: an actuator that died may have left the VM at any of them."""
-        located = await self._located(vm)
-        source, marked = located.host, located.instance.mark
+        marked, was_at = located.instance.mark, located.host.name
         if not located.instance.is_persistent:
-            raise RefusedError(f"{vm.name} is transient: libvirt forgets it when it stops")
+            raise RefusedError(f"{located.vm.name} is transient: libvirt forgets it when it stops")
         if located.instance.power is not Power.OFF:
             # Known before it is stopped, rather than after.
             target = await self._migration.target_of(located)
             progress(f"shutting down, to move to {target.name}")
-            await self._stop(located, patience)
-            located = await self._located(vm)
-        was_moved = bool(marked.run) and marked.run.rpartition("/")[0] != source.name
-        if not was_moved:
-            located = await self._migration.offline(located)
-        if marked.power is not Power.OFF:
-            progress(f"starting on {located.host.name}")
-            await power.start(located)
+        with after_effect():
+            if located.instance.power is not Power.OFF:
+                await self._stop(located, patience)
+                located = await self._located(located.vm)
+            was_moved = bool(marked.run) and marked.run.rpartition("/")[0] != was_at
+            if not was_moved:
+                located = await self._migration.offline(located)
+            if marked.power is not Power.OFF:
+                progress(f"starting on {located.host.name}")
+                await power.start(located)
 
     async def _stop(self, located: LocatedVm, patience: timedelta | None) -> None:
         """By its power button if it is given time for that; switched off otherwise."""

@@ -13,6 +13,7 @@ import libvirt
 
 from forewarned.actuators.driver import DriverError, Power, Progress, RefusedError
 from forewarned.actuators.libvirt.definition import Definition, parse_definition
+from forewarned.actuators.libvirt.failures import after_effect
 from forewarned.actuators.libvirt.feasibility import describe_shortage
 from forewarned.actuators.libvirt.hosts import Host, Hosts
 from forewarned.actuators.libvirt.search import LocatedVm, locate
@@ -75,10 +76,11 @@ class Migration:
                 await self._report(located, target, progress)
             await moving
         except DriverError as error:
-            seen = await locate(self._hosts, located.vm)
+            with after_effect():
+                seen = await locate(self._hosts, located.vm)
             if seen is not None and _is_unmoved(seen, located):
                 raise RefusedError(str(error)) from error
-            raise
+            raise DriverError(str(error)) from error
         finally:
             moving.cancel()
 

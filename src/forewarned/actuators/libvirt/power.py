@@ -8,7 +8,7 @@ from typing import Final
 import libvirt
 
 from forewarned.actuators.driver import DriverError, Power, RefusedError, Vm
-from forewarned.actuators.libvirt.failures import is_code
+from forewarned.actuators.libvirt.failures import after_effect, is_code
 from forewarned.actuators.libvirt.hosts import Hosts
 from forewarned.actuators.libvirt.search import LocatedVm, locate
 from forewarned.actuators.libvirt.threads import in_thread
@@ -67,7 +67,8 @@ async def restart(located: LocatedVm) -> None:
     """Switch it off and on. It may be off already, left so by an actuator that died."""
     if located.instance.power is not Power.OFF:
         await destroy(located)
-    await start(located)
+    with after_effect():
+        await start(located)
 
 
 async def start(located: LocatedVm) -> None:
@@ -81,7 +82,8 @@ async def hold(located: LocatedVm, duration: timedelta) -> None:
     try:
         await asyncio.sleep(duration.total_seconds())
     finally:
-        await asyncio.shield(resume(located))
+        with after_effect():
+            await asyncio.shield(resume(located))
 
 
 async def resume(located: LocatedVm) -> None:
@@ -91,9 +93,10 @@ async def resume(located: LocatedVm) -> None:
 async def shut_down(hosts: Hosts, located: LocatedVm) -> None:
     """Press the power button, and wait until it is off, however long the guest takes."""
     await located.call(lambda domain: domain.shutdown())
-    # libvirt's event could be missed while a connection breaks; a look can't.
-    while not await _is_off(hosts, located.vm):  # noqa: ASYNC110
-        await asyncio.sleep(_LOOKS)
+    with after_effect():
+        # libvirt's event could be missed while a connection breaks; a look can't.
+        while not await _is_off(hosts, located.vm):  # noqa: ASYNC110
+            await asyncio.sleep(_LOOKS)
 
 
 async def destroy(located: LocatedVm) -> None:
@@ -116,7 +119,8 @@ async def undefine(located: LocatedVm) -> None:
 
     await destroy(located)
     if located.instance.is_persistent:
-        await located.call(forget)
+        with after_effect():
+            await located.call(forget)
 
 
 async def _is_off(hosts: Hosts, vm: Vm) -> bool:
