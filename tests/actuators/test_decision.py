@@ -92,6 +92,7 @@ def test_what_no_attempt_has_begun_is_carried_out(effect: Effect) -> None:
         (Effect.STOPS, OFF),
         (Effect.STOPS, GONE),
         (Effect.REMOVES, GONE),
+        (Effect.MOVES, issued(replace(RUNNING, host=None))),
         *((effect, issued(UNKNOWN)) for effect in Effect),
     ],
 )
@@ -132,6 +133,7 @@ def test_what_the_driver_told_this_attempt_counts_like_a_mark(effect: Effect) ->
         (Effect.HOLDS, marked(PAUSED)),
         (Effect.STOPS, marked(RUNNING)),
         (Effect.REMOVES, marked(OFF)),
+        *((effect, replace(marked(UNKNOWN), untouched=True)) for effect in Effect),
     ],
 )
 def test_what_is_seen_to_have_had_no_effect_is_carried_out_by_the_next_attempt(

@@ -151,7 +151,9 @@ def _is_proven(effect: Effect, case: Situation) -> bool:
         return case.is_issued
     match effect:
         case Effect.MOVES:
-            return _is_elsewhere(before, seen) and seen.power in {Power.RUNNING, before.power}
+            if before.host is None or seen.host is None:
+                return case.is_issued and seen.power is Power.RUNNING
+            return not _is_in_place(before, seen) and seen.power in {Power.RUNNING, before.power}
         case Effect.RESTARTS:
             is_restarted = case.is_issued or _has_other_witness(before, seen)
             return is_restarted and seen.power is Power.RUNNING
@@ -232,6 +234,8 @@ def _is_as_before(case: Situation) -> bool:
 
 
 def _all_show_no_effect(case: Situation) -> bool:
+    if case.sighting.untouched and case.sighting.intent == case.key:
+        return True
     return all(_shows_no_effect(effect, case) for effect in case.procedure.action.effects)
 
 

@@ -88,6 +88,8 @@ class Sighting:
     """The key that was marked last."""
     issued: bool = False
     """Whether the action of that key is marked as issued."""
+    untouched: bool = False
+    """Whether it is certain that the action of that key was not issued, nor begun."""
     job: str = ""
     """What the platform is doing to the VM right now; empty for nothing."""
 

@@ -7,18 +7,22 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from forewarned.actuators.driver import Vm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    per_host: int = 2
-    """VMs on one host."""
-    per_target: int = 2
-    """VMs that are moved to one host."""
-    total: int = 8
+class Limits(Struct, frozen=True, kw_only=True):
+    """How many VMs an actuator acts on at once."""
+
+    per_host: Annotated[int, Meta(ge=1)] = 2
+    """On one host."""
+    per_target: Annotated[int, Meta(ge=1)] = 2
+    """That move to one host."""
+    total: Annotated[int, Meta(ge=1, le=1000)] = 8
+    """Altogether."""
 
 
 class Slots:

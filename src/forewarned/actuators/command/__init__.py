@@ -1,0 +1,1 @@
+"""The driver that runs programs of the operator's."""

@@ -1,0 +1,95 @@
+"""`[actuators.NAME]` with `driver = "command"`: what to run for each type of event."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta
+from typing_extensions import override
+
+from forewarned.actuators.command.driver import CommandDriver
+from forewarned.actuators.decision import Procedure
+from forewarned.actuators.driver import Action, Driver, Effect
+from forewarned.actuators.table import ActionTable, ActuatorTable
+from forewarned.core.model import EventType
+
+_EFFECTS: Final = {
+    # A program may move the VM or hold it; the host shows the one, its exit code the other.
+    EventType.FREEZE: (Effect.HOLDS, Effect.MOVES),
+    EventType.REBOOT: (Effect.RESTARTS, None),
+    EventType.REDEPLOY: (Effect.MOVES, None),
+    EventType.PREEMPT: (Effect.STOPS, None),
+    # A check says whether the VM is up; one that is not up is as good as removed.
+    EventType.TERMINATE: (Effect.STOPS, None),
+}
+
+_Argv = Annotated[tuple[str, ...], Meta(min_length=1)]
+
+
+class CommandAction(ActionTable, frozen=True, kw_only=True):
+    """What to run for one type of event."""
+
+    argv: _Argv
+    """The program and its arguments. No shell is involved."""
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_argv(self.argv)
+
+
+class CommandTable(ActuatorTable, frozen=True, kw_only=True):
+    """Runs a program for each VM."""
+
+    freeze: CommandAction | None = None
+    """For Freeze events."""
+    reboot: CommandAction | None = None
+    """For Reboot events."""
+    redeploy: CommandAction | None = None
+    """For Redeploy events."""
+    preempt: CommandAction | None = None
+    """For Preempt events."""
+    terminate: CommandAction | None = None
+    """For Terminate events."""
+    check: tuple[str, ...] = ()
+    """A program that says how a VM is: exit code 0 if it is up, 75 if that is unknown, any other if
+    it is down. Its last line may be JSON with `host`, `power`, and `witness`, which must be another
+    after every restart. Without one, the exit codes of the other programs are all that is known."""
+
+    def __post_init__(self) -> None:
+        if self.check:
+            _check_argv(self.check)
+        if not self.procedures():
+            raise ValueError("there is no program for any type of event: give reboot, for example")
+
+    @override
+    def procedures(self) -> Mapping[EventType, Procedure]:
+        tables = self._actions()
+        return {type_: table.procedure(_action(type_, table)) for type_, table in tables.items()}
+
+    @override
+    def driver(self, state: Path) -> Driver:
+        argvs = {type_: table.argv for type_, table in self._actions().items()}
+        return CommandDriver(argvs, self.check, state)
+
+    def _actions(self) -> Mapping[EventType, CommandAction]:
+        tables = {
+            EventType.FREEZE: self.freeze,
+            EventType.REBOOT: self.reboot,
+            EventType.REDEPLOY: self.redeploy,
+            EventType.PREEMPT: self.preempt,
+            EventType.TERMINATE: self.terminate,
+        }
+        return {type_: table for type_, table in tables.items() if table is not None}
+
+
+def _check_argv(argv: tuple[str, ...]) -> None:
+    if not argv[0].startswith("/"):
+        raise ValueError(f"the program must be an absolute path, not {argv[0]!r}")
+    if any("\0" in part for part in argv):
+        raise ValueError("an argument can't hold a NUL")
+
+
+def _action(type_: EventType, table: CommandAction) -> Action:
+    effect, other = _EFFECTS[type_]
+    return Action(type=type_, do=" ".join(table.argv), effect=effect, otherwise_effect=other)

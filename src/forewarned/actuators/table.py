@@ -1,0 +1,77 @@
+"""What all `[actuators.NAME]` have in common. Each driver's table adds its own fields.
+
+The line that describes a field is the one in the reference.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct, field
+
+from forewarned.actuators.actuator import Equipped
+from forewarned.actuators.decision import OnDoubt, Procedure
+from forewarned.actuators.driver import Action, Driver
+from forewarned.actuators.slots import Limits
+from forewarned.core.model import EventType
+
+_REPEATED: Final = frozenset({EventType.FREEZE, EventType.REDEPLOY})
+"""The host shows what became of them, and a second time does no more than the first."""
+
+
+class ActionTable(Struct, frozen=True, kw_only=True):
+    """How one type of event is carried out."""
+
+    timeout: timedelta = timedelta(minutes=10)
+    """How long it may take. Then it is ended, and has failed."""
+    retries: Annotated[int, Meta(ge=0, le=100)] = 0
+    """How often it is tried again after a failure that has left the VM as it was."""
+    on_doubt: OnDoubt | None = None
+    """What to do if nothing shows whether an actuator that died had done it: `repeat` or `stop`.
+    If not given, `repeat` for Freeze and Redeploy, and `stop` for the others."""
+
+    def __post_init__(self) -> None:
+        if self.timeout <= timedelta(0):
+            raise ValueError("timeout must be more than 0s")
+
+    def procedure(self, action: Action) -> Procedure:
+        default = OnDoubt.REPEAT if action.type in _REPEATED else OnDoubt.STOP
+        return Procedure(
+            action=action,
+            timeout=self.timeout,
+            retries=self.retries,
+            on_doubt=self.on_doubt or default,
+        )
+
+
+class ActuatorTable(Struct, frozen=True, kw_only=True):
+    """A table `[actuators.NAME]`."""
+
+    hosts: tuple[str, ...] = ()
+    """The hosts whose VMs it acts on, like `hv-*`, if the fleet does not say otherwise."""
+    limits: Limits = field(default_factory=Limits)
+    """How many VMs it acts on at once."""
+    dry_run: bool = False
+    """Whether it only says what it would do. Its events are completed as not carried out."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is run on another machine."""
+        return False
+
+    def procedures(self) -> Mapping[EventType, Procedure]:
+        """By type; none for a type that it can't carry out."""
+        raise NotImplementedError
+
+    def driver(self, state: Path) -> Driver:
+        """`state` is a directory for what must outlive the process. Nothing is opened yet."""
+        raise NotImplementedError
+
+    def equipped(self, state: Path) -> Equipped:
+        return Equipped(
+            driver=self.driver(state),
+            procedures=self.procedures(),
+            limits=self.limits,
+            dry_run=self.dry_run,
+        )
