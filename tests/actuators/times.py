@@ -2,7 +2,8 @@
 
 import asyncio
 import heapq
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import count
 from typing import Self
@@ -15,6 +16,7 @@ class QuickTime:
         self._now = timedelta(0)
         self._numbers = count()
         self._sleeps: list[tuple[timedelta, int, asyncio.Future[None]]] = []
+        self._stops = 0
         self._running: asyncio.Task[None] | None = None
 
     def monotonic(self) -> timedelta:
@@ -24,6 +26,15 @@ class QuickTime:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleeps, (self._now + span, next(self._numbers), woken))
         await woken
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While something real is waited for."""
+        self._stops += 1
+        try:
+            yield
+        finally:
+            self._stops -= 1
 
     def stand_still_for(self, span: timedelta) -> None:
         """As a process does that is stopped: time passes, and nothing runs."""
@@ -44,7 +55,9 @@ class QuickTime:
             # More turns than any task here takes before it waits again.
             for _ in range(20):
                 await asyncio.sleep(0)
-            if self._sleeps:
+            if self._stops:
+                await asyncio.sleep(0.001)
+            elif self._sleeps:
                 instant, _, woken = heapq.heappop(self._sleeps)
                 if not woken.done():
                     self._now = max(self._now, instant)

@@ -193,7 +193,11 @@ class Attempt:
 
     async def _act(self, case: Situation, held: AsyncExitStack, began: timedelta) -> Trouble | None:
         """Carry the action out. Returns what went wrong, if something did."""
-        action = replace(case.procedure.action, duration=self._task.duration)
+        action = replace(
+            case.procedure.action,
+            duration=self._task.duration,
+            attempt=self._task.ref.attempt,
+        )
         if not case.begun:
             verdict = await self._survey(case.procedure)
             if not verdict.possible:

@@ -67,6 +67,8 @@ class Action:
     """How long the first way may take; None if only the actuator's own limit counts."""
     duration: timedelta | None = None
     """How long the event says that the VM is away; None if it says nothing."""
+    attempt: int = 0
+    """Which attempt at the task it is for. Reports to the server name it."""
 
     @property
     def effects(self) -> frozenset[Effect]:
