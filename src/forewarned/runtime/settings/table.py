@@ -1,22 +1,18 @@
-"""Every setting of the server: one typed value, and where each part of it came from.
+"""Every setting of the server, as one typed value.
 
-Defaults give way to the settings file, that to the environment, that to flags. The fields of
-`Settings` are the one table: flags, variables, `forewarned settings` and the manual follow from it.
+The fields of `Settings` are the one table: flags, variables, `forewarned settings` and the manual
+follow from it.
 """
 
 # ruff: noqa: RUF009  # `_setting` stands for `dataclasses.field`, which the rule lets pass
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from forewarned.config.mistakes import MistakesError, shown
-from forewarned.config.sources import Given, from_environ, from_file, from_flags
 from forewarned.config.values import (
     Address,
     ClockSpeed,
@@ -33,7 +29,6 @@ from forewarned.config.values import (
     one_of,
     optional,
     or_off,
-    show,
     text,
     whole,
 )
@@ -41,13 +36,6 @@ from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
 from forewarned.metadata.options import Balancing, Options
 from forewarned.security.identities import Role
-
-DEFAULT_FILE: Final = Path("forewarned.toml")
-AZURE_ADDRESS: Final = "169.254.169.254"
-"""Where clients look by themselves. It never leaves the machine or its link."""
-
-CONFIG_VARIABLE: Final = "FOREWARNED_CONFIG"
-"""Names the settings file, as the flag --config does."""
 
 _LISTENER: Final = Options()
 """The metadata listener's defaults, which are the settings' too."""
@@ -357,140 +345,4 @@ SETTINGS: Final = tuple(
     )
     for each in fields(Settings)
 )
-_BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
-    settings: Settings
-    origin: Mapping[str, str]
-    """Where each setting's value came from: `default`, `file forewarned.toml:12`, `flag --clock`"""
-    file: Path | None
-    """The settings file that was read; None where there was none."""
-
-
-class SettingsError(MistakesError):
-    """All the mistakes in the settings, one line each."""
-
-
-def load(
-    *, flags: Mapping[str, object], environ: Mapping[str, str], path: Path | None = None
-) -> Resolved:
-    """Flags are by setting name; None is a flag that was not given. Raises SettingsError."""
-    file = _file(environ, path)
-    mistakes: list[str] = []
-    given: dict[str, Given] = {}
-    for source in (
-        from_file(file, _BY_NAME, mistakes, error=SettingsError),
-        from_environ(environ, {name: each.variable for name, each in _BY_NAME.items()}),
-        from_flags(flags, {name: each.flag for name, each in _BY_NAME.items()}),
-    ):
-        given |= {one.name: one for one in source}
-    values: dict[str, object] = {}
-    for one in given.values():
-        setting = _BY_NAME[one.name]
-        try:
-            value = setting.parse(one.value)
-        except ValueError as wrong:
-            found = "" if setting.is_secret else f" = {shown(one.value)}"
-            mistakes.append(f"{one.origin}: {one.name}{found}: {wrong}")
-        else:
-            values[one.name] = one.folder / value if isinstance(value, Path) else value
-    if mistakes:
-        raise SettingsError(mistakes)
-    settings = _complete(values)
-    origin = {name: given[name].origin if name in given else "default" for name in _BY_NAME}
-    conflicts = list(_conflicts(settings, origin))
-    if why := _why_unusable(settings.store, settings.mode):
-        conflicts.append(f"{origin['store']}: store = {settings.store}: {why}")
-    if conflicts:
-        raise SettingsError(conflicts)
-    return Resolved(settings=settings, origin=MappingProxyType(origin), file=file)
-
-
-def load_here(*, flags: Mapping[str, object], path: Path | None = None) -> Resolved:
-    """With the environment this program runs in."""
-    return load(flags=flags, environ=os.environ, path=path)
-
-
-def _file(environ: Mapping[str, str], path: Path | None) -> Path | None:
-    named = environ.get(CONFIG_VARIABLE)
-    if path is None and not named:
-        return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
-    source = f"environment {CONFIG_VARIABLE}" if path is None else "flag --config"
-    found = path or Path(named or "")
-    if not found.is_file():
-        raise SettingsError([f"{source}: there is no file {str(found)!r}"])
-    return found
-
-
-def _complete(values: Mapping[str, object]) -> Settings:
-    mode = Mode(str(values.get("mode", Mode.EMULATOR)))
-    # Each comes from its own field's default or parser, so each has its own field's type.
-    every: dict[str, Any] = {name: each.default_in(mode) for name, each in _BY_NAME.items()}
-    return Settings(**(every | dict(values)))
-
-
-def _conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
-    """Settings that are sound one by one, but not together."""
-
-    def refuse(name: str, why: str) -> str:
-        return f"{origin[name]}: {name} = {show(getattr(settings, name))}: {why}"
-
-    if settings.mode is Mode.SERVICE:
-        if not settings.clock.is_real:
-            yield refuse("clock", "real VMs live in real time, so service mode allows only real")
-        if settings.default_vm is not None:
-            yield refuse("default_vm", "service mode identifies a VM only by its address")
-    elif not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
-        yield refuse(
-            "metadata",
-            "in emulator mode any caller can be any VM, so it listens on loopback only: use "
-            "127.0.0.1, or --mode service",
-        )
-    if not settings.control.is_loopback and settings.mode is not Mode.SERVICE:
-        yield refuse(
-            "control",
-            "an emulator is for users of its own machine, so it listens on loopback only: use "
-            "127.0.0.1 and a tunnel, or --mode service",
-        )
-    elif not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
-        yield refuse(
-            "control_access",
-            f"anyone who reaches {settings.control} would control the fleet: use token, or "
-            "127.0.0.1 for --control",
-        )
-    if settings.arm and not settings.arm.is_loopback and settings.mode is not Mode.SERVICE:
-        yield refuse(
-            "arm",
-            "emulator mode requires no sign-in, so it listens on loopback only: use 127.0.0.1, "
-            "or --mode service",
-        )
-    certificate, key = "tls_certificate", "tls_key"
-    for given, missing in ((certificate, key), (key, certificate)):
-        if getattr(settings, given) is not None and getattr(settings, missing) is None:
-            yield refuse(given, f"a certificate and its key go together: give {missing} too")
-    listeners = [settings.metadata, settings.control, settings.arm]
-    fixed = [one for one in listeners if one is not None and one.port]
-    if len(set(fixed)) < len(fixed):
-        yield refuse("control", "metadata, control and arm need different addresses")
-
-
-def _why_unusable(store: DatabaseUrl | None, mode: Mode) -> str | None:
-    if store is None:
-        return None
-    if mode is not Mode.SERVICE:
-        return (
-            "an emulator has its own time and VMs, so it can't share a database: use --mode"
-            " service, or omit --store"
-        )
-    try:
-        # Here, because a server without PostgreSQL needs no client for it.
-        from forewarned.storage.postgres.url import target  # noqa: PLC0415
-    except ImportError:
-        return "PostgreSQL's client is not installed: run `pip install 'forewarned[postgres]'`"
-    try:
-        target(store)
-    except ValueError as wrong:
-        return str(wrong)
-    return None
+BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

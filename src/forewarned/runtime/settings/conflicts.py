@@ -1,0 +1,81 @@
+"""Which settings contradict each other."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from forewarned.config.values import DatabaseUrl, show
+from forewarned.runtime.settings.table import ControlAccess, Mode, Settings
+
+AZURE_ADDRESS: Final = "169.254.169.254"
+"""Where clients look by themselves. It never leaves the machine or its link."""
+
+
+def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
+    """Settings that are sound one by one, but not together."""
+
+    def refuse(name: str, why: str) -> str:
+        return f"{origin[name]}: {name} = {show(getattr(settings, name))}: {why}"
+
+    if settings.mode is Mode.SERVICE:
+        if not settings.clock.is_real:
+            yield refuse("clock", "real VMs live in real time, so service mode allows only real")
+        if settings.default_vm is not None:
+            yield refuse("default_vm", "service mode identifies a VM only by its address")
+    elif not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
+        yield refuse(
+            "metadata",
+            "in emulator mode any caller can be any VM, so it listens on loopback only: use "
+            "127.0.0.1, or --mode service",
+        )
+    if not settings.control.is_loopback and settings.mode is not Mode.SERVICE:
+        yield refuse(
+            "control",
+            "an emulator is for users of its own machine, so it listens on loopback only: use "
+            "127.0.0.1 and a tunnel, or --mode service",
+        )
+    elif not settings.control.is_loopback and settings.control_access is ControlAccess.OPEN:
+        yield refuse(
+            "control_access",
+            f"anyone who reaches {settings.control} would control the fleet: use token, or "
+            "127.0.0.1 for --control",
+        )
+    if settings.arm and not settings.arm.is_loopback and settings.mode is not Mode.SERVICE:
+        yield refuse(
+            "arm",
+            "emulator mode requires no sign-in, so it listens on loopback only: use 127.0.0.1, "
+            "or --mode service",
+        )
+    yield from _half_certificates(settings, refuse)
+    listeners = [settings.metadata, settings.control, settings.arm]
+    fixed = [one for one in listeners if one is not None and one.port]
+    if len(set(fixed)) < len(fixed):
+        yield refuse("control", "metadata, control and arm need different addresses")
+    if why := _why_unusable(settings.store, settings.mode):
+        yield f"{origin['store']}: store = {settings.store}: {why}"
+
+
+def _half_certificates(settings: Settings, refuse: Callable[[str, str], str]) -> Iterator[str]:
+    certificate, key = "tls_certificate", "tls_key"
+    for given, missing in ((certificate, key), (key, certificate)):
+        if getattr(settings, given) is not None and getattr(settings, missing) is None:
+            yield refuse(given, f"a certificate and its key go together: give {missing} too")
+
+
+def _why_unusable(store: DatabaseUrl | None, mode: Mode) -> str | None:
+    if store is None:
+        return None
+    if mode is not Mode.SERVICE:
+        return (
+            "an emulator has its own time and VMs, so it can't share a database: use --mode"
+            " service, or omit --store"
+        )
+    try:
+        # Here, because a server without PostgreSQL needs no client for it.
+        from forewarned.storage.postgres.url import target  # noqa: PLC0415
+    except ImportError:
+        return "PostgreSQL's client is not installed: run `pip install 'forewarned[postgres]'`"
+    try:
+        target(store)
+    except ValueError as wrong:
+        return str(wrong)
+    return None
