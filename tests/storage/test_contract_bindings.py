@@ -241,3 +241,19 @@ async def test_a_work_that_fails_leaves_the_first_vm_as_it_was(sole_store: Store
 
 async def first_vm(store: Store) -> str | None:
     return await store.read(lambda snapshot: snapshot.first_vm())
+
+
+async def test_a_vm_is_bound_to_a_port_as_to_an_address(store: Store) -> None:
+    """S3, I22: one port, one VM."""
+    await keep(store, a_scope(resources=[a_resource("vm1"), a_resource("vm2")]))
+    profile = replace(a_profile(), private_address="10.0.0.1", interface="tap-1")
+    at_port = a_binding(address="port:101", profile=profile)
+    await bind(store, at_port)
+
+    with pytest.raises(AddressTakenError, match="port mark 101 is already bound to VM 'vm1'"):
+        await bind(store, a_binding("vm2", address="port:101"))
+    await bind(store, a_binding("vm2", address="10.0.0.1"))
+
+    assert await bindings(store) == [at_port, a_binding("vm2", address="10.0.0.1")]
+    places = await store.read(lambda s: {place.name: place.address for place in s.places()})
+    assert places == {"vm1": "port:101", "vm2": "10.0.0.1"}

@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "clock": "commands.clock",
         "faults": "commands.faults",
         "nodes": "stores.nodes",
+        "host": "hosts.commands",
         "reset": "commands.reset",
         "env": "commands.environment",
         "ca": "commands.authority",

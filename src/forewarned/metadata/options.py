@@ -18,6 +18,15 @@ class Balancing(StrEnum):
     """Each may go to another."""
 
 
+class Identification(StrEnum):
+    """What says which VM a connection comes from."""
+
+    ADDRESS = "address"
+    """The peer's IP address, which the network has to vouch for."""
+    PORT_MARKS = "port-marks"
+    """The mark that the hypervisor puts on packets of a VM's port; without one, the address."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     host: str = "127.0.0.1"
@@ -27,6 +36,7 @@ class Options:
     """Whether loopback callers may be any VM, by the path prefix `/vm/{name}` or by default."""
     default_vm: str | None = None
     """The VM of loopback callers whose address is bound to no VM; None for the fleet's first."""
+    identification: Identification = Identification.ADDRESS
     rate_limit: float | None = 5.0
     """Requests a second for each VM, bursts of one second's worth; None for no limit."""
     first_call_delay: timedelta = timedelta(0)

@@ -23,11 +23,11 @@ from forewarned.metadata.http.request_cache import RequestCache
 from forewarned.metadata.http.responses import DateLine, Rendered
 from forewarned.metadata.http.waiting import Waiting
 from forewarned.metadata.node_answers import NodeAnswers
-from forewarned.metadata.options import Options
+from forewarned.metadata.options import Identification, Options
 from forewarned.metadata.request_observer import RequestObserver
 from forewarned.service.board import Board
 from forewarned.service.faults import Faults, FaultSource
-from forewarned.service.fleet.addresses import plain_address
+from forewarned.service.fleet.addresses import plain_address, port_address
 from forewarned.service.ports import Approver, Clock, Directory, Reader, TokenIssuer
 from forewarned.service.readiness import Readiness
 
@@ -73,6 +73,7 @@ class MetadataServer:
         self._board = board
         self._options = options
         self._listener = listener
+        self._reads_marks = options.identification is Identification.PORT_MARKS
         self._faults = faults or Faults(allowed=False)
         self._observer = observer
         if observer is not None:
@@ -186,6 +187,9 @@ class MetadataServer:
             address = peer[0]
             if ":" in address:
                 address = plain_address(address)
+            if self._reads_marks and (mark := sockets.mark(fd)):
+                # Whatever its address: the client may have chosen that itself.
+                address = port_address(mark)
             one_shot.serve(self._context, fd, address)
 
     def _rest_from_accepting(self) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from forewarned.config.durations import format_duration
 from forewarned.core.errors import Category, RefusalError
+from forewarned.service.fleet.addresses import port_mark
 
 
 class StoreUnavailableError(Exception):
@@ -40,7 +41,11 @@ class NameTakenError(RefusalError, category=Category.CONFLICT, field="name"):
 
 class AddressTakenError(RefusalError, category=Category.CONFLICT, field="address"):
     def __init__(self, address: str, name: str) -> None:
-        super().__init__(f"address {address} is already bound to VM {name!r}")
+        mark = port_mark(address)
+        what = f"address {address}" if mark is None else f"port mark {mark}"
+        super().__init__(f"{what} is already bound to VM {name!r}")
+        if mark is not None:
+            self.field = "port_mark"
         self.address = address
         self.name = name
 

@@ -10,6 +10,7 @@ from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Document, Event, EventStatus, EventType, Resource, Scope, document
 from forewarned.core.transitions import Transition
 from forewarned.service.azure.equipment import Equipment
+from forewarned.service.fleet import addresses
 from forewarned.service.listings import HistoryRow
 
 
@@ -36,16 +37,32 @@ class Profile:
     image_notice: timedelta | None = None
     """That model's notice of a new OS image; None if it gives none."""
     tags: Mapping[str, str] = field(default_factory=dict)
+    private_address: str = ""
+    """Of a VM that is known by its port; empty if nobody has said, and for all other VMs."""
+    interface: str = ""
+    """Its port, by the name that its host's kernel has for it; empty if nobody has said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """A VM's place in the fleet: its scope, the address its requests come from, its profile."""
+    """A VM's place in the fleet: its scope, where its requests come from, its profile."""
 
     name: ResourceName
     scope_id: ScopeId
     address: str
+    """Where its requests come from, and so what it is known by: an IP address or, where its
+    hypervisor marks what comes from its port, that port as `addresses.port_address` writes it."""
     profile: Profile
+
+    @property
+    def port_mark(self) -> int | None:
+        """None for a VM that is known by its IP address."""
+        return addresses.port_mark(self.address)
+
+    @property
+    def private_address(self) -> str:
+        """Its IP address; empty if nobody has said."""
+        return self.address if self.port_mark is None else self.profile.private_address
 
 
 class Place(NamedTuple):
@@ -54,6 +71,7 @@ class Place(NamedTuple):
     name: ResourceName
     scope_id: ScopeId
     address: str
+    """As in a Binding."""
 
     @classmethod
     def of(cls, binding: Binding) -> Self:

@@ -78,6 +78,8 @@ def test_every_field_is_read() -> None:
         name = "web"
         zone = 1
         address = "127.8.0.10"
+        port_mark = 101
+        interface = "tap-web"
         host = "host-01"
         size = "M64"
         os_type = "Windows"
@@ -90,7 +92,7 @@ def test_every_field_is_read() -> None:
         name = "db"
         update_domains = 3
         fault_domains = 1
-        vms = ["db-a", { name = "db-b", address = "127.8.0.11", host = "host-02" }]
+        vms = ["db-a", { name = "db-b", address = "127.8.0.11", port_mark = 102, interface = "vnet3", host = "host-02" }]
 
         [[scale_sets]]
         name = "api"
@@ -123,6 +125,8 @@ def test_every_field_is_read() -> None:
                 name="web",
                 zone="1",
                 address="127.8.0.10",
+                port_mark=101,
+                interface="tap-web",
                 host="host-01",
                 model=Model(
                     size="M64",
@@ -143,7 +147,13 @@ def test_every_field_is_read() -> None:
                 name="db",
                 members=(
                     Member(name="db-a"),
-                    Member(name="db-b", address="127.8.0.11", host="host-02"),
+                    Member(
+                        name="db-b",
+                        address="127.8.0.11",
+                        port_mark=102,
+                        interface="vnet3",
+                        host="host-02",
+                    ),
                 ),
                 update_domains=3,
                 fault_domains=1,

@@ -32,6 +32,8 @@ async def test_a_scope_is_shown_with_its_vms(control: ControlApi) -> None:
         "name": "web",
         "scope": "vm/web",
         "address": "10.0.0.1",
+        "port_mark": None,
+        "interface": "",
         "host": "rack1",
         "state": "running",
         "update_domain": 0,
@@ -250,3 +252,97 @@ async def test_unknown_things_are_not_found(control: ControlApi) -> None:
     )
     status, error = await control.refused("POST", "/v1/hosts/nothing/fail")
     assert (status, error["code"], error["field"]) == (404, "unknown_host", "host")
+
+
+# --- port marks ----------------------------------------------------------------------------------
+
+MARKED = {"name": "new", "host": "hv-a", "port_mark": 7, "interface": "tap-7"}
+
+
+async def test_a_vm_with_a_port_mark_shows_it_and_takes_no_address_of_the_range(
+    control: ControlApi,
+) -> None:
+    await control.put_fleet({"vms": [MARKED, {**MARKED, "name": "newer", "port_mark": 8}]})
+    vm = await control.get("/v1/vms/new")
+
+    assert (vm["address"], vm["port_mark"], vm["interface"]) == ("", 7, "tap-7")
+
+
+async def test_vms_with_port_marks_may_have_the_same_address(control: ControlApi) -> None:
+    """S3: they are not known by it."""
+    same = [{**MARKED, "address": "10.0.0.1"}, {"name": "b", "port_mark": 8, "address": "10.0.0.1"}]
+
+    await control.put_fleet({"vms": same})
+
+    shown = [await control.get(f"/v1/vms/{name}") for name in ("web", "new", "b")]
+    assert [vm["address"] for vm in shown] == ["10.0.0.1"] * 3
+    assert [vm["port_mark"] for vm in shown] == [None, 7, 8]
+
+
+async def test_a_port_mark_that_another_vm_has_is_a_conflict(control: ControlApi) -> None:
+    await control.put_fleet({"vms": [MARKED]})
+
+    status, error = await control.refused(
+        "PUT", "/v1/fleet", {"vms": [{"name": "other", "port_mark": 7}]}
+    )
+
+    assert (status, error["code"], error["field"]) == (409, "address_taken", "port_mark")
+    assert error["message"] == "port mark 7 is already bound to VM 'new'"
+
+
+async def test_two_vms_may_swap_their_port_marks(control: ControlApi) -> None:
+    other = {"name": "other", "port_mark": 8}
+    await control.put_fleet({"vms": [MARKED, other]})
+
+    await control.put_fleet({"vms": [{**MARKED, "port_mark": 8}, {**other, "port_mark": 7}]})
+
+    assert (await control.get("/v1/vms/new"))["port_mark"] == 8
+    assert (await control.get("/v1/vms/other"))["port_mark"] == 7
+
+
+async def test_a_vm_whose_port_mark_is_declared_no_more_gets_an_address(
+    control: ControlApi,
+) -> None:
+    await control.put_fleet({"vms": [MARKED]})
+
+    await control.put_fleet({"vms": [{"name": "new"}]})
+
+    vm = await control.get("/v1/vms/new")
+    assert vm["port_mark"] is None
+    assert vm["address"].startswith("10.1.0.")
+
+
+async def test_rules_of_a_host_have_its_vms(control: ControlApi) -> None:
+    bare = {"name": "bare", "host": "hv-a"}
+    elsewhere = {"name": "far", "host": "hv-b", "port_mark": 9, "interface": "tap-9"}
+    await control.put_fleet({"vms": [{**MARKED, "address": "10.0.0.7"}, bare, elsewhere]})
+
+    found = await control.get("/v1/hosts/hv-a/rules")
+    of_all = await control.get("/v1/hosts/hv-a/rules", every_vm="true", metadata="10.9.9.9")
+
+    assert (found["host"], found["left_out"]) == ("hv-a", ["bare"])
+    assert '"tap-7" : 7' in found["rules"]
+    assert '"tap-7" . 10.0.0.7' in found["rules"]
+    assert "ip daddr != 169.254.169.254 accept" in found["rules"]
+    assert "tap-9" not in found["rules"]
+    assert '"tap-9" : 9' in of_all["rules"]
+    assert "ip daddr != 10.9.9.9 accept" in of_all["rules"]
+
+
+@pytest.mark.parametrize(
+    ("path", "refusal"),
+    [
+        ("/v1/hosts/none/rules", (404, "unknown_host", "host")),
+        ("/v1/hosts/hv-a/rules?metadata=fd00::1", (400, "bad_request", "metadata")),
+        ("/v1/hosts/hv-a/rules?every_vm=true", (409, "shared_interface", "interface")),
+    ],
+)
+async def test_rules_that_can_not_be_made_are_refused(
+    control: ControlApi, path: str, refusal: tuple[int, str, str]
+) -> None:
+    moved = {**MARKED, "name": "other", "host": "hv-b", "port_mark": 8}
+    await control.put_fleet({"vms": [MARKED, moved]})
+
+    status, error = await control.refused("GET", path)
+
+    assert (status, error["code"], error["field"]) == refusal

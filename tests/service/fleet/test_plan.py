@@ -363,7 +363,9 @@ def test_every_fault_is_found_with_its_place() -> None:
     late = timedelta(minutes=16)
     plan = FleetPlan(
         vms=(
-            VirtualMachine(name="a/b", address="1.2.3", host="h/1", zone="/"),
+            VirtualMachine(
+                name="a/b", address="1.2.3", port_mark=0, interface='"', host="h/1", zone="/"
+            ),
             VirtualMachine(name="ok", model=Model(eviction_policy=EvictionPolicy.DELETE)),
         ),
         availability_sets=(
@@ -382,6 +384,8 @@ def test_every_fault_is_found_with_its_place() -> None:
     assert found == [
         ("vms", 0, "name"),
         ("vms", 0, "address"),
+        ("vms", 0, "port_mark"),
+        ("vms", 0, "interface"),
         ("vms", 0, "host"),
         ("vms", 0, "zone"),
         ("vms", 1, "eviction_policy"),
@@ -409,6 +413,8 @@ def test_what_two_vms_claim_is_reported_at_the_second() -> None:
             VirtualMachine(name="web", address="10.0.0.1"),
             VirtualMachine(name="db", address="10.0.0.1"),
             *vms("web"),
+            VirtualMachine(name="a", address="10.0.0.1", port_mark=5),
+            VirtualMachine(name="b", address="10.0.0.1", port_mark=5),
         ),
         scale_sets=(
             ScaleSet(name="s", capacity=2, addresses=("10.0.0.2", "10.0.0.1"), hosts=("h", "h")),
@@ -418,9 +424,22 @@ def test_what_two_vms_claim_is_reported_at_the_second() -> None:
     assert [mistake.path for mistake in mistakes(plan)] == [
         ("vms", 1, "address"),
         ("vms", 2),
+        ("vms", 4, "port_mark"),
         ("scale_sets", 0, "addresses", 1),
         ("scale_sets", 0, "hosts", 1),
     ]
+
+
+def test_a_vm_with_a_port_mark_is_known_by_that_alone_and_keeps_its_address_for_itself() -> None:
+    """S3: its address proves nothing, so nothing is bound to it."""
+    told = VirtualMachine(name="a", address="10.0.0.9", port_mark=7, interface="tap-7")
+    untold = VirtualMachine(name="b", port_mark=8)
+
+    [[first], [second]] = [scope.bindings for scope in scopes(FleetPlan(vms=(told, untold)))]
+
+    assert (first.address, first.port_mark, first.private_address) == ("port:7", 7, "10.0.0.9")
+    assert first.profile.interface == "tap-7"
+    assert (second.address, second.port_mark, second.private_address) == ("port:8", 8, "")
 
 
 def test_a_plan_may_bring_its_own_range_of_addresses() -> None:

@@ -67,6 +67,8 @@ class WireVirtualMachine(_Modelled, kw_only=True, frozen=True):
     name: str
     zone: str | int = ""
     address: str | None = None
+    port_mark: int | None = None
+    interface: str = ""
     host: str | None = None
     policy: WirePolicy = WirePolicy()
 
@@ -74,6 +76,8 @@ class WireVirtualMachine(_Modelled, kw_only=True, frozen=True):
 class WireMember(_Part, kw_only=True, frozen=True):
     name: str
     address: str | None = None
+    port_mark: int | None = None
+    interface: str = ""
     host: str | None = None
 
 
@@ -345,5 +349,5 @@ def _wire_model(model: Model) -> dict[str, Any]:  # of each field's own type
 
 
 def _wire_member(member: Member) -> str | WireMember:
-    has_place = member.address or member.host
-    return WireMember(**_same(WireMember, member)) if has_place else member.name
+    is_name = member == Member(name=member.name)
+    return member.name if is_name else WireMember(**_same(WireMember, member))

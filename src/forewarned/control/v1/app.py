@@ -129,6 +129,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read("/v1/vms/{name}", fleet.show_vm),
     # --- hosts
     read("/v1/hosts", fleet.list_hosts),
+    read("/v1/hosts/{host}/rules", fleet.show_host_rules),
     create("/v1/hosts/{host}/fail", events.fail_host, needs=Role.MAINTAINER),
     create("/v1/hosts/{host}/predict", events.predict_failure, needs=Role.MAINTAINER),
     create("/v1/hosts/{host}/maintain", events.maintain_host, needs=Role.MAINTAINER),

@@ -14,13 +14,14 @@ from forewarned.control.http.admission import Admitted
 from forewarned.control.http.operations import MIB, Asked, json_response
 from forewarned.control.http.progress import is_asked_for, progress_response
 from forewarned.control.v1 import views, wire
-from forewarned.control.v1.request_wire import FleetQuery, Nothing
+from forewarned.control.v1.request_wire import FleetQuery, HostRulesQuery, Nothing
 from forewarned.control.v1.services import Services
 from forewarned.core.errors import UnknownResourceError
-from forewarned.core.ids import ScopeId
+from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import Scope
 from forewarned.service.azure import inventory
 from forewarned.service.fleet.apply import Progress, unheard
+from forewarned.service.fleet.host_rules import rules_of_host
 from forewarned.service.fleet.validation import InvalidFleetError
 
 LARGEST_FLEET: Final = 256 * MIB
@@ -80,6 +81,19 @@ async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wir
     return await services.engine.ask(
         lambda snapshot: _hosts(saved.scope for saved in snapshot.scopes())
     )
+
+
+async def show_host_rules(
+    services: Services, asked: Asked[Nothing, HostRulesQuery]
+) -> wire.HostRules:
+    """nftables rules of a hypervisor: port marks, and no VM with the address of another."""
+    query, host = asked.query, HostName(asked.path["host"])
+    found = await services.engine.ask(
+        lambda snapshot: rules_of_host(
+            snapshot, host, listener=query.listener(), every_vm=query.every_vm
+        )
+    )
+    return wire.HostRules(host=found.host, rules=found.rules, left_out=found.left_out)
 
 
 def _hosts(scopes: Iterable[Scope]) -> list[wire.Host]:

@@ -3,6 +3,7 @@
 We own both ends, so an unknown name is a slip of the hand and better refused than passed over.
 """
 
+import ipaddress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Final
@@ -124,6 +125,21 @@ class AddFault(Ask, frozen=True):
 
 class FleetQuery(Ask, frozen=True):
     prune: Annotated[bool, about("remove VMs that the body does not name")] = False
+
+
+class HostRulesQuery(Ask, frozen=True):
+    metadata: Annotated[Text, about("where the VMs of this host reach the metadata listener")] = (
+        "169.254.169.254"
+    )
+    every_vm: Annotated[bool, about("also for VMs that other hosts may move here")] = False
+
+    def listener(self) -> ipaddress.IPv4Address:
+        """Raises BadRequestError."""
+        try:
+            return ipaddress.IPv4Address(self.metadata)
+        except ValueError as error:
+            why = f"{self.metadata!r} is not an IPv4 address"
+            raise BadRequestError(why, field="metadata") from error
 
 
 class StatusFilter(StrEnum):

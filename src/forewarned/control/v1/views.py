@@ -72,7 +72,9 @@ def vm(resource: model.Resource, binding: records.Binding) -> Vm:
     return Vm(
         name=resource.name,
         scope=binding.scope_id,
-        address=binding.address,
+        address=binding.private_address,
+        port_mark=binding.port_mark,
+        interface=profile.interface,
         host=resource.host,
         state=resource.state,
         update_domain=resource.update_domain,

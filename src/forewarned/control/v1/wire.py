@@ -103,7 +103,9 @@ class SetMaintenance(Shape, frozen=True):
 class Vm(Shape, frozen=True):
     name: str
     scope: str
-    address: str
+    address: Annotated[str, about("empty if the fleet does not say it")]
+    port_mark: Annotated[int | None, about("null if the VM is known by its address")]
+    interface: Annotated[str, about("on its host's bridge; empty if the fleet does not say it")]
     host: str
     state: model.ResourceState
     update_domain: int
@@ -167,6 +169,12 @@ class FleetApplied(Shape, frozen=True):
 class Host(Shape, frozen=True):
     name: str
     vms: tuple[str, ...]
+
+
+class HostRules(Shape, frozen=True):
+    host: str
+    rules: Annotated[str, about("a file for `nft -f`")]
+    left_out: Annotated[tuple[str, ...], about("VMs whose interface the fleet does not know")]
 
 
 class HistoryRow(Shape, frozen=True):

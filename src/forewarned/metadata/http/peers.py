@@ -1,4 +1,4 @@
-"""The client of a connection: the socket's peer address, and the VM bound to it."""
+"""The client of a connection: where it comes from, and the VM bound to that."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from forewarned.metadata.http.responses import Rendered
 from forewarned.metadata.options import Options
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.service.board import Page
+from forewarned.service.fleet.addresses import port_mark
 from forewarned.service.ports import Directory, Timer
 from forewarned.service.records import Caller
 
@@ -16,6 +17,7 @@ class Peer:
     __slots__ = ("address", "bucket", "caller", "delay", "generation", "page", "page_generation")
 
     def __init__(self, address: str) -> None:
+        """`address` is as in a Binding: the socket's peer, or the port it comes from."""
         self.address = address
         self.caller: Caller | None = None
         self.generation = -1
@@ -45,7 +47,7 @@ class Peer:
 
 
 class Identity:
-    """Identifies callers. Invariant: by the socket's peer address, never by a header.
+    """Identifies callers. Invariant: by what the socket says of its peer, never by a header.
 
     In an emulator one laptop plays every VM: loopback callers may be the VM that the path names.
     """
@@ -105,15 +107,19 @@ class Identity:
             return _unknown_vm(f"the default VM {self._default_vm!r} is not in the fleet")
         if self.may_choose(peer):
             return _unknown_vm("the fleet has no VMs")
-        return Refusal(
-            reason=Reason.UNKNOWN_ADDRESS,
-            message=f"Address {peer.address} is bound to no VM: bind it to one in the fleet.",
-        )
+        return Refusal(reason=Reason.UNKNOWN_ADDRESS, message=_unknown_address(peer.address))
 
 
 def end_delay(over: "asyncio.Future[None]") -> None:
     if not over.done():
         over.set_result(None)
+
+
+def _unknown_address(address: str) -> str:
+    mark = port_mark(address)
+    if mark is not None:
+        return f"Port mark {mark} is bound to no VM: give it to one in the fleet."
+    return f"Address {address} is bound to no VM: bind it to one in the fleet."
 
 
 def _unknown_vm(what: str) -> Refusal:

@@ -27,6 +27,17 @@ def uncork(fd: int) -> None:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
 
+def mark(fd: int) -> int:
+    """The mark of the packet that opened the connection; 0 if it had none.
+
+    Always 0 where the kernel's `tcp_fwmark_accept` is off.
+    """
+    if sys.platform != "linux":
+        raise OSError("only Linux marks packets")
+    with _borrowed(fd) as connected:
+        return connected.getsockopt(socket.SOL_SOCKET, socket.SO_MARK)
+
+
 def end_sending(fd: int) -> None:
     """Raises OSError if the client is gone."""
     with _borrowed(fd) as connected:

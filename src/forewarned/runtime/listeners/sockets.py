@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 
 from forewarned.clock import monotonic
 from forewarned.config.values import Address
-from forewarned.metadata.options import Options
+from forewarned.metadata.options import Identification, Options
 from forewarned.metadata.server import listen
+from forewarned.runtime.listeners import port_marks
 from forewarned.runtime.listeners.acceptor import Limits
 from forewarned.runtime.settings import Mode, Settings
 
@@ -53,6 +54,7 @@ class Listeners:
 async def open_listeners(settings: Settings) -> AsyncIterator[Listeners]:
     """Raises StartError."""
     with ExitStack() as stack:
+        _refuse_unreadable_marks(settings)
         metadata = stack.enter_context(await metadata_listener(settings.metadata))
         control = stack.enter_context(await control_listener(settings.control))
         arm = None
@@ -64,6 +66,12 @@ async def open_listeners(settings: Settings) -> AsyncIterator[Listeners]:
             arm_url=None if arm is None else _url(arm, scheme="https"),
         )
         yield Listeners(metadata=metadata, control=control, arm=arm, addresses=addresses)
+
+
+def _refuse_unreadable_marks(settings: Settings) -> None:
+    """Without marks no VM would be known, or worse, one would be taken for another."""
+    if settings.identity is Identification.PORT_MARKS and (why := port_marks.why_unreadable()):
+        raise StartError(f"can't identify VMs by port marks: {why}")
 
 
 async def patiently(
@@ -101,6 +109,7 @@ def metadata_options(settings: Settings) -> Options:
         port=settings.metadata.port,
         emulator=settings.mode is Mode.EMULATOR,
         default_vm=settings.default_vm,
+        identification=settings.identity,
         rate_limit=settings.rate if settings.rate_limit else None,
         first_call_delay=settings.first_call_delay,
         strict_forwarding=settings.strict_forwarding,

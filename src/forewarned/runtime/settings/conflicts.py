@@ -20,7 +20,7 @@ def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
         if not settings.clock.is_real:
             yield refuse("clock", "real VMs live in real time, so service mode allows only real")
         if settings.default_vm is not None:
-            yield refuse("default_vm", "service mode identifies a VM only by its address")
+            yield refuse("default_vm", "service mode serves no caller that it does not know")
     elif not settings.metadata.is_loopback and settings.metadata.host != AZURE_ADDRESS:
         yield refuse(
             "metadata",

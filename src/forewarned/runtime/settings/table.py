@@ -34,7 +34,7 @@ from forewarned.config.values import (
 )
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
-from forewarned.metadata.options import Balancing, Options
+from forewarned.metadata.options import Balancing, Identification, Options
 from forewarned.security.identities import Role
 
 _LISTENER: Final = Options()
@@ -147,6 +147,12 @@ class Settings:
         Address("127.0.0.1", 8169),
         Address.parse,
         "address where VMs read their scheduled events; port 0 picks any free port",
+    )
+    identity: Identification = _setting(
+        Identification.ADDRESS,
+        one_of(Identification),
+        "address: a VM is known by the address its requests come from; port-marks: by the port of"
+        " its hypervisor, on which the server runs",
     )
     control: Address = _setting(
         Address("127.0.0.1", 8170), Address.parse, "address for browsers and the CLI"

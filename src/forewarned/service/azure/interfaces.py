@@ -53,7 +53,7 @@ class Attachment(NamedTuple):
 def equipment_of(snapshot: Snapshot, vm: VmView) -> Equipment:
     """A VM's own metadata: the same image and interfaces that clients read."""
     if vm.is_role:
-        address = vm.binding.address
+        address = vm.binding.private_address
         mac = mac_address(address, vm.profile.vm_id)
         return Equipment(interfaces=(Interface(mac_address=mac, private_address=address),))
     if vm.is_instance:
@@ -78,8 +78,8 @@ def interface(snapshot: Snapshot, attached: Attachment, configurations: list[Jso
     first = configurations[0] if configurations else {}
     further = _word(at(first, "properties.privateIPAddress")) or private_address(attached.path)
     return Interface(
-        mac_address=mac_address(binding.address, binding.profile.vm_id, number),
-        private_address=further if number else binding.address,
+        mac_address=mac_address(binding.private_address, binding.profile.vm_id, number),
+        private_address=further if number else binding.private_address,
         public_address=_public_address_of(snapshot, first),
     )
 
@@ -108,8 +108,8 @@ def _instance_interfaces(vm: VmView, parts: Json) -> tuple[Interface, ...]:
         public = instance_public_path(path, configurations[0]) if configurations else None
         found.append(
             Interface(
-                mac_address=mac_address(binding.address, profile.vm_id, number),
-                private_address="" if number else binding.address,
+                mac_address=mac_address(binding.private_address, profile.vm_id, number),
+                private_address="" if number else binding.private_address,
                 public_address="" if public is None else public_address(public),
             )
         )

@@ -11,7 +11,7 @@ from itertools import islice
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import ScopeKind
 from forewarned.service.errors import AddressTakenError, NameTakenError
-from forewarned.service.fleet.addresses import plain_address
+from forewarned.service.fleet.addresses import port_mark
 from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.layout import ScopeLayout, VmLayout, layouts
 from forewarned.service.fleet.placement import AddressesExhaustedError
@@ -67,7 +67,7 @@ class _Survey:
     def __init__(self, plan: FleetPlan, here: dict[str, Place], *, prune: bool) -> None:
         self._here = here
         self._prune = prune
-        self._declared = frozenset(map(plain_address, plan.declared_addresses()))
+        self._declared = frozenset(plan.declared_addresses())
         self._stay: set[str] = set()
         """Folded names of planned VMs that are in their places already."""
         self._planned: set[str] = set()
@@ -105,7 +105,7 @@ class _Survey:
 
     def _sees(self, vm: VmLayout, scope_id: str) -> bool:
         """Whether this VM is in its place already."""
-        address = None if vm.address is None else plain_address(vm.address)
+        address = vm.known_by
         folded = vm.name.casefold()
         place = self._here.get(folded)
         if address is not None and (place is None or place.address != address):
@@ -115,7 +115,8 @@ class _Survey:
             return False
         self._planned.add(folded)
         loses = place.address in self._declared and place.address != address
-        self.needed += address is None and (loses or not place.address)
+        has_address = place.address and port_mark(place.address) is None
+        self.needed += address is None and (loses or not has_address)
         if (place.scope_id, place.name) != (scope_id, vm.name):
             if not self._prune:
                 raise NameTakenError(vm.name, place.scope_id)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from forewarned.core.model import EvictionPolicy, Policy, Priority
+from forewarned.service.fleet.addresses import plain_address, port_address
 
 # Fault domains: Azure's default for availability sets and cloud services is 2. Its scale sets have
 # up to 5, but most regions give 3. Update domains are 5 everywhere.
@@ -18,7 +19,20 @@ PLACEMENT_GROUP_SIZE: Final = 100
 NO_SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
 
 
+MOST_PORT_MARK: Final = 2**31 - 1
+"""Marks have 32 bits, but the kernel reports those of sockets with a sign."""
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def binding_address(address: str | None, port_mark: int | None) -> str | None:
+    """What a VM is known by if this is declared for it; None if nothing is. Raises ValueError.
+
+    Invariant: a VM that has a port mark is known by that alone. Its address proves nothing.
+    """
+    if port_mark is not None:
+        return port_address(port_mark)
+    return None if address is None else plain_address(address)
 
 
 class Orchestration(StrEnum):
@@ -47,7 +61,11 @@ class VirtualMachine:
 
     name: str
     address: str | None = None
-    """None takes the next free one."""
+    """None takes the next free one, or none at all if the VM has a port mark."""
+    port_mark: int | None = None
+    """What its hypervisor marks with all that comes from its port; None if it doesn't."""
+    interface: str = ""
+    """That port, by the name that its host's kernel has for it; empty if nobody has said."""
     host: str | None = None
     """None takes one that suits."""
     zone: str = ""
@@ -61,6 +79,8 @@ class Member:
 
     name: str
     address: str | None = None
+    port_mark: int | None = None
+    interface: str = ""
     host: str | None = None
 
 
@@ -136,10 +156,12 @@ class FleetPlan:
         )
 
     def declared_addresses(self) -> Iterator[str]:
-        """As written, and perhaps wrong."""
-        yield from (vm.address for vm in self._singles() if vm.address is not None)
+        """What VMs will be known by, as far as the plan says. To be asked of a sound plan only."""
+        for vm in self._singles():
+            if (known_by := binding_address(vm.address, vm.port_mark)) is not None:
+                yield known_by
         for many in self._numbered():
-            yield from many.addresses
+            yield from map(plain_address, many.addresses)
 
     def declared_hosts(self) -> Iterator[str]:
         yield from (vm.host for vm in self._singles() if vm.host is not None)

@@ -19,6 +19,7 @@ from forewarned.service.fleet.declaration import (
     Orchestration,
     ScaleSet,
     VirtualMachine,
+    binding_address,
 )
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -39,10 +40,17 @@ class VmLayout:
     fault_domain: int = 0
     zone: str = ""
     address: str | None = None
+    port_mark: int | None = None
+    interface: str = ""
     host: str | None = None
 
+    @property
+    def known_by(self) -> str | None:
+        """The address of its binding, if one is declared. Raises ValueError."""
+        return binding_address(self.address, self.port_mark)
+
     def path_to(self, key: str) -> KeyPath:
-        """Where its `address` or `host` is declared."""
+        """Where its `address`, `host` or another such key is declared."""
         if self.position is None:
             return (*self.path, key)
         return (*self.path, f"{key}es" if key == "address" else f"{key}s", self.position)
@@ -81,6 +89,8 @@ def _stand_alone(declared: VirtualMachine, path: KeyPath) -> ScopeLayout:
         path=path,
         zone=declared.zone,
         address=declared.address,
+        port_mark=declared.port_mark,
+        interface=declared.interface,
         host=declared.host,
     )
     return ScopeLayout(
@@ -102,6 +112,8 @@ def _availability_set(declared: AvailabilitySet, path: KeyPath) -> ScopeLayout:
             update_domain=index % declared.update_domains,
             fault_domain=index % declared.fault_domains,
             address=member.address,
+            port_mark=member.port_mark,
+            interface=member.interface,
             host=member.host,
         )
         for index, member in enumerate(declared.members)

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from forewarned.core.errors import Category, RefusalError
 from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import Resource, Scope
+from forewarned.service.fleet.addresses import plain_address
 from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.fleet.layout import ScopeLayout, VmLayout
 from forewarned.service.records import Binding, Profile
@@ -122,4 +123,11 @@ def _profile(
         placement_group_id=placement_group_id,
         image_notice=vm.model.image_notice,
         tags=vm.model.tags,
+        private_address=_private_address(vm),
+        interface=vm.interface,
     )
+
+
+def _private_address(vm: VmLayout) -> str:
+    is_bound = vm.port_mark is None
+    return "" if is_bound or vm.address is None else plain_address(vm.address)

@@ -7,7 +7,7 @@ update domains of one scope.
 from collections.abc import Collection, Iterator, Mapping
 
 from forewarned.core.ids import HostName
-from forewarned.service.fleet.addresses import plain_address
+from forewarned.service.fleet.addresses import port_mark
 from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.layout import VmLayout, layouts
 from forewarned.service.fleet.placement import (
@@ -48,7 +48,7 @@ def free_addresses(
 ) -> Iterator[str]:
     """The addresses of the range, in order, that no VM has or will have."""
     # Also those of VMs that are not in the plan: applying one need not remove them.
-    taken = {*map(plain_address, plan.declared_addresses()), *kept.values(), *NEVER_GIVEN}
+    taken = {*plan.declared_addresses(), *kept.values(), *NEVER_GIVEN}
     return (text for address in address_range.hosts() if (text := str(address)) not in taken)
 
 
@@ -58,15 +58,16 @@ class _Addresses:
     def __init__(self, plan: FleetPlan, address_range: Network, kept: Mapping[str, str]) -> None:
         self._range = address_range
         self._kept = kept
-        self._declared = frozenset(map(plain_address, plan.declared_addresses()))
+        self._declared = frozenset(plan.declared_addresses())
         self._free = free_addresses(plan, address_range, kept)
 
     def address(self, vm: VmLayout) -> str:
-        if vm.address is not None:
-            return plain_address(vm.address)
+        if (known_by := vm.known_by) is not None:
+            return known_by
         kept = self._kept.get(vm.name.casefold())
-        # The VM may have lost its address to another before it was given a new one.
-        if kept and kept not in self._declared:
+        # The VM may have lost its address to another before it was given a new one, and a port
+        # that is declared no more is not its own any more.
+        if kept and kept not in self._declared and port_mark(kept) is None:
             return kept
         try:
             return next(self._free)

@@ -17,6 +17,7 @@ from forewarned.core.notice import LONGEST_TERMINATE
 from forewarned.service.errors import AddressTakenError, HostSharedError, NameTakenError
 from forewarned.service.fleet.addresses import plain_address
 from forewarned.service.fleet.declaration import (
+    MOST_PORT_MARK,
     PLACEMENT_GROUP_SIZE,
     AvailabilitySet,
     CloudService,
@@ -35,6 +36,8 @@ MOST_FAULT_DOMAINS: Final = 5
 
 # A name is part of paths (`/vm/{name}`, ARM ids, scope ids), so nothing that means something there.
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?")
+# As Linux allows them, without what would end a string in a file of rules.
+_INTERFACE: Final = re.compile(r"[A-Za-z0-9._@+-]{1,15}")
 
 
 class InvalidFleetError(RefusalError, category=Category.INVALID, field="fleet"):
@@ -96,11 +99,11 @@ def layout_mistakes(planned: Iterable[ScopeLayout]) -> Iterator[Mistake]:
             if folded in scope_of:
                 yield Mistake(path=vm.path, error=NameTakenError(vm.name, scope_of[folded]))
             scope_of[folded] = layout.id
-            if vm.address is not None:
-                address = plain_address(vm.address)
-                if (other := name_at.setdefault(address, vm.name)) != vm.name:
-                    taken = AddressTakenError(address, other)
-                    yield Mistake(path=vm.path_to("address"), error=taken)
+            address = vm.known_by
+            other = vm.name if address is None else name_at.setdefault(address, vm.name)
+            if address is not None and other != vm.name:
+                key = "address" if vm.port_mark is None else "port_mark"
+                yield Mistake(path=vm.path_to(key), error=AddressTakenError(address, other))
         yield from _host_mistakes(layout)
 
 
@@ -128,6 +131,15 @@ def _name_mistakes(vm: VirtualMachine | Member, path: KeyPath) -> Iterator[Mista
     yield from _bad_name(vm.name, (*path, "name"))
     if vm.address is not None:
         yield from _bad_address(vm.address, (*path, "address"))
+    if vm.port_mark is not None and not 1 <= vm.port_mark <= MOST_PORT_MARK:
+        key = (*path, "port_mark")
+        yield _mistake(key, f"expected 1 to {MOST_PORT_MARK}, got {vm.port_mark}")
+    if vm.interface and not _INTERFACE.fullmatch(vm.interface):
+        yield _mistake(
+            (*path, "interface"),
+            f"{vm.interface!r} is not the name of a network interface: expected up to 15 letters,"
+            " digits and signs such as . - _ without blanks",
+        )
     if vm.host is not None:
         yield from _bad_name(vm.host, (*path, "host"))
 

@@ -75,7 +75,7 @@ def _interfaces(snapshot: Snapshot, view: ScaleSetView, vms: tuple[VmView, ...])
             listed = instance["networkProfile"]["networkInterfaces"]
             binding = vm.binding
             for number, interface in enumerate(listed):
-                mac = mac_address(binding.address, binding.profile.vm_id, number)
+                mac = mac_address(binding.private_address, binding.profile.vm_id, number)
                 shown = _interface(view, vm, interface, declared)
                 shown["properties"]["macAddress"] = dashed(mac)
                 yield shown
@@ -88,7 +88,7 @@ def _interface(view: ScaleSetView, vm: VmView, listed: Json, declared: list[Json
     found: Json = next((each for each in declared if same(str(each.get("name")), name)), {})
     properties = object_in(found, "properties")
     is_primary = bool(listed["properties"]["primary"])
-    addresses = [vm.binding.address] if is_primary else []
+    addresses = [vm.binding.private_address] if is_primary else []
     configurations = objects_in(properties, "ipConfigurations") or [{"name": "ipconfig1"}]
     return {
         "id": path,
