@@ -97,11 +97,19 @@ def a_row(
     )
 
 
-def a_vm(name: str = "web", *, host: str = "host-01", address: str = "127.8.0.1") -> Vm:
+def a_vm(
+    name: str = "web",
+    *,
+    host: str = "host-01",
+    address: str = "127.8.0.1",
+    port_mark: int | None = None,
+) -> Vm:
     return Vm(
         name=name,
         scope=f"vm/{name}",
         address=address,
+        port_mark=port_mark,
+        interface="",
         host=host,
         state=ResourceState.RUNNING,
         update_domain=0,

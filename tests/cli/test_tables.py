@@ -86,6 +86,13 @@ def test_a_vm_is_shown_with_its_place() -> None:
     ]
 
 
+def test_a_vm_that_is_known_by_its_port_is_listed_with_its_mark() -> None:
+    shown = printed([vm_table([a_vm(port_mark=101), a_vm("db", address="", port_mark=102)])])
+
+    assert "127.8.0.1 port mark 101 " in shown[1]
+    assert shown[2].startswith("db  port mark 102 ")
+
+
 def test_settings_show_where_they_come_from() -> None:
     values = [Setting("clock", "60x", "flag --clock"), Setting("rate", "5", "default")]
 

@@ -79,7 +79,7 @@ def vm_table(vms: Iterable[Vm]) -> Table:
     for vm in vms:
         table.add_row(
             plain(vm.name),
-            plain(vm.address),
+            plain(vm.address) if vm.port_mark is None else _at_port(vm),
             plain(vm.host),
             str(vm.update_domain),
             str(vm.fault_domain),
@@ -88,6 +88,11 @@ def vm_table(vms: Iterable[Vm]) -> Table:
             plain(vm.priority),
         )
     return table
+
+
+def _at_port(vm: Vm) -> str:
+    """A VM that is known by its port may have any address, or one that others have too."""
+    return f"{plain(vm.address)} port mark {vm.port_mark}".lstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
