@@ -52,7 +52,7 @@ GROUPS: Final = (
     Group(rows=("C3",), measure=cluster_visible.measure, minutes=10),
     Group(rows=("C4", "C5"), measure=cluster_polls.measure, minutes=20),
     Group(rows=("C6", "C7"), measure=cluster_due.measure, minutes=40),
-    Group(rows=("C8",), measure=cluster_import.measure, minutes=15),
+    Group(rows=("C8", "C9"), measure=cluster_import.measure, minutes=25),
     Group(rows=("budget",), measure=instructions.measure, minutes=10),
 )
 HEADLINE: Final = "P2b"

@@ -11,7 +11,7 @@ from benchmarks.bench import Bench, many
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.figures import Line, Spread, at_most, measured, ratios
 from benchmarks.nodes import Databases
-from benchmarks.polling import Subject, alternate, cost
+from benchmarks.polling import Subject, alternate, cost, idle
 from benchmarks.programs import MissingProgramError, find
 from benchmarks.rows.cluster_approvals import shoot
 from benchmarks.rows.polls import ANEW, KEPT, burst
@@ -19,6 +19,8 @@ from benchmarks.shots import Shot
 
 WINDOW: Final = 10.0
 """Seconds of a count at least: sessions tell the statistics once a second what they did."""
+IDLE: Final = 20.0
+"""Seconds of watching a server that no VM polls."""
 _TRANSACTIONS: Final = (
     "SELECT sum(xact_commit + xact_rollback)::bigint FROM pg_stat_database WHERE datname = %s"
 )
@@ -43,8 +45,15 @@ def _cost(bench: Bench, databases: Databases) -> Iterator[Line]:
     ):
         shared = Subject("PostgreSQL", node.pids, node.metadata)
         own = Subject("SQLite", server.pids, server.metadata)
+        unpolled = {each.name: idle(each, IDLE) for each in (shared, own)}
+        yield measured(
+            "C4",
+            "processor time of a node that no VM polls, for following its database",
+            Spread.of([unpolled[shared.name] * 100]),
+            unit="% of a core",
+        )
         for headers, where in ((KEPT, "keep-alive poll"), (ANEW, "poll on a new connection")):
-            spent = partial(cost, load=partial(burst, bench, headers))
+            spent = partial(cost, load=partial(burst, bench, headers), idle=unpolled)
             costs = alternate([shared, own], bench.rounds, spent)
             medians = {name: Spread.of(each).median for name, each in costs.items()}
             yield measured(
