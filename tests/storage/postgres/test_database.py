@@ -6,6 +6,7 @@ from forewarned.storage.postgres.database import PostgresDatabase, translated
 from forewarned.storage.postgres.dialect import in_bulk
 from forewarned.storage.relational import statements
 from forewarned.storage.relational.statements import Statement
+from tests.cluster.waiting import wait_until
 from tests.postgresql.databases import Database
 
 STATEMENTS = {name: each for name, each in vars(statements).items() if isinstance(each, Statement)}
@@ -35,6 +36,27 @@ def test_placeholders_are_translated_and_nothing_else() -> None:
     assert translated(ours) == (
         "SELECT %s, %(limit)s, x::text[], 100 %% 3 FROM t WHERE a = ANY(%(some_values)s)"
     )
+
+
+@pytest.mark.parametrize("way", ["one by one", "in bulk"])
+def test_a_session_that_has_only_written_counts_as_idle_so_that_its_locks_have_an_end(
+    database: Database, way: str
+) -> None:
+    """I20: a node may be stopped at any moment, and keeps sending nothing."""
+    state = "SELECT state FROM pg_stat_activity WHERE pid = %s"
+    with database.connect() as connection:
+        writer = PostgresDatabase(connection)
+        with writer.pipelined():
+            if way == "in bulk":
+                writer.write_rows(statements.WAKE_SCOPE, [(1, "no scope")])
+            else:
+                writer.write("UPDATE store SET epoch = epoch")
+
+            wait_until(
+                lambda: (
+                    database.ask(state, connection.info.backend_pid) == [("idle in transaction",)]
+                )
+            )
 
 
 def test_a_row_is_asked_by_name_and_by_position(database: Database) -> None:

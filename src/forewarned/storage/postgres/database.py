@@ -2,10 +2,15 @@
 
 In a pipeline what is written is only sent: an error of it is raised by the next question, or by the
 commit. So every error of the database is the failure of its whole transaction.
+
+Invariant: whatever is sent in a transaction is followed by a Sync. The server ends a transaction
+that is idle, so that a node that stands still keeps no locks; but until it has that message it
+takes the session for busy, however long.
 """
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final, cast
 
@@ -41,6 +46,17 @@ class NamedRow(tuple[Any, ...]):
 class PostgresDatabase:
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self.connection = connection
+        self._pipeline: psycopg.Pipeline | None = None
+
+    @contextlib.contextmanager
+    def pipelined(self) -> Iterator[None]:
+        """What is written in the block is only sent."""
+        with self.connection.pipeline() as pipeline:
+            self._pipeline = pipeline
+            try:
+                yield
+            finally:
+                self._pipeline = None
 
     @property
     def dialect(self) -> Dialect:
@@ -56,18 +72,22 @@ class PostgresDatabase:
         """One answer to each, all for one round trip. Each must be a question."""
         with self.connection.pipeline() as pipeline:
             sent = [self._send(translated(sql), _storable(values)) for sql, values in questions]
-            # The server ends a transaction that is idle, so that a node that stands still keeps no
-            # locks. Before it has this message it takes the session for busy, however long.
             pipeline.sync()
             return [cursor.fetchall() for cursor in sent]
 
     def write(self, sql: str, values: Parameters = ()) -> None:
         self._send(translated(sql), _storable(values))
+        self._sync()
 
     def write_rows(self, statement: Statement, rows: Sequence[Row]) -> None:
         self._send(
             in_bulk(statement), [_storable_list(column) for column in zip(*rows, strict=True)]
         )
+        self._sync()
+
+    def _sync(self) -> None:
+        if self._pipeline is not None:
+            self._pipeline.sync()
 
     def _send(self, sql: str, values: object) -> Cursor[NamedRow]:
         cursor = self.connection.cursor(row_factory=_named)

@@ -57,8 +57,10 @@ class PlainUnit:
             self.connection.execute("ROLLBACK TO running")
             call.fail(error)
 
-    def write(self) -> None:
-        pass
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        with self.connection.pipeline():
+            yield
 
 
 class Threads(ConnectionThreads[Session, Connection]):

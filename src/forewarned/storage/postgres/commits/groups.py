@@ -10,6 +10,7 @@ undo; a commit is never canceled.
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum, auto
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -61,8 +62,8 @@ class Unit(Protocol[Given]):
         Raises psycopg.Error if the whole transaction has failed.
         """
 
-    def write(self) -> None:
-        """Write all that is still to be written. In a pipeline: results can't be asked for."""
+    def writing(self) -> AbstractContextManager[None]:
+        """Write all that is still to be written; the block commits, in the same round trip."""
 
 
 class Committer(Generic[Given]):
@@ -153,8 +154,7 @@ class Committer(Generic[Given]):
                 # Most of that time went into locking. The next attempt reads the clock after it.
                 wanted.update(unit.wanted)
                 return _Attempt.AGAIN
-            with connection.pipeline():
-                unit.write()
+            with unit.writing():
                 is_committing = True
                 connection.commit()
         except psycopg.Error as error:

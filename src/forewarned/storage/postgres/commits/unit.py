@@ -1,6 +1,7 @@
 """One transaction of PostgreSQL, and the transaction functions that run in it."""
 
-from collections.abc import Callable, Collection
+import contextlib
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -38,14 +39,13 @@ class PostgresUnit:
         knows: int,
     ) -> None:
         """`knows` is the newest schema that this node knows."""
-        self._connection = connection
-        database = PostgresDatabase(connection)
+        self._database = PostgresDatabase(connection)
         self._is_rerun = is_rerun
         self._knows = knows
         self._next_wake = next_wake
         self._read_clock = read_clock
-        self._locked = LockedScopes(database)
-        self._buffer = WriteBuffer(database)
+        self._locked = LockedScopes(self._database)
+        self._buffer = WriteBuffer(self._database)
         self._now: datetime | None = None
         self._publishes = False
 
@@ -84,7 +84,7 @@ class PostgresUnit:
                 call.run(transaction)
             else:
                 # What it writes is only sent: an error of that is raised by its next question.
-                with self._connection.pipeline():
+                with self._database.pipelined():
                     call.run(transaction)
             self._buffer.keep()
         except psycopg.Error:
@@ -96,5 +96,8 @@ class PostgresUnit:
             self._locked.written(transaction.written)
             self._publishes = self._publishes or transaction.publishes
 
-    def write(self) -> None:
-        self._buffer.flush()
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._database.pipelined():
+            self._buffer.flush()
+            yield
