@@ -7,7 +7,9 @@ from itertools import count
 
 from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
+from forewarned.core.model import Resource
 from forewarned.core.rules import Rules
+from forewarned.core.tasks import ActuatorOf
 from forewarned.service.fleet.declaration import Network
 from forewarned.service.ports import Clock
 from forewarned.service.use_cases import Basis
@@ -30,6 +32,17 @@ def a_basis(
     )
 
 
-def a_store(clock: Clock, rules: Rules = Rules()) -> SqliteStore:  # noqa: B008  # frozen
+def own_actuator(vm: Resource) -> str:
+    """What the VM itself says, as if no setting did."""
+    return vm.actuator
+
+
+def a_store(
+    clock: Clock,
+    rules: Rules = Rules(),  # noqa: B008  # frozen
+    *,
+    actuator_of: ActuatorOf = own_actuator,
+) -> SqliteStore:
     """In memory. To be opened."""
-    return SqliteStore(None, clock, next_wake=partial(lifecycle.next_wake, rules=rules))
+    next_wake = partial(lifecycle.next_wake, rules=rules)
+    return SqliteStore(None, clock, next_wake=next_wake, actuator_of=actuator_of)

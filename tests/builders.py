@@ -88,6 +88,7 @@ def a_resource(
     eviction_policy: EvictionPolicy = EvictionPolicy.DEALLOCATE,
     terminate_notice: timedelta | None = None,
     state: ResourceState = ResourceState.RUNNING,
+    actuator: str = "",
 ) -> Resource:
     return Resource(
         name=ResourceName(name),
@@ -98,6 +99,7 @@ def a_resource(
         eviction_policy=eviction_policy,
         terminate_notice=terminate_notice,
         state=state,
+        actuator=actuator,
     )
 
 

@@ -1,6 +1,6 @@
 """A store that holds every transaction function to the scopes that its caller said it touches."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 from forewarned.core.change import Change
 from forewarned.core.ids import MaintenanceId, ScopeId
 from forewarned.core.model import Actor, Scope
+from forewarned.core.tasks import Task
 from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Commit
 
@@ -38,9 +39,9 @@ class _Held:
             self._reach(scope_id)
         return self._tx.load_all(scope_ids)
 
-    def save(self, change: Change, *, by: Actor) -> None:
+    def save(self, change: Change, *, by: Actor, moved: Sequence[Task] = ()) -> None:
         self._reach(change.scope.id)
-        self._tx.save(change, by=by)
+        self._tx.save(change, by=by, moved=moved)
 
     def scopes_of_work(self, work: MaintenanceId) -> list[ScopeId]:
         # Only the store knows which other scopes a maintenance is in.

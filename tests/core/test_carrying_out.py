@@ -18,7 +18,7 @@ from forewarned.core.model import (
     StartCause,
     document,
 )
-from forewarned.core.transitions import Canceled, Completed, Started
+from forewarned.core.transitions import Canceled, CarriedOut, Completed, Started
 from tests.builders import HOUR, NOON, A, B, C, a_resource, a_scope, an_event
 from tests.core.builders_core import APPROVAL, EARLY, a_terminate, facts, names_of_facts
 
@@ -90,20 +90,27 @@ def test_the_impact_passes_over_vms_that_are_down_or_gone() -> None:
     assert [vm.state for vm in running.resources.values()] == [RUNNING, DOWN]
 
 
+def test_what_becomes_of_the_work_on_a_vm_is_recorded_and_the_vm_stays_as_it_is() -> None:
+    """I29."""
+    scope = under_way(EventType.REBOOT, a_resource("vm1", state=INTERRUPTED), a_resource("vm2"))
+
+    noted = lifecycle.note(scope, CarriedOut, A, vm=VM1, now=NOON)
+    stalled = lifecycle.stall(scope, A, vm=VM1, reason="it is down", now=NOON)
+
+    assert noted.scope == stalled.scope == scope
+    assert [(transitions.action(f), transitions.resources(f)) for f in noted.transitions] == [
+        ("carried_out", (VM1,))
+    ]
+    assert [transitions.cause(fact) for fact in stalled.transitions] == ["it is down"]
+
+
 # --- the end -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("type_", [EventType.FREEZE, EventType.REBOOT])
-def test_a_freeze_and_a_reboot_leave_their_vms_running_where_they_were(type_: EventType) -> None:
+@pytest.mark.parametrize("type_", [EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY])
+def test_vms_run_afterwards_on_the_hosts_they_were_moved_to(type_: EventType) -> None:
+    """A live migration is a Freeze that moves."""
     scope = under_way(type_, a_resource("vm1", state=INTERRUPTED), a_resource("vm2"))
-
-    change = lifecycle.complete(scope, A, now=NOON, moved_to={VM1: HostName("host9")})
-
-    assert list(change.scope.resources.values()) == [a_resource("vm1"), a_resource("vm2")]
-
-
-def test_a_redeploy_leaves_its_vms_running_on_the_hosts_they_were_moved_to() -> None:
-    scope = under_way(EventType.REDEPLOY, a_resource("vm1", state=INTERRUPTED), a_resource("vm2"))
 
     change = lifecycle.complete(scope, A, now=NOON, moved_to={VM1: HostName("host9")})
 
@@ -111,6 +118,30 @@ def test_a_redeploy_leaves_its_vms_running_on_the_hosts_they_were_moved_to() -> 
         a_resource("vm1", host="host9"),
         a_resource("vm2"),
     ]
+
+
+@pytest.mark.parametrize("type_", EventType)
+def test_a_vm_that_was_spared_runs_where_it_was(type_: EventType) -> None:
+    scope = under_way(type_, a_resource("vm1", state=INTERRUPTED))
+
+    change = lifecycle.complete(scope, A, now=NOON, spared=[VM1], reason="not carried out: no room")
+
+    assert list(change.scope.resources.values()) == [a_resource("vm1")]
+    [fact] = facts(change, Completed)
+    assert fact.reason == "not carried out: no room"
+
+
+def test_the_impact_may_begin_and_end_for_one_vm_after_the_other() -> None:
+    scope = under_way(EventType.FREEZE, a_resource("vm1"), a_resource("vm2"))
+
+    stopped = lifecycle.interrupt(scope, A, vms=[VM2], now=NOON)
+    both = lifecycle.interrupt(stopped.scope, A, vms=[VM1], now=NOON)
+    running = lifecycle.restore(both.scope, A, vms=[VM2], now=NOON)
+
+    assert [vm.state for vm in stopped.scope.resources.values()] == [RUNNING, INTERRUPTED]
+    assert [vm.state for vm in both.scope.resources.values()] == [INTERRUPTED, INTERRUPTED]
+    assert [vm.state for vm in running.scope.resources.values()] == [INTERRUPTED, RUNNING]
+    assert [transitions.resources(fact) for fact in running.transitions] == [(VM2,)]
 
 
 def test_a_redeploy_may_leave_its_vms_on_their_hosts() -> None:

@@ -42,6 +42,13 @@ REFUSALS = [
     (errors.AlreadyStartedError(A), {"event_id": A}, A),
     (errors.NotStartedError(A), {"event_id": A}, A),
     (errors.ClosedEventError(A), {"event_id": A}, A),
+    (errors.UnknownTaskError("A/vm1"), {"key": "A/vm1"}, "no task A/vm1"),
+    (errors.TaskLostError("A/vm1", 2), {"key": "A/vm1", "attempt": 2}, "attempt 2 at task A/vm1"),
+    (
+        errors.TaskStateError("A/vm1", "Begun", "retried"),
+        {"key": "A/vm1", "state": "Begun"},
+        "is Begun, so it can't be retried",
+    ),
     (
         errors.MaintenanceConflictError("web", {4, 0}),
         {"scope_id": "web", "domains": frozenset({0, 4})},

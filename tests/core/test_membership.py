@@ -1,6 +1,9 @@
 from dataclasses import replace
 
+import pytest
+
 from forewarned.core import membership
+from forewarned.core.change import Change
 from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import EventStatus, Policy, Priority, ResourceState, document
 from forewarned.core.transitions import PolicyChanged, ResourceAdded, ResourceChanged
@@ -115,3 +118,19 @@ def test_a_vm_that_is_made_anew_is_not_in_the_events_of_the_one_that_is_gone() -
     )
     assert change.scope.incarnation == scope.incarnation + 1
     assert names_of_facts(change) == ["ResourceAdded", "Completed", "Narrowed"]
+
+
+def test_a_vm_is_where_it_was_found() -> None:
+    scope = a_scope(resources=[a_resource("vm1", host="hv-a")])
+
+    moved = membership.move(scope, ResourceName("vm1"), HostName("hv-b"), now=NOON)
+
+    assert moved.scope.resources[ResourceName("vm1")].host == "hv-b"
+    assert names_of_facts(moved) == ["ResourceChanged"]
+
+
+@pytest.mark.parametrize(("vm", "host"), [("vm1", "hv-a"), ("vm9", "hv-b")])
+def test_a_vm_that_is_there_or_gone_is_not_moved(vm: str, host: str) -> None:
+    scope = a_scope(resources=[a_resource("vm1", host="hv-a")])
+
+    assert membership.move(scope, ResourceName(vm), HostName(host), now=NOON) == Change(scope=scope)

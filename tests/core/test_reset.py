@@ -1,4 +1,4 @@
-from forewarned.core import reset
+from forewarned.core import membership
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventStatus
 from forewarned.core.transitions import Canceled, Completed
@@ -12,7 +12,7 @@ def test_every_event_ends_with_a_record_that_says_why() -> None:
     """I19."""
     scope = a_scope(an_event(A), an_event(B, status=EventStatus.STARTED), active=False)
 
-    change = reset.clear(scope, leaving=(), now=NOON)
+    change = membership.clear(scope, leaving=(), now=NOON)
 
     canceled, completed = change.transitions
     assert isinstance(canceled, Canceled)
@@ -27,14 +27,14 @@ def test_the_incarnation_rises_where_events_were_shown_and_never_falls() -> None
     shown = a_scope(an_event(A), incarnation=7)
     hidden = a_scope(an_event(A, announced=False), incarnation=7)
 
-    assert reset.clear(shown, leaving=(), now=NOON).scope.incarnation == 8
-    assert reset.clear(hidden, leaving=(), now=NOON).scope.incarnation == 7
+    assert membership.clear(shown, leaving=(), now=NOON).scope.incarnation == 8
+    assert membership.clear(hidden, leaving=(), now=NOON).scope.incarnation == 7
 
 
 def test_nobody_counts_as_having_read() -> None:
     scope = a_scope(active=True, last_read_at=NOON)
 
-    change = reset.clear(scope, leaving=(), now=NOON)
+    change = membership.clear(scope, leaving=(), now=NOON)
 
     assert (change.scope.active, change.scope.last_read_at) == (False, None)
     assert names_of_facts(change) == ["Deactivated"]
@@ -43,7 +43,7 @@ def test_nobody_counts_as_having_read() -> None:
 def test_those_who_are_to_leave_do() -> None:
     scope = a_scope(resources=[a_resource("vm1"), a_resource("vm2")], active=False)
 
-    change = reset.clear(scope, leaving=[VM1], now=NOON)
+    change = membership.clear(scope, leaving=[VM1], now=NOON)
 
     assert list(change.scope.resources) == [VM2]
     assert names_of_facts(change) == ["ResourceRemoved"]
@@ -52,7 +52,7 @@ def test_those_who_are_to_leave_do() -> None:
 def test_a_scope_to_which_nothing_has_happened_does_not_change() -> None:
     scope = a_scope(active=False)
 
-    change = reset.clear(scope, leaving=(), now=NOON)
+    change = membership.clear(scope, leaving=(), now=NOON)
 
     assert change.scope == scope
     assert change.transitions == ()

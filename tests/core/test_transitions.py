@@ -1,5 +1,7 @@
 """What happened, in the words of records."""
 
+from datetime import timedelta
+
 import pytest
 
 from forewarned.core.ids import ResourceName, ScopeId
@@ -8,6 +10,7 @@ from forewarned.core.transitions import (
     Activated,
     Approved,
     Canceled,
+    CarriedOut,
     Completed,
     Deactivated,
     Interrupted,
@@ -18,7 +21,10 @@ from forewarned.core.transitions import (
     ResourceChanged,
     ResourceRemoved,
     Restored,
+    Retried,
     Scheduled,
+    Skipped,
+    Stalled,
     Started,
     Transition,
     action,
@@ -28,7 +34,7 @@ from forewarned.core.transitions import (
 from tests.builders import NOON, A, an_event
 
 SCOPE = ScopeId("scope1")
-VM3 = ResourceName("vm3")
+VM2, VM3 = ResourceName("vm2"), ResourceName("vm3")
 EVENT = an_event(A, resources=["vm1", "vm2"])
 BOTH = EVENT.resources
 
@@ -44,8 +50,30 @@ BOTH = EVENT.resources
             "not_before",
             BOTH,
         ),
-        (Interrupted(scope_id=SCOPE, at=NOON, event=EVENT), "interrupted", "", BOTH),
-        (Restored(scope_id=SCOPE, at=NOON, event=EVENT), "restored", "", BOTH),
+        (Interrupted(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,)), "interrupted", "", (VM2,)),
+        (CarriedOut(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,)), "carried_out", "", (VM2,)),
+        (Restored(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,)), "restored", "", (VM2,)),
+        (
+            Restored(
+                scope_id=SCOPE,
+                at=NOON,
+                event=EVENT,
+                vms=(VM2,),
+                away=timedelta(seconds=18.54),
+                reason="as it was",
+            ),
+            "restored",
+            "away for 18.5 s; as it was",
+            (VM2,),
+        ),
+        (
+            Stalled(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,), reason="it is down"),
+            "stalled",
+            "it is down",
+            (VM2,),
+        ),
+        (Retried(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,)), "retried", "", (VM2,)),
+        (Skipped(scope_id=SCOPE, at=NOON, event=EVENT, vms=(VM2,)), "skipped", "", (VM2,)),
         (Narrowed(scope_id=SCOPE, at=NOON, event=EVENT, resource=VM3), "narrowed", "", BOTH),
         (Completed(scope_id=SCOPE, at=NOON, event=EVENT), "completed", "", BOTH),
         (

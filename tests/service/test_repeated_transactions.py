@@ -15,14 +15,16 @@ import forewarned.service
 from forewarned.actuators.simulated import Timing
 from forewarned.clock import VirtualClock
 from forewarned.control.fleet.wire import parse
-from forewarned.core.ids import HostName, ResourceName, ScopeId
-from forewarned.core.model import EventSource, EventStatus, EventType
+from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
+from forewarned.core.model import EventSource, EventStatus, EventType, Resource
 from forewarned.core.rules import Rules
+from forewarned.core.tasks import Failure
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.reset import Reset
+from forewarned.service.lifecycle.tasks import Seen, TaskRef, Tasks
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
@@ -119,6 +121,7 @@ class World:
             [saved.scope for saved in snapshot.scopes()],
             list(snapshot.bindings()),
             list(snapshot.declarations("")),
+            snapshot.tasks_of([e.event.id for e in snapshot.events(EventFilter(limit=10_000))]),
         ]
 
 
@@ -161,15 +164,37 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     impact = Report(Stage.INTERRUPTED, started.scope_id, started.event.id)
     await use_cases.actuation.report(impact, impact)
     yield await use_cases.actuation.complete_by_hand(started.event.id, by=OPERATOR)
+    [moving] = await schedule.schedule(request(EventType.FREEZE, "api_0"), by=OPERATOR)
+    await approvals.approve_from_outside(moving.event.id, by=OPERATOR)
+    async for result in every_word_on_a_task(use_cases.tasks, moving.event.id):
+        yield result
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
     yield await use_cases.clock_control.step(2 * DAY)
     yield await world.reset.reset(by=OPERATOR)
 
 
+async def every_word_on_a_task(tasks: Tasks, event_id: EventId) -> AsyncIterator[object]:
+    vm = ResourceName("api_0")
+    yield await tasks.claim("rack1", holder="one", limit=9)
+    first = TaskRef(event_id, vm, 1)
+    await tasks.renew(first)
+    await tasks.begin(first, Seen("{}"), by=OPERATOR)
+    down = Failure(error="it does not answer", unharmed=False, retry=False)
+    await tasks.fail(first, down, Seen(), by=OPERATOR)
+    yield await tasks.retry(event_id, vm, by=OPERATOR)
+    yield await tasks.claim("rack1", holder="two", limit=9)
+    await tasks.returned(event_id, vm, by=OPERATOR)
+    await tasks.finish(TaskRef(event_id, vm, 2), Seen("{}", HostName("rack9")), by=OPERATOR)
+
+
+def _rack1(vm: Resource) -> str:
+    return "rack1" if vm.name == "api_0" else ""
+
+
 async def outcome(over: Callable[[Store], Store]) -> tuple[list[object], list[object]]:
     """The results of all decisions, and what they leave in the store."""
     clock = VirtualClock(NOON, speed=0)
-    async with a_store(clock, RULES) as store:
+    async with a_store(clock, RULES, actuator_of=_rack1) as store:
         world = World(over(store), clock)
         async with world.application, clock:
             results = [result async for result in every_kind_of_decision(world)]

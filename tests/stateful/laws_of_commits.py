@@ -32,6 +32,7 @@ from forewarned.core.transitions import (
     Scheduled,
     Started,
     Transition,
+    VmsTransition,
 )
 from tests.builders import MINUTE, SECOND
 from tests.stateful.fleet import AUTO, TERMINATE_NOTICE, USUAL_TERMINATE_NOTICE, VMS
@@ -279,7 +280,7 @@ def _assert_statuses_fit(facts: list[EventTransition]) -> None:
                 assert status is EventStatus.SCHEDULED
             case Narrowed():
                 assert status in {EventStatus.SCHEDULED, EventStatus.STARTED}
-            case Started() | Interrupted() | Restored():
+            case Started() | VmsTransition():
                 assert status is EventStatus.STARTED
             case Completed():
                 assert status is EventStatus.COMPLETED

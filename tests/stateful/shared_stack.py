@@ -94,6 +94,7 @@ class SharedStack(Stack):
             DatabaseUrl.parse(self._database.url),
             node=a_node_record(node),
             next_wake=partial(lifecycle.next_wake, rules=self.rules),
+            actuator_of=self.actuator_of,
             rules={},
             read_clock=lambda _: self.now,
         )

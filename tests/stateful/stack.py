@@ -20,7 +20,9 @@ from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
 from forewarned.core.model import EventType
 from forewarned.core.rules import Rules
+from forewarned.core.tasks import by_operators
 from forewarned.runtime.assembly import Application, BoardDelivery
+from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.ports import Listener, Store, Timer
 from forewarned.storage import SqliteStore
 from tests.bases import a_basis
@@ -108,6 +110,7 @@ class Stack(ABC):
         self.dial = Dial(SplitSecondClock(start))
         self.failures = Failures()
         self._timings = TIMINGS if is_simulated else None
+        self.actuator_of = simulated if is_simulated else by_operators
         self._ids = iter(ids)
         self._next_ids: list[EventId] = []
         self._prepare()
@@ -185,7 +188,7 @@ class MemoryStack(Stack):
     @override
     def _prepare(self) -> None:
         next_wake = partial(lifecycle.next_wake, rules=self.rules)
-        self._kept = SqliteStore(None, self.dial, next_wake=next_wake)
+        self._kept = SqliteStore(None, self.dial, next_wake=next_wake, actuator_of=self.actuator_of)
         self._is_open = False
 
     @override
@@ -224,7 +227,9 @@ class SqliteStack(Stack):
     @override
     async def _open_store(self) -> Store:
         next_wake = partial(lifecycle.next_wake, rules=self.rules)
-        store = SqliteStore(self._file, self.dial, next_wake=next_wake)
+        store = SqliteStore(
+            self._file, self.dial, next_wake=next_wake, actuator_of=self.actuator_of
+        )
         return await self._opened.enter_async_context(store)
 
     @override

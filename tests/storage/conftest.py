@@ -13,7 +13,7 @@ from forewarned.core import lifecycle
 from forewarned.core.rules import Rules
 from forewarned.service.ports import Store
 from forewarned.storage import SqliteStore
-from tests.bases import a_store
+from tests.bases import a_store, own_actuator
 from tests.builders import NOON, a_node_record
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def sqlite(path: Path, clock: VirtualClock) -> OpenSqlite:
     """Makes a store of the same file, as often as it is called."""
-    return lambda: SqliteStore(path, clock, next_wake=partial(lifecycle.next_wake, rules=Rules()))
+    next_wake = partial(lifecycle.next_wake, rules=Rules())
+    return lambda: SqliteStore(path, clock, next_wake=next_wake, actuator_of=own_actuator)
 
 
 @pytest.fixture
@@ -52,6 +53,7 @@ def postgres_store(database: "Database", clock: VirtualClock) -> "PostgresStore"
         DatabaseUrl(database.url),
         node=a_node_record(),
         next_wake=partial(lifecycle.next_wake, rules=Rules()),
+        actuator_of=own_actuator,
         rules={},
         read_clock=lambda _: clock.now(),
     )

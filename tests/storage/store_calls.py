@@ -4,7 +4,7 @@ from forewarned.core.change import Change
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Actor, Scope
 from forewarned.core.transitions import Transition
-from forewarned.service.listings import EventFilter, HistoryFilter
+from forewarned.service.listings import EventFilter, HistoryFilter, TaskFilter
 from forewarned.service.ports import Snapshot, Store, Transaction
 from forewarned.service.records import Commit, Saved
 from tests.builders import OPERATOR, emptied
@@ -50,6 +50,7 @@ def everything(snapshot: Snapshot) -> tuple[object, ...]:
         list(snapshot.bindings()),
         snapshot.events(EventFilter()),
         snapshot.history(HistoryFilter()),
+        snapshot.tasks(TaskFilter()),
         snapshot.note("fleet"),
         snapshot.next_wake(),
         snapshot.scope_ids(""),

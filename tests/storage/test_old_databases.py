@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forewarned.core.change import Change, without_event
-from forewarned.core.ids import MaintenanceId, ResourceName
+from forewarned.core.ids import HostName, MaintenanceId, ResourceName
 from forewarned.core.model import (
     Approval,
     EventStatus,
@@ -22,6 +22,7 @@ from forewarned.core.model import (
     Round,
     SetMaintenance,
 )
+from forewarned.core.tasks import Task, TaskState
 from forewarned.core.transitions import Canceled, Scheduled
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Transaction
@@ -40,6 +41,7 @@ from tests.builders import (
     a_resource,
     a_scope,
     an_event,
+    event_id,
 )
 from tests.storage.conftest import OpenSqlite
 from tests.storage.store_calls import everything, settle_in
@@ -135,7 +137,39 @@ def fill_declarations(tx: Transaction) -> None:
     tx.record("turned_away", by=OPERATOR, cause="no token")
 
 
-FILLINGS: Mapping[int, Callable[[Transaction], None]] = {1: fill, 2: fill_declarations}
+def fill_tasks(tx: Transaction) -> None:
+    moving = an_event(
+        event_id(0xD), type=EventType.FREEZE, status=EventStatus.STARTED, resources=["vm5"]
+    )
+    scope = a_scope(moving, id="scope5", resources=[a_resource("vm5", actuator="rack1")])
+    settle_in(tx, scope)
+    tx.add_tasks(
+        [
+            Task(
+                event_id=moving.id,
+                vm=ResourceName("vm5"),
+                scope_id=scope.id,
+                type=moving.type,
+                host=HostName("hv-a"),
+                actuator="rack1",
+                state=TaskState.BEGUN,
+                attempt=2,
+                holder="hv-a:4711",
+                claimable_at=NOON + MINUTE,
+                begun_at=NOON,
+                before='{"host":"hv-a"}',
+                after='{"host":"hv-b"}',
+                error="no room",
+            )
+        ]
+    )
+
+
+FILLINGS: Mapping[int, Callable[[Transaction], None]] = {
+    1: fill,
+    2: fill_declarations,
+    4: fill_tasks,
+}
 """By the first schema that has a place for it."""
 
 

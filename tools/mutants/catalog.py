@@ -80,7 +80,7 @@ _RULES: Final = (
     ),
     Mutant(
         name="incarnation-reset",
-        file="core/reset.py",
+        file="core/membership.py",
         old="change = Change(scope=replace(scope, rounds=None))",
         new="change = Change(scope=replace(scope, rounds=None, incarnation=1))",
         breaks="I7: a reset of an emulator lets the incarnation fall",

@@ -204,6 +204,28 @@ class ClosedEventError(RefusalError, category=Category.CONFLICT, field="event_id
         self.event_id = event_id
 
 
+class UnknownTaskError(RefusalError, category=Category.NOT_FOUND, field="vm"):
+    def __init__(self, key: str) -> None:
+        super().__init__(f"there is no task {key}: its VM has no actuator, or its event is over")
+        self.key = key
+
+
+class TaskLostError(RefusalError, category=Category.CONFLICT, field="attempt"):
+    """Another actuator has claimed the task since, an operator skipped it, or it is over."""
+
+    def __init__(self, key: str, attempt: int) -> None:
+        super().__init__(f"attempt {attempt} at task {key} is no longer the one under way")
+        self.key = key
+        self.attempt = attempt
+
+
+class TaskStateError(RefusalError, category=Category.CONFLICT, field="vm"):
+    def __init__(self, key: str, state: str, wanted: str) -> None:
+        super().__init__(f"task {key} is {state}, so it can't be {wanted}")
+        self.key = key
+        self.state = state
+
+
 class MaintenanceConflictError(RefusalError, category=Category.CONFLICT, field="scope"):
     def __init__(self, scope_id: str, domains: Collection[int]) -> None:
         # No domain where the VMs that are worked on have been removed since.

@@ -34,11 +34,15 @@ from forewarned.core.starting import settle, started
 from forewarned.core.transitions import (
     Activated,
     Approved,
+    CarriedOut,
     Deactivated,
-    EventTransition,
     Interrupted,
     Restored,
+    Retried,
+    Skipped,
+    Stalled,
     Started,
+    VmsTransition,
 )
 
 _DOWN: Final = frozenset({ResourceState.STOPPED, ResourceState.DEALLOCATED})
@@ -154,18 +158,59 @@ def call_off(scope: Scope, work: MaintenanceId, *, reason: str, now: datetime) -
     return settle(scope, change, now=now)
 
 
-def interrupt(scope: Scope, event_id: EventId, *, now: datetime) -> Change:
-    """The impact begins: what the actuator does to the VMs of a Started event."""
+def interrupt(
+    scope: Scope,
+    event_id: EventId,
+    *,
+    now: datetime,
+    vms: Collection[ResourceName] | None = None,
+) -> Change:
+    """The impact begins: what the actuator does to these VMs of a Started event.
+
+    Without `vms`, to all of them, as in what follows.
+    """
     event = _started_event(scope, event_id)
-    fact = Interrupted(scope_id=scope.id, at=now, event=event)
+    names = event.resources if vms is None else tuple(vms)
+    fact = Interrupted(scope_id=scope.id, at=now, event=event, vms=names)
     return _moved(scope, fact, ResourceState.RUNNING, ResourceState.INTERRUPTED)
 
 
-def restore(scope: Scope, event_id: EventId, *, now: datetime) -> Change:
+def restore(
+    scope: Scope,
+    event_id: EventId,
+    *,
+    now: datetime,
+    vms: Collection[ResourceName] | None = None,
+    away: timedelta | None = None,
+    reason: str = "",
+) -> Change:
     """The impact is over and the VMs run again; the event goes on until it is completed."""
     event = _started_event(scope, event_id)
-    fact = Restored(scope_id=scope.id, at=now, event=event)
+    names = event.resources if vms is None else tuple(vms)
+    fact = Restored(scope_id=scope.id, at=now, event=event, vms=names, away=away, reason=reason)
     return _moved(scope, fact, ResourceState.INTERRUPTED, ResourceState.RUNNING)
+
+
+def note(
+    scope: Scope,
+    kind: type[CarriedOut | Retried | Skipped],
+    event_id: EventId,
+    *,
+    vm: ResourceName,
+    now: datetime,
+) -> Change:
+    """Record what has become of the work on a VM. The scope stays as it is."""
+    fact = kind(scope_id=scope.id, at=now, event=_started_event(scope, event_id), vms=(vm,))
+    return Change(scope=scope, transitions=(fact,))
+
+
+def stall(
+    scope: Scope, event_id: EventId, *, vm: ResourceName, reason: str, now: datetime
+) -> Change:
+    """The work on a VM has failed, and an operator has to see to it."""
+    event = _started_event(scope, event_id)
+    fact = Stalled(scope_id=scope.id, at=now, event=event, vms=(vm,), reason=reason)
+    return Change(scope=scope, transitions=(fact,))
 
 
 def complete(
@@ -174,19 +219,23 @@ def complete(
     *,
     now: datetime,
     moved_to: Mapping[ResourceName, HostName] | None = None,
+    spared: Collection[ResourceName] = (),
+    reason: str = "",
 ) -> Change:
     """The work is done: the event leaves the document, which tells its VMs to recover.
 
-    A Redeploy leaves the VMs on the hosts in `moved_to`; Terminate, and Preempt with the policy
-    Delete, leave no VM.
+    VMs that were moved are on the hosts in `moved_to`. Terminate, and Preempt with the policy
+    Delete, leave no VM, but for those that were `spared`: the work could not be carried out on
+    them. The reason says why.
     """
     event = _started_event(scope, event_id)
-    change = ended(scope, event, reason="", now=now)
+    change = ended(scope, event, reason=reason, now=now)
     for name in event.resources:
         # A VM may have been removed since the event named it.
         if name not in change.scope.resources:
             continue
-        remains = _after(event, change.scope.resources[name], moved_to or {})
+        vm = change.scope.resources[name]
+        remains = _running(vm) if name in spared else _after(event, vm, moved_to or {})
         if remains is None:
             change = change.plus(departed(change.scope, name, now=now))
         else:
@@ -332,17 +381,10 @@ def _after(
     event: Event, resource: Resource, moved_to: Mapping[ResourceName, HostName]
 ) -> Resource | None:
     """What the event leaves of a VM; None for nothing."""
-    running = replace(
-        resource,
-        state=ResourceState.RUNNING
-        if resource.state is ResourceState.INTERRUPTED
-        else resource.state,
-    )
     match event.type:
-        case EventType.FREEZE | EventType.REBOOT:
-            return running
-        case EventType.REDEPLOY:
-            return replace(running, host=moved_to.get(resource.name, resource.host))
+        case EventType.FREEZE | EventType.REBOOT | EventType.REDEPLOY:
+            host = moved_to.get(resource.name, resource.host)
+            return replace(_running(resource), host=host)
         case EventType.PREEMPT if resource.eviction_policy is EvictionPolicy.DEALLOCATE:
             return replace(resource, state=ResourceState.DEALLOCATED)
         case EventType.PREEMPT | EventType.TERMINATE:
@@ -351,10 +393,17 @@ def _after(
             assert_never(other)
 
 
-def _moved(scope: Scope, fact: EventTransition, old: ResourceState, new: ResourceState) -> Change:
-    """No change if none of the event's VMs is in the old state."""
+def _running(resource: Resource) -> Resource:
+    """The VM after an impact. One that was off stays off."""
+    if resource.state is not ResourceState.INTERRUPTED:
+        return resource
+    return replace(resource, state=ResourceState.RUNNING)
+
+
+def _moved(scope: Scope, fact: VmsTransition, old: ResourceState, new: ResourceState) -> Change:
+    """No change if none of the VMs is in the old state."""
     after = scope
-    for name in fact.event.resources:
+    for name in fact.vms:
         resource = scope.resources.get(name)
         if resource is not None and resource.state is old:
             after = _with_resource(after, replace(resource, state=new))

@@ -1,4 +1,4 @@
-"""The VMs of a scope: they join it, their models change, and they leave it.
+"""The VMs of a scope: they join it, their models change, and they leave it, alone or in a reset.
 
 Invariant: an open event names VMs that are in its scope, and at least one.
 """
@@ -6,12 +6,14 @@ Invariant: an open event names VMs that are in its scope, and at least one.
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
-from forewarned.core.change import Change, ended, with_event
-from forewarned.core.ids import ResourceName
+from forewarned.core.change import Change, ended, published, with_event
+from forewarned.core.ids import HostName, ResourceName
 from forewarned.core.model import Resource, Scope
 from forewarned.core.starting import settle
 from forewarned.core.transitions import (
+    Deactivated,
     Narrowed,
     PolicyChanged,
     ResourceAdded,
@@ -19,6 +21,8 @@ from forewarned.core.transitions import (
     ResourceRemoved,
     Transition,
 )
+
+RESET: Final = "the emulator was reset"
 
 
 def enroll(
@@ -59,12 +63,41 @@ def enroll(
     return change if change.scope.events == scope.events else settle(scope, change, now=now)
 
 
+def move(scope: Scope, name: ResourceName, host: HostName, *, now: datetime) -> Change:
+    """A VM was found on a host. No change if it was known to be there, or is gone."""
+    vm = scope.resources.get(name)
+    if vm is None or vm.host == host:
+        return Change(scope=scope)
+    resources = {**scope.resources, name: replace(vm, host=host)}
+    fact = ResourceChanged(scope_id=scope.id, at=now, resource=name)
+    return Change(scope=replace(scope, resources=resources), transitions=(fact,))
+
+
 def departed(scope: Scope, name: ResourceName, *, now: datetime) -> Change:
     """Take a VM out, however it went; what may start because of that is left to `settle`."""
     resources = {other: vm for other, vm in scope.resources.items() if other != name}
     fact = ResourceRemoved(scope_id=scope.id, at=now, resource=name)
     gone = Change(scope=replace(scope, resources=resources), transitions=(fact,))
     return gone.plus(_released(gone.scope, name, now=now))
+
+
+def clear(scope: Scope, *, leaving: Collection[ResourceName], now: datetime) -> Change:
+    """End every event, forget that any VM has read the document, and let VMs leave.
+
+    For emulators, between two tests. Invariant: the incarnation never falls (I7). VMs that have
+    read the document go on reading it.
+    """
+    change = Change(scope=replace(scope, rounds=None))
+    for event in scope.events.values():
+        change = change.plus(ended(change.scope, event, reason=RESET, now=now))
+    if scope.active:
+        asleep = replace(change.scope, active=False, last_read_at=None)
+        fact = Deactivated(scope_id=scope.id, at=now)
+        change = change.plus(Change(scope=asleep, transitions=(fact,)))
+    staying = {name: vm for name, vm in scope.resources.items() if name not in leaving}
+    gone = [ResourceRemoved(scope_id=scope.id, at=now, resource=name) for name in leaving]
+    left = Change(scope=replace(change.scope, resources=staying), transitions=tuple(gone))
+    return published(scope, change.plus(left))
 
 
 def _released(scope: Scope, name: ResourceName, *, now: datetime) -> Change:

@@ -91,6 +91,8 @@ class Resource:
     terminate_notice: timedelta | None = None
     """The instance model's `notBeforeTimeout`; None if terminate notifications are off."""
     state: ResourceState = ResourceState.RUNNING
+    actuator: str = ""
+    """What carries out its events, by name; empty where the settings say that, or nobody does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ what metrics, actuators and publishing hear of. The `event` is as the transition
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Final
 
@@ -42,13 +42,47 @@ class Started(EventTransition):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interrupted(EventTransition):
-    """The event's impact on its VMs has begun."""
+class VmsTransition(EventTransition):
+    """What happened to some of an event's VMs."""
+
+    vms: tuple[ResourceName, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored(EventTransition):
-    """The impact is over; the VMs run again while the event settles."""
+class Interrupted(VmsTransition):
+    """The event's impact on these VMs has begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedOut(VmsTransition):
+    """The platform has done its part. These VMs are back when their guests read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored(VmsTransition):
+    """The impact is over; these VMs run again while the event settles."""
+
+    away: timedelta | None = None
+    """How long that took, where it was measured."""
+    reason: str = ""
+    """What else there is to say of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled(VmsTransition):
+    """The work on these VMs can't go on before an operator has looked after it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retried(VmsTransition):
+    """An operator wants the work on these VMs, which had failed, to be tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped(VmsTransition):
+    """An operator said that nothing more is to be done to these VMs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +159,10 @@ def cause(fact: Transition) -> str:
     match fact:
         case Started():
             return fact.cause.value
-        case Completed() | Canceled():
+        case Completed() | Canceled() | Stalled():
             return fact.reason
+        case Restored():
+            return _how(fact)
         case PowerChanged():
             return fact.state.value
         case _:
@@ -136,12 +172,19 @@ def cause(fact: Transition) -> str:
 def resources(fact: Transition) -> tuple[ResourceName, ...]:
     """The VMs it happened to; none where it concerns the scope as a whole."""
     match fact:
+        case VmsTransition():
+            return fact.vms
         case EventTransition():
             return fact.event.resources
         case ResourceTransition():
             return (fact.resource,)
         case _:
             return ()
+
+
+def _how(fact: Restored) -> str:
+    away = "" if fact.away is None else f"away for {fact.away.total_seconds():.1f} s"
+    return "; ".join(filter(None, (away, fact.reason)))
 
 
 @cache

@@ -32,6 +32,8 @@ from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import LARGE, SHARED_LARGE, Fleet
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
+from forewarned.service.lifecycle.guest_returns import GuestReturns
+from forewarned.service.lifecycle.tasks import Tasks
 from forewarned.service.lifecycle.waker import BATCH, SHARED_BATCH, Waker
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.memory_readiness import MemoryReadiness
@@ -129,7 +131,7 @@ class Application:
         self.following: Following | None = None
         """How this node keeps up with the others; None where it is alone, or not open."""
         engine, rules = Engine(store, observer, monotonic), basis.rules
-        actuation = Actuation(engine)
+        actuation, tasks = Actuation(engine), Tasks(engine)
         activation = Activation(engine, clock, rules)
         movable = delivery.movable(clock) if isinstance(clock, VirtualClock) else None
         large = LARGE if shared is None else SHARED_LARGE
@@ -141,6 +143,7 @@ class Application:
             scheduler=Scheduler(engine, rules, basis.new_event_id),
             approvals=Approvals(engine, rules),
             actuation=actuation,
+            tasks=tasks,
             explainer=Explainer(engine, completed_by=completed_by),
             activation=activation,
             readiness=readiness if shared is None else shared.readiness,
@@ -160,6 +163,11 @@ class Application:
             engine.tell(readiness.hear)
         if observer is not None:
             engine.tell(observer.hear)
+        self._returns = GuestReturns(engine, tasks, activation, clock)
+        if shared is None:
+            engine.tell(self._returns.hear)
+        else:
+            engine.tell_history(self._returns)
         if self._actuator is not None:
             engine.tell(partial(hand_over, actuator=self._actuator))
 
@@ -173,6 +181,7 @@ class Application:
         if last_instant is not None:
             self.clock.catch_up(last_instant)
         self._waker.set(await ask(self._load))
+        await self._returns.resume()
         if self._actuator is not None:
             await self.use_cases.actuation.resume(self._actuator)
         return self
@@ -196,6 +205,7 @@ class Application:
             self.clock.begin_at(await engine.ask(lambda snapshot: snapshot.now))
         await engine.ask(self._delivery.load)
         engine.follow(self.following)
+        await self._returns.resume()
         self.following.go()
 
     def _hear_own(self, commit: Commit) -> None:

@@ -14,6 +14,7 @@ from forewarned.control.fleet.file import FleetFileError, demo_fleet, load_fleet
 from forewarned.core import lifecycle
 from forewarned.core.errors import RefusalError
 from forewarned.core.model import Actor
+from forewarned.core.tasks import ActuatorOf
 from forewarned.runtime.assembly import Application, Clock
 from forewarned.runtime.listeners.sockets import StartError, patiently
 from forewarned.runtime.settings import Mode, Settings
@@ -24,6 +25,7 @@ from forewarned.security.identities import TokensUnavailableError
 from forewarned.security.principals import PrincipalsError
 from forewarned.security.state_directory import StateDirectoryError
 from forewarned.service.fleet.declaration import FleetPlan
+from forewarned.service.lifecycle import assignment
 from forewarned.service.ports import SharedStore
 from forewarned.service.records import Node, Serves
 from forewarned.storage.errors import CannotOpenError, StoreInUseError
@@ -83,6 +85,7 @@ async def _own_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteSt
             settings.data / state_directory.DATABASE,
             clock,
             next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
+            actuator_of=_actuator_of(settings),
         )
         return await store.__aenter__()
 
@@ -104,8 +107,13 @@ def _shared_store(settings: Settings, serves: Serves) -> AbstractAsyncContextMan
         settings.data,
         serves=serves,
         next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
+        actuator_of=_actuator_of(settings),
         rules={name: show(getattr(settings, name)) for name in RULES},
     )
+
+
+def _actuator_of(settings: Settings) -> ActuatorOf:
+    return assignment.by_host({}) if settings.mode is Mode.SERVICE else assignment.simulated
 
 
 def lone_node(serves: Serves) -> Node:

@@ -13,6 +13,7 @@ from forewarned.core import maintenance
 from forewarned.core.change import Change
 from forewarned.core.ids import MaintenanceId, ScopeId
 from forewarned.core.model import Actor
+from forewarned.core.tasks import Task
 from forewarned.core.transitions import Approved, Canceled, ResourceRemoved
 from forewarned.service.azure import protection
 from forewarned.service.azure.inventory import resource_id
@@ -134,10 +135,13 @@ class Engine:
             self._following.hint()
 
 
-def save(tx: Transaction, change: Change, *, by: Actor) -> None:
-    """Save a change, and start maintenance that was waiting only for this change."""
+def save(tx: Transaction, change: Change, *, by: Actor, moved: Sequence[Task] = ()) -> None:
+    """Save a change, and start maintenance that was waiting only for this change.
+
+    `moved` are tasks that it moves.
+    """
     _withdraw_removed(tx, change)
-    tx.save(change, by=by)
+    tx.save(change, by=by, moved=moved)
     for work in _maintenance_moved_by(change):
         scopes = tx.load_all(tx.scopes_of_work(work))
         for begun in maintenance.settle_work(scopes, work, now=tx.now):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import Event, EventSource, EventStatus, EventType, ScopeKind
+from forewarned.core.tasks import TaskState
 from forewarned.service.attention import Attention
 
 
@@ -77,6 +78,21 @@ class HostSummary:
     scopes: int
     events: tuple[Event, ...]
     """Open ones of its VMs, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Which tasks to list, those of the newest events first. What is None does not narrow.
+
+    Without a state or an event: those of open events.
+    """
+
+    state: TaskState | None = None
+    host: HostName | None = None
+    """Where the VM was when the event started."""
+    event_id: EventId | None = None
+    actuator: str | None = None
+    limit: int = 1000
 
 
 class Order(StrEnum):

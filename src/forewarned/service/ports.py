@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Event, Scope, ScopeKind
+from forewarned.core.tasks import Task, TaskState
 from forewarned.security.identities import Bearer, Claims, IssuedToken, Principal
 from forewarned.security.signing_keys import SharedKeys
 from forewarned.service.listings import (
@@ -23,6 +24,7 @@ from forewarned.service.listings import (
     HistoryRow,
     HostSummary,
     ScopeListing,
+    TaskFilter,
 )
 from forewarned.service.readiness import Readiness
 from forewarned.service.records import (
@@ -137,6 +139,13 @@ class Snapshot(Listings, Protocol):
     def closed(self, scope_id: ScopeId, event_ids: Collection[EventId]) -> frozenset[EventId]:
         """Those of the ids whose events are of this scope and over."""
 
+    def tasks_of(self, event_ids: Collection[EventId]) -> list[Task]:
+        """All tasks of these events. In a transaction nobody else changes them until it ends."""
+
+    def tasks(self, wanted: TaskFilter) -> list[Task]: ...
+    def task_counts(self) -> Mapping[tuple[str, TaskState], int]:
+        """Tasks of open events, by actuator and state; zeros are left out."""
+
     def started(self) -> list[EventRecord]:
         """Every Started event, for the actuators to take up again after a restart."""
 
@@ -192,8 +201,11 @@ class Transaction(Snapshot, Protocol):
         ends.
         """
 
-    def save(self, change: Change, *, by: Actor) -> None:
+    def save(self, change: Change, *, by: Actor, moved: Sequence[Task] = ()) -> None:
         """Write what differs from what was loaded, and one row of history for each transition.
+
+        `Started` opens a task for each VM that has an actuator, and the end of an event ends its
+        tasks. `moved` are tasks of this scope as they are now.
 
         Invariant: the scope was loaded in this transaction, or created in it. Nodes wait for each
         other where they load, so what was decided from elsewhere may be out of date.
@@ -204,6 +216,17 @@ class Transaction(Snapshot, Protocol):
         left the scope loses its binding.
         """
 
+    def claimable_tasks(self, actuator: str, *, limit: int) -> list[Task]:
+        """Tasks that may be claimed now, the longest waiting first.
+
+        Several nodes may ask at once: each task is found by one of them, until its transaction
+        ends.
+        """
+
+    def put_tasks(self, moved: Sequence[Task]) -> None:
+        """Write tasks as they are now, where no scope changes with them."""
+
+    def add_tasks(self, added: Sequence[Task]) -> None: ...
     def bind(self, binding: Binding) -> None:
         """Give a saved VM its address and profile. Raises AddressTakenError."""
 

@@ -17,6 +17,7 @@ from forewarned.service.fleet.apply import Fleet
 from forewarned.service.fleet.declaration import Network
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
+from forewarned.service.lifecycle.tasks import Tasks
 from forewarned.service.readiness import Readiness
 
 
@@ -39,6 +40,7 @@ class UseCases:
     scheduler: Scheduler
     approvals: Approvals
     actuation: Actuation
+    tasks: Tasks
     explainer: Explainer
     activation: Activation
     readiness: Readiness

@@ -172,6 +172,7 @@ def resource_model(resource: Resource) -> Row:
         str(resource.priority),
         str(resource.eviction_policy),
         micros(resource.terminate_notice),
+        resource.actuator,
         fold(resource.name),
     )
 
@@ -182,22 +183,23 @@ def new_resource(resource: Resource, scope_id: ScopeId, *, position: int) -> Row
 
 RESOURCE_COLUMNS: Final = (
     "scope_id, name, host, update_domain, fault_domain, priority, eviction_policy,"
-    " terminate_notice, state"
+    " terminate_notice, state, actuator"
 )
 """What `to_resource` takes, in order: a scope may have hundreds, and names take time to look up."""
 
 
 def to_resource(row: FoundRow) -> Resource:
-    _, name, host, update_domain, fault_domain, priority, eviction_policy, notice, state = row
+    _, name, host, update_domain, fault_domain, priority, eviction, notice, state, actuator = row
     return Resource(
         name=name,
         host=host,
         update_domain=update_domain,
         fault_domain=fault_domain,
         priority=_priorities[priority],
-        eviction_policy=_eviction_policies[eviction_policy],
+        eviction_policy=_eviction_policies[eviction],
         terminate_notice=None if notice is None else to_span(notice),
         state=_resource_states[state],
+        actuator=actuator,
     )
 
 

@@ -21,6 +21,7 @@ from forewarned.runtime.assembly import Application, BoardDelivery, simulated_ti
 from forewarned.runtime.settings import Settings
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.placement import guid
+from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.use_cases import Basis, UseCases
 from forewarned.storage import SqliteStore
 from forewarned.testing._arguments import MistakeError
@@ -102,7 +103,12 @@ class ServerThread:
         settings = Settings()
         self.clock = clock = VirtualClock(self._start, speed=0)
         basis = _basis(settings)
-        store = SqliteStore(None, clock, next_wake=partial(lifecycle.next_wake, rules=basis.rules))
+        store = SqliteStore(
+            None,
+            clock,
+            next_wake=partial(lifecycle.next_wake, rules=basis.rules),
+            actuator_of=simulated,
+        )
         self.documents = documents = BoardDelivery()
         application = Application(
             store,

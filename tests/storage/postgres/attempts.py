@@ -11,6 +11,7 @@ import psycopg
 from forewarned.core import lifecycle
 from forewarned.core.ids import ScopeId
 from forewarned.core.rules import Rules
+from forewarned.core.tasks import by_operators
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.locked_scopes import LockedScopes
 from forewarned.storage.postgres.transaction import PostgresTransaction
@@ -50,7 +51,12 @@ def attempt(
         buffer.begin()
         next_wake = partial(lifecycle.next_wake, rules=Rules())
         transaction = PostgresTransaction(
-            buffer, NOON, next_wake=next_wake, locked=locked, is_rerun=is_rerun
+            buffer,
+            NOON,
+            next_wake=next_wake,
+            actuator_of=by_operators,
+            locked=locked,
+            is_rerun=is_rerun,
         )
         yield Attempt(connection=connection, locked=locked, transaction=transaction, buffer=buffer)
         connection.rollback()

@@ -21,7 +21,7 @@ def test_a_statement_gives_each_column_a_value_of_its_type(database: Database, n
             statement.table,
         )
     )
-    columns = statement.columns if statement.key is None else (*statement.columns, statement.key)
+    columns = (*statement.columns, *statement.key)
 
     asked = in_bulk(statement)
 

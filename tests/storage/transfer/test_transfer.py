@@ -26,7 +26,7 @@ from tests.builders import NOON, a_resource, a_scope
 from tests.postgresql.databases import Database
 from tests.storage.store_calls import everything, keep
 
-FILLED = Path(__file__).parent.parent / "filled" / "0003.sql"
+FILLED = Path(__file__).parent.parent / "filled" / "0004.sql"
 OFFSET = 5_000
 
 
@@ -95,7 +95,7 @@ async def test_i7_a_copy_and_its_copy_hold_what_the_first_store_held(
 
     assert await contents(tmp_path / "back" / "forewarned.db") == await contents(source)
     assert there.rows == back.rows
-    assert there.rows["resources"] == 4
+    assert there.rows["resources"] == 5
     assert database.ask("SELECT incarnation_offset FROM store") == [(OFFSET,)]
 
 
@@ -151,7 +151,7 @@ async def test_a_source_that_has_changed_since_is_copied_from_the_beginning(
     copied = to_postgres(source, database, restart=True)
 
     assert not copied.was_resumed
-    assert copied.rows["scopes"] == 4
+    assert copied.rows["scopes"] == 5
 
 
 async def test_no_server_opens_an_unfinished_copy(source: Path) -> None:

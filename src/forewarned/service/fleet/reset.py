@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from forewarned.core import reset as core
+from forewarned.core import membership
 from forewarned.core.change import Change
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, Scope
@@ -83,7 +83,7 @@ def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Acto
     for scope in tx.load_all([saved.scope.id for saved in tx.scopes()]):
         wanted = planned.get(scope.id)
         leaving = _not_as_planned(scope, bindings, wanted)
-        change = core.clear(scope, leaving=leaving, now=tx.now)
+        change = membership.clear(scope, leaving=leaving, now=tx.now)
         events += sum(isinstance(fact, Canceled | Completed) for fact in change.transitions)
         removed += leaving
         tx.save(change, by=by)

@@ -8,6 +8,7 @@ early: the next poll activates it again.
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
@@ -57,10 +58,14 @@ class Activation:
         """Of this process alone."""
         self._unmarked: dict[ScopeId, datetime] = {}
         """Reads that the store is to be told of."""
+        self._awaited: dict[ResourceName, Callable[[], None]] = {}
+        """Who is to be told when these VMs read."""
         self._marking: asyncio.Task[None] | None = None
         """Tells it; None if there is nothing to tell."""
 
     def seen(self, scope_id: ScopeId, reader: ResourceName) -> None:
+        if self._awaited and (told := self._awaited.pop(reader, None)) is not None:
+            told()
         now, known = self._clock.now(), self._reads.get(scope_id)
         if known is not None and now < known.mark_at:
             self._reads[scope_id] = _LastRead(now, reader, known.mark_at)
@@ -69,6 +74,10 @@ class Activation:
         self._unmarked[scope_id] = now
         if self._marking is None:
             self._marking = asyncio.create_task(self._mark())
+
+    def await_read(self, reader: ResourceName, told: Callable[[], None]) -> None:
+        """Tell once when this VM reads the document of its active scope the next time."""
+        self._awaited[reader] = told
 
     async def activate(self, caller: Caller, *, address: str) -> None:
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)

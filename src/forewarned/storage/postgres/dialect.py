@@ -16,6 +16,7 @@ _NUMBERS: Final = frozenset(
         *("position", "update_domain", "fault_domain", "terminate_notice"),
         *("created_at", "duration", "announced", "ended_at", "not_before"),
         *("approved_at", "approved_by_policy", "started_at", "at"),
+        *("attempt", "claimable_at", "begun_at"),
     }
 )
 """The columns that hold no text."""
@@ -26,6 +27,7 @@ _MARKING: Final = (MOVE_SCOPE, BIND_RESOURCE)
 class PostgresDialect:
     join_in_order = "JOIN"
     for_update = "FOR UPDATE"
+    unlocked = "FOR UPDATE SKIP LOCKED"
     differs_from = "IS DISTINCT FROM"
     # Revisions too: a Board that still shows a lost page must take the one that is left for newer.
     counters = """revision + (SELECT incarnation_offset FROM store) AS revision,
@@ -67,10 +69,10 @@ POSTGRES: Final[Dialect] = PostgresDialect()
 @cache
 def in_bulk(statement: Statement) -> str:
     """One statement for any number of rows, with a list of the values of each column."""
-    names = statement.columns if statement.key is None else (*statement.columns, statement.key)
+    names = (*statement.columns, *statement.key)
     lists = ", ".join(f"%s::{'bigint' if name in _NUMBERS else 'text'}[]" for name in names)
     values = [_stored(name) for name in statement.columns]
-    if statement.key is None:
+    if not statement.key:
         # Rows are numbered in the order in which they are added.
         return (
             f"INSERT INTO {statement.table} ({', '.join(names)}) SELECT {', '.join(values)}"
@@ -80,10 +82,11 @@ def in_bulk(statement: Statement) -> str:
     news = [f"{name} = {value}" for name, value in zip(statement.columns, values, strict=True)]
     if statement in _MARKING:
         news.append("changed = pg_current_xact_id()")
+    wanted = [f"{statement.table}.{name} = new.{name}" for name in statement.key]
     return (
         f"UPDATE {statement.table} SET {', '.join(news)}"
         f" FROM unnest({lists}) AS new({', '.join(names)})"
-        f" WHERE {statement.table}.{statement.key} = new.{statement.key}"
+        f" WHERE {' AND '.join(wanted)}"
     )
 
 

@@ -15,6 +15,7 @@ import psycopg
 
 from forewarned.config.values import DatabaseUrl
 from forewarned.core.ids import ScopeId
+from forewarned.core.tasks import ActuatorOf, by_operators
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.ports import Lease, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit, CommitCounts, News, Node, NodeListing
@@ -70,6 +71,7 @@ class PostgresStore:
         *,
         node: Node,
         next_wake: NextWake,
+        actuator_of: ActuatorOf = by_operators,
         rules: Mapping[str, str],
         read_clock: ReadClock = unchanged,
         guard: Guard | None = None,
@@ -95,6 +97,7 @@ class PostgresStore:
                 connection,
                 is_rerun=is_rerun,
                 next_wake=next_wake,
+                actuator_of=actuator_of,
                 read_clock=self._guarded_clock,
                 knows=node.speaks,
             ),

@@ -8,6 +8,7 @@ from typing_extensions import override
 from forewarned.core.errors import UnknownScopeError
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Scope
+from forewarned.core.tasks import ActuatorOf
 from forewarned.service.records import Binding, Commit, Saved
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.postgres.locked_scopes import DUE, LockedScopes
@@ -25,11 +26,12 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
         now: datetime,
         *,
         next_wake: NextWake,
+        actuator_of: ActuatorOf,
         locked: LockedScopes,
         is_rerun: bool,
     ) -> None:
         """`is_rerun` says that the function has been in another's way, or in its own."""
-        super().__init__(buffer, now, next_wake=next_wake)
+        super().__init__(buffer, now, next_wake=next_wake, actuator_of=actuator_of)
         self._locked = locked
         self._is_rerun = is_rerun
         self._first: int | None = None

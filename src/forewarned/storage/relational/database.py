@@ -24,6 +24,8 @@ class Dialect(Protocol):
     """A join that reads the left table first, where the database would choose wrongly."""
     for_update: str
     """At the end of a question: until the transaction ends no other one changes the rows found."""
+    unlocked: str
+    """As `for_update`, and rows that another transaction has locked are not found."""
     differs_from: str
     """Compares values that may be null."""
     counters: str

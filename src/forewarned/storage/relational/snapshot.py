@@ -15,13 +15,14 @@ from forewarned.storage.matching import each_once
 from forewarned.storage.relational.declarations import Declarations
 from forewarned.storage.relational.listings import Listings
 from forewarned.storage.relational.streams import Streams
+from forewarned.storage.relational.tasks import Tasks
 from forewarned.storage.rows import FoundRow
 
 UNFINISHED: Final = "unfinished copy of"
 """The note of a store that a copy is being written to."""
 
 
-class RelationalSnapshot(Listings, Streams, Declarations):
+class RelationalSnapshot(Listings, Streams, Declarations, Tasks):
     def refuse_unfinished_copy(self, where: str) -> None:
         """For a server that opens the store. Raises UnfinishedCopyError."""
         if self.note(UNFINISHED) is not None:

@@ -1,4 +1,4 @@
-"""The statements that write scopes, VMs, events and history, many rows at a time.
+"""The statements that write scopes, VMs, events, tasks and history, many rows at a time.
 
 An UPDATE names only the columns that may have changed: SQLite would rewrite every index on the
 others, and look for rows that refer to them. So columns that change often are apart from those that
@@ -14,22 +14,24 @@ class Statement:
     """Compared by identity, because statements are looked up for every row that is written."""
 
     sql: str
-    """For one row: with a `?` for each column, and one for the key."""
+    """For one row: with a `?` for each column, and for each of the key."""
     table: str
     columns: tuple[str, ...]
-    key: str | None
-    """The column that says which row is updated; None if rows are added."""
+    key: tuple[str, ...]
+    """The columns that say which rows are updated; empty if rows are added."""
 
 
 def _insert(table: str, *columns: str) -> Statement:
     places = ", ".join("?" for _ in columns)
     sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
-    return Statement(sql, table, columns, None)
+    return Statement(sql, table, columns, ())
 
 
-def _update(table: str, *columns: str, key: str) -> Statement:
+def _update(table: str, *columns: str, key: str | tuple[str, ...]) -> Statement:
+    keys = (key,) if isinstance(key, str) else key
     news = ", ".join(f"{column} = ?" for column in columns)
-    return Statement(f"UPDATE {table} SET {news} WHERE {key} = ?", table, columns, key)
+    wanted = " AND ".join(f"{column} = ?" for column in keys)
+    return Statement(f"UPDATE {table} SET {news} WHERE {wanted}", table, columns, keys)
 
 
 _SCOPE_PLAN: Final = ("kind", "policy", "rounds")
@@ -50,6 +52,7 @@ _RESOURCE_MODEL: Final = (
     "priority",
     "eviction_policy",
     "terminate_notice",
+    "actuator",
 )
 # rows.new_resource
 ADD_RESOURCE: Final = _insert(
@@ -93,6 +96,19 @@ WORD_EVENT: Final = _update("events", *_EVENT_WORDS, key="id")
 # rows.event_end
 END_EVENT: Final = _update("events", *_EVENT_END, key="id")
 
+_TASK_STATE: Final = (
+    *("state", "attempt", "holder", "claimable_at", "begun_at"),
+    *("seen_before", "seen_after", "error"),
+)
+# tasks.new_task
+ADD_TASK: Final = _insert(
+    "tasks", "scope_id", "type", "host", "actuator", *_TASK_STATE, "event_id", "vm"
+)
+# tasks.task_state
+MOVE_TASK: Final = _update("tasks", *_TASK_STATE, key=("event_id", "vm"))
+CLOSE_TASK: Final = _update("tasks", "ended_at", key=("event_id", "vm"))
+CLOSE_TASKS: Final = _update("tasks", "ended_at", key="event_id")
+
 # rows.from_history
 ADD_HISTORY: Final = _insert(
     "history",
@@ -117,6 +133,10 @@ IN_ORDER: Final = (
     WORD_EVENT,
     MOVE_EVENT,
     END_EVENT,
+    ADD_TASK,
+    MOVE_TASK,
+    CLOSE_TASK,
+    CLOSE_TASKS,
     ADD_HISTORY,
     PLAN_SCOPE,
     MOVE_SCOPE,

@@ -1,6 +1,6 @@
 """Everything the service writes to a database."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,19 +11,22 @@ from forewarned.core.copying import replace
 from forewarned.core.errors import DuplicateEventError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Resource, Scope, ScopeKind
+from forewarned.core.tasks import ActuatorOf, Task
 from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
 from forewarned.storage import diff, rows
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
-from forewarned.storage.relational import changes, declarations
+from forewarned.storage.relational import changes, declarations, tasks
 from forewarned.storage.relational.bindings import bindings_that_change
 from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
     ADD_HISTORY,
+    ADD_TASK,
     BIND_RESOURCE,
+    MOVE_TASK,
     WAKE_SCOPE,
 )
 from forewarned.storage.rows import micros
@@ -41,10 +44,18 @@ _READ_LONG_AGO: Final = Scope(
 
 class RelationalTransaction(RelationalSnapshot):
     @override
-    def __init__(self, database: BufferedDatabase, now: datetime, *, next_wake: NextWake) -> None:
+    def __init__(
+        self,
+        database: BufferedDatabase,
+        now: datetime,
+        *,
+        next_wake: NextWake,
+        actuator_of: ActuatorOf,
+    ) -> None:
         super().__init__(database, now)
         self._writable = database
         self._wake_of = next_wake
+        self._actuator_of = actuator_of
         self._builder = CommitBuilder()
         self.written: dict[ScopeId, Saved] = {}
         """Scopes as this function leaves them, for others to see once it has succeeded."""
@@ -99,12 +110,14 @@ class RelationalTransaction(RelationalSnapshot):
         """How far above 0 the revisions and incarnations of new scopes begin."""
         return 0
 
-    def save(self, change: Change, *, by: Actor) -> None:
+    def save(self, change: Change, *, by: Actor, moved: Sequence[Task] = ()) -> None:
         if change.scope.id not in self._loaded:
             raise UnloadedScopeError(change.scope.id)
         before = self._saved(change.scope.id)
         difference = diff.between(before.scope, change)
         if difference is None:
+            if moved:
+                self.put_tasks(moved)
             if change.scope.id in self._claimed:
                 wake = micros(self._wake_of(before.scope))
                 self._writable.save(change.scope.id, [(WAKE_SCOPE, (wake, change.scope.id))])
@@ -120,12 +133,20 @@ class RelationalTransaction(RelationalSnapshot):
             [
                 *changes.of_resources(before.scope, difference, first=position),
                 *changes.of_events(before.scope, difference),
+                *tasks.of_change(change, self._actuator_of),
+                *tasks.moved(moved),
                 *changes.of_history(change, by),
                 *changes.of_scope(before.scope, saved, next_wake=self._wake_of(change.scope)),
             ],
         )
         self.written[change.scope.id] = saved
         self._records.update((record.event.id, record) for record in difference.records)
+
+    def put_tasks(self, moved: Sequence[Task]) -> None:
+        self._writable.write_rows(MOVE_TASK, list(map(tasks.task_state, moved)))
+
+    def add_tasks(self, added: Sequence[Task]) -> None:
+        self._writable.write_rows(ADD_TASK, list(map(tasks.new_task, added)))
 
     def bind(self, binding: Binding) -> None:
         self.bind_all([binding])
@@ -190,6 +211,11 @@ class RelationalTransaction(RelationalSnapshot):
     @override
     def _for_update(self) -> str:
         return self._dialect.for_update
+
+    @property
+    @override
+    def _unlocked(self) -> str:
+        return self._dialect.unlocked
 
     @override
     def _saved(self, scope_id: ScopeId) -> Saved:

@@ -11,6 +11,7 @@ from forewarned.storage.rows import to_json
 class SqliteDialect:
     join_in_order = "CROSS JOIN"
     for_update = ""  # there is one writer
+    unlocked = ""
     differs_from = "IS NOT"
     counters = "revision, incarnation"
     disorder_of_history = timedelta(0)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from forewarned.core.tasks import ActuatorOf
 from forewarned.service.ports import Clock
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
 from forewarned.storage.relational.transaction import NextWake
@@ -28,9 +29,12 @@ LONGEST: Final = 0.005
 
 
 class GroupCommitter:
-    def __init__(self, clock: Clock, next_wake: NextWake, cache: ScopeCache) -> None:
+    def __init__(
+        self, clock: Clock, next_wake: NextWake, actuator_of: ActuatorOf, cache: ScopeCache
+    ) -> None:
         self._clock = clock
         self._next_wake = next_wake
+        self._actuator_of = actuator_of
         self._cache = cache
         self._first_vm = FirstVm()
         self.incarnation_offset = 0
@@ -95,6 +99,7 @@ class GroupCommitter:
             buffer,
             self._clock.now(),
             next_wake=self._next_wake,
+            actuator_of=self._actuator_of,
             cache=self._cache,
             first_incarnation=self.incarnation_offset,
         )

@@ -15,6 +15,7 @@ from typing import Final, Self, TypeVar
 
 from forewarned.clock import wall_clock
 from forewarned.core.ids import ScopeId
+from forewarned.core.tasks import ActuatorOf, by_operators
 from forewarned.service.ports import Clock, Lease, Listener, Snapshot, Transaction
 from forewarned.service.records import Commit
 from forewarned.storage.connection_threads import (
@@ -58,6 +59,7 @@ class SqliteStore:
         clock: Clock,
         *,
         next_wake: NextWake,
+        actuator_of: ActuatorOf = by_operators,
         wall_clock: Callable[[], datetime] = wall_clock,
     ) -> None:
         """Without a path the store is in memory, and gone when it is closed.
@@ -67,7 +69,7 @@ class SqliteStore:
         self._path = path
         self._wall_clock = wall_clock
         self._clock = clock
-        self._group = GroupCommitter(clock, next_wake, ScopeCache())
+        self._group = GroupCommitter(clock, next_wake, actuator_of, ScopeCache())
         connect = _connect_memory if path is None else partial(connect_writer, path)
         self._writer = ConnectionThreads("writer", connect, self._group.run_calls)
         self._reader = (

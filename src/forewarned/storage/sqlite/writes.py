@@ -9,6 +9,7 @@ from typing_extensions import override
 from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor
+from forewarned.core.tasks import ActuatorOf
 from forewarned.service import restoration
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Commit, Saved
@@ -30,11 +31,12 @@ class SqliteTransaction(RelationalTransaction, SqliteSnapshot):
         now: datetime,
         *,
         next_wake: NextWake,
+        actuator_of: ActuatorOf,
         cache: ScopeCache,
         first_incarnation: int = 0,
     ) -> None:
         """`first_incarnation` is added to the incarnations and revisions of new scopes."""
-        super().__init__(buffer, now, next_wake=next_wake)
+        super().__init__(buffer, now, next_wake=next_wake, actuator_of=actuator_of)
         self._first_incarnation = first_incarnation
         self._cache = cache
         self._next_wake: datetime | None = None

@@ -66,7 +66,7 @@ TABLES: Final = (
         ("folded",),
         (
             *("name", "scope_id", "position", "update_domain", "fault_domain", "host", "state"),
-            *("priority", "eviction_policy", "terminate_notice", "address", "profile"),
+            *("priority", "eviction_policy", "terminate_notice", "address", "profile", "actuator"),
         ),
     ),
     Table("former_scopes", ("folded", "scope_id"), ()),
@@ -78,6 +78,14 @@ TABLES: Final = (
             *("not_before", "description", "duration", "announced", "approved_by", "approved_at"),
             *("approved_by_policy", "maintenance", "started_at", "start_cause", "ended_at"),
             "end_reason",
+        ),
+    ),
+    Table(
+        "tasks",
+        ("event_id", "vm"),
+        (
+            *("scope_id", "type", "host", "actuator", "state", "attempt", "holder"),
+            *("claimable_at", "begun_at", "seen_before", "seen_after", "error", "ended_at"),
         ),
     ),
     Table(

@@ -8,6 +8,7 @@ from typing import Final
 import psycopg
 
 from forewarned.core.ids import ScopeId
+from forewarned.core.tasks import ActuatorOf
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.connection_threads import QueuedCall
 from forewarned.storage.postgres.connection import LIMITS, MARK, Connection, Mark
@@ -35,6 +36,7 @@ class PostgresUnit:
         *,
         is_rerun: bool,
         next_wake: NextWake,
+        actuator_of: ActuatorOf,
         read_clock: ReadClock,
         knows: int,
     ) -> None:
@@ -43,6 +45,7 @@ class PostgresUnit:
         self._is_rerun = is_rerun
         self._knows = knows
         self._next_wake = next_wake
+        self._actuator_of = actuator_of
         self._read_clock = read_clock
         self._locked = LockedScopes(self._database)
         self._buffer = WriteBuffer(self._database)
@@ -74,6 +77,7 @@ class PostgresUnit:
             self._buffer,
             self._now,
             next_wake=self._next_wake,
+            actuator_of=self._actuator_of,
             locked=self._locked,
             is_rerun=self._is_rerun,
         )

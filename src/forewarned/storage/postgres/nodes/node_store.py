@@ -10,6 +10,7 @@ from typing import Final
 from forewarned import __version__
 from forewarned.clock import ClockGuard
 from forewarned.config.values import DatabaseUrl
+from forewarned.core.tasks import ActuatorOf, by_operators
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import Node, Serves
 from forewarned.storage.postgres import migrate
@@ -27,6 +28,7 @@ def node_store(
     *,
     serves: Serves,
     next_wake: NextWake,
+    actuator_of: ActuatorOf = by_operators,
     rules: Mapping[str, str],
 ) -> PostgresStore:
     """The shared store, for the node whose directory this is."""
@@ -54,6 +56,7 @@ def node_store(
         url,
         node=node,
         next_wake=next_wake,
+        actuator_of=actuator_of,
         rules=rules,
         guard=guard,
         check=check,

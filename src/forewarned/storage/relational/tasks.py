@@ -1,0 +1,150 @@
+"""Tasks in a database: their rows, the questions about them, and what each save says of them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from forewarned.core import tasks as core
+from forewarned.core.change import Change
+from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
+from forewarned.core.model import EventType
+from forewarned.core.tasks import ActuatorOf, Task, TaskState
+from forewarned.core.transitions import Completed, Narrowed, Started
+from forewarned.service.listings import TaskFilter
+from forewarned.storage.relational.changes import Written
+from forewarned.storage.relational.queries import Queries
+from forewarned.storage.relational.statements import ADD_TASK, CLOSE_TASK, CLOSE_TASKS, MOVE_TASK
+from forewarned.storage.rows import FoundRow, Row, micros, to_instant
+
+_COLUMNS: Final = ", ".join(
+    f"tasks.{name}"
+    for name in (
+        *("event_id", "vm", "scope_id", "type", "host", "actuator", "state", "attempt", "holder"),
+        *("claimable_at", "begun_at", "seen_before", "seen_after", "error"),
+    )
+)
+_MOVING: Final = (Started, Completed, Narrowed)
+"""The transitions that open tasks, and those that end them."""
+
+
+class Tasks(Queries):
+    def tasks_of(self, event_ids: Collection[EventId]) -> list[Task]:
+        found = self._all(
+            f"""SELECT {_COLUMNS} FROM tasks WHERE {self._dialect.among("event_id", "?")}
+                ORDER BY event_id, vm {self._for_update}""",
+            self._dialect.several(event_ids),
+        )
+        return list(map(to_task, found))
+
+    def tasks(self, wanted: TaskFilter) -> list[Task]:
+        narrowed, values = _narrowed(wanted)
+        # Without the name, because these are found by their state or their event.
+        found = self._named(
+            f"""SELECT {_COLUMNS} FROM tasks JOIN events ON events.id = tasks.event_id
+                WHERE {" AND ".join(narrowed)}
+                ORDER BY events.sequence DESC, tasks.vm LIMIT :limit""",
+            limit=wanted.limit,
+            **values,
+        )
+        return list(map(to_task, found))
+
+    def task_counts(self) -> dict[tuple[str, TaskState], int]:
+        found = self._all(
+            "SELECT actuator, state, count(*) AS number FROM tasks"
+            " WHERE ended_at IS NULL GROUP BY actuator, state"
+        )
+        return {(row["actuator"], TaskState(row["state"])): row["number"] for row in found}
+
+    def claimable_tasks(self, actuator: str, *, limit: int) -> list[Task]:
+        # A node of an earlier version may have ended the event, and knows of no tasks.
+        found = self._all(
+            f"""SELECT {_COLUMNS} FROM tasks
+                WHERE actuator = ? AND claimable_at <= ? AND ended_at IS NULL AND EXISTS
+                      (SELECT 1 FROM events WHERE id = tasks.event_id AND status = 'Started')
+                ORDER BY claimable_at, event_id, vm LIMIT ? {self._unlocked}""",
+            actuator,
+            micros(self._now),
+            limit,
+        )
+        return list(map(to_task, found))
+
+    @property
+    def _unlocked(self) -> str:
+        """At the end of questions for rows that several may want, and one is to get."""
+        return ""
+
+
+def of_change(change: Change, actuator_of: ActuatorOf) -> Iterator[Written]:
+    """The tasks that a change opens, and those it ends."""
+    for fact in change.transitions:
+        if not isinstance(fact, _MOVING):
+            continue
+        match fact:
+            case Started():
+                for task in core.opened((fact,), change.scope, actuator_of):
+                    yield ADD_TASK, new_task(task)
+            case Completed():
+                yield CLOSE_TASKS, (micros(fact.at), fact.event.id)
+            case Narrowed():
+                yield CLOSE_TASK, (micros(fact.at), fact.event.id, fact.resource)
+
+
+def moved(tasks: Sequence[Task]) -> Iterator[Written]:
+    for task in tasks:
+        yield MOVE_TASK, task_state(task)
+
+
+def task_state(task: Task) -> Row:
+    return (
+        str(task.state),
+        task.attempt,
+        task.holder,
+        micros(task.claimable_at),
+        micros(task.begun_at),
+        task.before,
+        task.after,
+        task.error,
+        task.event_id,
+        task.vm,
+    )
+
+
+def new_task(task: Task) -> Row:
+    return task.scope_id, str(task.type), task.host, task.actuator, *task_state(task)
+
+
+def to_task(row: FoundRow) -> Task:
+    claimable_at, begun_at = row["claimable_at"], row["begun_at"]
+    return Task(
+        event_id=EventId(row["event_id"]),
+        vm=ResourceName(row["vm"]),
+        scope_id=ScopeId(row["scope_id"]),
+        type=EventType(row["type"]),
+        host=HostName(row["host"]),
+        actuator=row["actuator"],
+        state=TaskState(row["state"]),
+        attempt=row["attempt"],
+        holder=row["holder"],
+        claimable_at=None if claimable_at is None else to_instant(claimable_at),
+        begun_at=None if begun_at is None else to_instant(begun_at),
+        before=row["seen_before"],
+        after=row["seen_after"],
+        error=row["error"],
+    )
+
+
+def _narrowed(wanted: TaskFilter) -> tuple[list[str], dict[str, str]]:
+    """Conditions, and the values of their placeholders."""
+    values = {
+        "state": wanted.state,
+        "host": wanted.host,
+        "event_id": wanted.event_id,
+        "actuator": wanted.actuator,
+    }
+    given = {name: str(value) for name, value in values.items() if value is not None}
+    conditions = [f"tasks.{name} = :{name}" for name in given]
+    if wanted.event_id is None:
+        # What was not over with its event will never be.
+        over = ", ".join(f"'{state}'" for state in TaskState if state in core.OVER)
+        is_shown = f"OR tasks.state IN ({over})" if wanted.state is not None else ""
+        conditions.append(f"(tasks.ended_at IS NULL {is_shown})")
+    return conditions, given

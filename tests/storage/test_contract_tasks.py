@@ -1,0 +1,230 @@
+"""Tasks in every store: opened with Started, found by one claim, and ended with their event."""
+
+from dataclasses import replace
+
+import pytest
+
+from forewarned.clock import VirtualClock
+from forewarned.core import lifecycle
+from forewarned.core.change import Change
+from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
+from forewarned.core.model import Actor, EventStatus, EventType
+from forewarned.core.rules import Rules
+from forewarned.core.tasks import LEASE, Task, TaskState, begun, claimed, done
+from forewarned.service.listings import TaskFilter
+from forewarned.service.ports import Store, Transaction
+from tests.builders import (
+    MINUTE,
+    NOON,
+    OPERATOR,
+    SECOND,
+    A,
+    B,
+    a_resource,
+    a_scope,
+    an_event,
+)
+from tests.storage.store_calls import keep
+
+SCOPE1 = ScopeId("scope1")
+VM1, VM2, VM3 = map(ResourceName, ("vm1", "vm2", "vm3"))
+
+
+async def keep_waiting(store: Store) -> None:
+    """A for vm1 and vm2, which rack1 has, and for vm3, which nobody has; B for vm1."""
+    await keep(
+        store,
+        a_scope(
+            an_event(A, type=EventType.FREEZE, resources=["vm1", "vm2", "vm3"]),
+            an_event(B, resources=["vm1"], not_before=NOON + MINUTE),
+            resources=[
+                a_resource("vm1", host="hv-a", actuator="rack1"),
+                a_resource("vm2", host="hv-b", actuator="rack1"),
+                a_resource("vm3"),
+            ],
+        ),
+    )
+
+
+async def start(store: Store) -> None:
+    def decision(tx: Transaction) -> None:
+        change = lifecycle.wake(tx.load(SCOPE1), rules=Rules(), now=tx.now)
+        tx.save(change, by=Actor(name="time"))
+
+    await store.transact(decision)
+
+
+async def tasks_of(store: Store, *event_ids: EventId) -> list[Task]:
+    return await store.read(lambda snapshot: snapshot.tasks_of(event_ids))
+
+
+async def claim(store: Store, *, holder: str = "one", limit: int = 9) -> list[Task]:
+    def decision(tx: Transaction) -> list[Task]:
+        found = tx.claimable_tasks("rack1", limit=limit)
+        taken = [claimed(task, holder=holder, now=tx.now) for task in found]
+        if taken:
+            tx.put_tasks(taken)
+        return taken
+
+    taken, _ = await store.transact(decision)
+    return taken
+
+
+async def listed(store: Store, **wanted: object) -> list[str]:
+    found = TaskFilter(**wanted)  # type: ignore[arg-type]  # by name
+    return [task.key for task in await store.read(lambda snapshot: snapshot.tasks(found))]
+
+
+async def test_an_event_that_starts_has_tasks_in_the_same_transaction(store: Store) -> None:
+    """I22."""
+    await keep_waiting(store)
+
+    before = await tasks_of(store, A, B)
+    await start(store)
+
+    one, two = await tasks_of(store, A, B)
+    assert before == []
+    assert (one.key, one.host, one.scope_id) == (f"{A}/vm1", "hv-a", SCOPE1)
+    assert (two.key, two.host, two.actuator) == (f"{A}/vm2", "hv-b", "rack1")
+    assert {one.state, two.state} == {TaskState.WAITING}
+    assert {one.claimable_at, two.claimable_at} == {NOON}
+
+
+async def test_a_change_that_is_rolled_back_opens_no_task(store: Store) -> None:
+    """I23."""
+    await keep_waiting(store)
+
+    def decision(tx: Transaction) -> None:
+        tx.save(lifecycle.wake(tx.load(SCOPE1), rules=Rules(), now=tx.now), by=OPERATOR)
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        await store.transact(decision)
+
+    assert await tasks_of(store, A) == []
+
+
+async def test_a_task_is_claimed_once_until_its_lease_is_over(
+    store: Store, clock: VirtualClock
+) -> None:
+    """I22."""
+    await keep_waiting(store)
+    await start(store)
+
+    first = await claim(store, holder="one", limit=1)
+    second = await claim(store, holder="two")
+    third = await claim(store, holder="three")
+    await clock.step(LEASE)
+    later = await claim(store, holder="three")
+
+    assert [task.vm for task in first] == [VM1]
+    assert [task.vm for task in second] == [VM2]
+    assert third == []
+    assert [(task.vm, task.attempt, task.holder) for task in later] == [
+        (VM1, 2, "three"),
+        (VM2, 2, "three"),
+    ]
+    assert await tasks_of(store, A) == later
+
+
+async def test_tasks_of_another_actuator_are_not_found(store: Store) -> None:
+    await keep_waiting(store)
+    await start(store)
+
+    found, _ = await store.transact(lambda tx: tx.claimable_tasks("rack2", limit=9))
+
+    assert found == []
+
+
+async def test_a_task_is_saved_with_the_change_that_moves_it(store: Store) -> None:
+    await keep_waiting(store)
+    await start(store)
+
+    def decision(tx: Transaction) -> Task:
+        scope = tx.load(SCOPE1)
+        task = begun(tx.tasks_of([A])[0], before='{"host":"hv-a"}', now=tx.now)
+        change = lifecycle.interrupt(scope, A, vms=[VM1], now=tx.now)
+        tx.save(change, by=OPERATOR, moved=[task])
+        again = replace(task, attempt=7)
+        tx.save(Change(scope=change.scope), by=OPERATOR, moved=[again])
+        return again
+
+    task, _ = await store.transact(decision)
+
+    assert (await tasks_of(store, A))[0] == task
+    assert (task.begun_at, task.before) == (NOON, '{"host":"hv-a"}')
+
+
+async def test_the_end_of_an_event_ends_its_tasks(store: Store) -> None:
+    await keep_waiting(store)
+    await start(store)
+
+    def decision(tx: Transaction) -> None:
+        scope = tx.load(SCOPE1)
+        over = done(tx.tasks_of([A])[0], after='{"host":"hv-c"}')
+        tx.save(lifecycle.complete(scope, A, now=tx.now), by=OPERATOR, moved=[over])
+
+    await store.transact(decision)
+
+    assert await claim(store) == []
+    assert await listed(store) == []
+    assert await listed(store, event_id=A) == [f"{A}/vm1", f"{A}/vm2"]
+    assert await listed(store, state=TaskState.DONE) == [f"{A}/vm1"]
+    assert await listed(store, state=TaskState.WAITING) == []
+
+
+async def test_a_vm_that_leaves_takes_its_task_with_it(store: Store) -> None:
+    await keep_waiting(store)
+    await start(store)
+
+    await store.transact(
+        lambda tx: tx.save(lifecycle.remove(tx.load(SCOPE1), VM1, now=tx.now), by=OPERATOR)
+    )
+
+    assert [task.vm for task in await claim(store)] == [VM2]
+    assert await listed(store) == [f"{A}/vm2"]
+
+
+async def test_tasks_are_listed_those_of_the_newest_event_first(
+    store: Store, clock: VirtualClock
+) -> None:
+    await keep_waiting(store)
+    await start(store)
+    await clock.step(MINUTE)
+    await start(store)
+    await claim(store, limit=1)
+
+    assert await listed(store) == [f"{B}/vm1", f"{A}/vm1", f"{A}/vm2"]
+    assert await listed(store, limit=1) == [f"{B}/vm1"]
+    assert await listed(store, host=HostName("hv-b")) == [f"{A}/vm2"]
+    assert await listed(store, state=TaskState.CLAIMED) == [f"{A}/vm1"]
+    assert await listed(store, actuator="rack2") == []
+    assert await store.read(lambda snapshot: snapshot.task_counts()) == {
+        ("rack1", TaskState.CLAIMED): 1,
+        ("rack1", TaskState.WAITING): 2,
+    }
+
+
+async def test_what_carries_out_a_vms_events_is_stored_with_it(store: Store) -> None:
+    await keep_waiting(store)
+
+    scope = await store.read(lambda snapshot: snapshot.load(SCOPE1))
+
+    assert [vm.actuator for vm in scope.resources.values()] == ["rack1", "rack1", ""]
+
+
+async def test_a_task_whose_event_an_earlier_version_ended_is_not_found(store: Store) -> None:
+    """Nodes of the version before know of no tasks."""
+    await keep(store, a_scope(an_event(A, status=EventStatus.SCHEDULED)))
+    task = Task(
+        event_id=A,
+        vm=VM1,
+        scope_id=SCOPE1,
+        type=EventType.REBOOT,
+        host=HostName("hv-a"),
+        actuator="rack1",
+        claimable_at=NOON - SECOND,
+    )
+    await store.transact(lambda tx: tx.add_tasks([task]))
+
+    assert await claim(store) == []
