@@ -40,6 +40,7 @@ from forewarned.security.identities import Role
 from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.engine import Engine
+from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.nodes import Nodes
 from forewarned.service.records import Caller
 from forewarned.service.use_cases import UseCases
@@ -186,7 +187,8 @@ async def console_client(
     )
     settings = resolved.settings
     clock = clock or VirtualClock(NOON, speed=0)
-    store = Breakable(None, clock, next_wake=partial(lifecycle.next_wake, rules=settings.rules()))
+    next_wake = partial(lifecycle.next_wake, rules=settings.rules())
+    store = Breakable(None, clock, next_wake=next_wake, actuator_of=simulated)
     application = Application(
         store,
         clock,

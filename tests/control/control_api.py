@@ -24,6 +24,7 @@ from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.reset import Reset
+from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.nodes import Nodes
 from forewarned.service.ports import Listener, Snapshot, Transaction
 from forewarned.service.records import Caller, Commit
@@ -147,7 +148,8 @@ async def control_api(
     changes: Changes | None = None,
 ) -> AsyncIterator[ControlApi]:
     clock = clock or VirtualClock(NOON, speed=0)
-    store = Breakable(None, clock, next_wake=partial(lifecycle.next_wake, rules=rules))
+    next_wake = partial(lifecycle.next_wake, rules=rules)
+    store = Breakable(None, clock, next_wake=next_wake, actuator_of=simulated)
     basis = a_basis(rules, address_range=ipaddress.ip_network("10.1.0.0/16"))
     application = Application(store, clock, basis, BoardDelivery(), faults=Faults())
     steered = ControlApi(store, _services(application.use_cases, changes or Changes()))

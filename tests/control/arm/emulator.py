@@ -21,6 +21,7 @@ from forewarned.core import lifecycle
 from forewarned.core.model import Event, EventType
 from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
+from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.ports import Store
 from forewarned.service.records import Binding, Caller
 from forewarned.storage import SqliteStore
@@ -71,7 +72,7 @@ class Emulator:
 
     async def _open_store(self) -> Store:
         next_wake = partial(lifecycle.next_wake, rules=self._rules)
-        store = SqliteStore(self._file, self.clock, next_wake=next_wake)
+        store = SqliteStore(self._file, self.clock, next_wake=next_wake, actuator_of=simulated)
         return await self._opened.enter_async_context(store)
 
     # --- what clients do -------------------------------------------------------------------------
