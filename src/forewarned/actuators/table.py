@@ -3,7 +3,8 @@
 The line that describes a field is the one in the reference.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final
@@ -64,14 +65,16 @@ class ActuatorTable(Struct, frozen=True, kw_only=True):
         """By type; none for a type that it can't carry out."""
         raise NotImplementedError
 
-    def driver(self, state: Path) -> Driver:
-        """`state` is a directory for what must outlive the process. Nothing is opened yet."""
+    def opened(self, state: Path) -> AbstractAsyncContextManager[Driver]:
+        """`state` is a directory for what must outlive the process; it may not exist yet."""
         raise NotImplementedError
 
-    def equipped(self, state: Path) -> Equipped:
-        return Equipped(
-            driver=self.driver(state),
-            procedures=self.procedures(),
-            limits=self.limits,
-            dry_run=self.dry_run,
-        )
+    @asynccontextmanager
+    async def equipped(self, state: Path) -> AsyncIterator[Equipped]:
+        async with self.opened(state) as driver:
+            yield Equipped(
+                driver=driver,
+                procedures=self.procedures(),
+                limits=self.limits,
+                dry_run=self.dry_run,
+            )

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -93,8 +94,10 @@ class WebhookTable(ActuatorTable, frozen=True, kw_only=True):
         }
 
     @override
-    def driver(self, state: Path) -> Driver:
-        return WebhookDriver(self.url, secret_file=self.secret_file, ca_file=self.ca_file)
+    def opened(self, state: Path) -> AbstractAsyncContextManager[Driver]:
+        return nullcontext(
+            WebhookDriver(self.url, secret_file=self.secret_file, ca_file=self.ca_file)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

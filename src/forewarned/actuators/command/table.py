@@ -1,6 +1,7 @@
 """`[actuators.NAME]` with `driver = "command"`: what to run for each type of event."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -68,9 +69,9 @@ class CommandTable(ActuatorTable, frozen=True, kw_only=True):
         return {type_: table.procedure(_action(type_, table)) for type_, table in tables.items()}
 
     @override
-    def driver(self, state: Path) -> Driver:
+    def opened(self, state: Path) -> AbstractAsyncContextManager[Driver]:
         argvs = {type_: table.argv for type_, table in self._actions().items()}
-        return CommandDriver(argvs, self.check, state)
+        return nullcontext(CommandDriver(argvs, self.check, state))
 
     def _actions(self) -> Mapping[EventType, CommandAction]:
         tables = {

@@ -1,0 +1,39 @@
+"""Every kind of actuator, by the name that `driver` has in `[actuators.NAME]`."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Final
+
+from typing_extensions import override
+
+from forewarned.actuators.command.table import CommandTable
+from forewarned.actuators.decision import Procedure
+from forewarned.actuators.driver import Driver
+from forewarned.actuators.table import ActuatorTable
+from forewarned.actuators.webhook import WebhookTable
+from forewarned.core.model import EventType
+
+
+class RemoteTable(ActuatorTable, frozen=True, kw_only=True):
+    """Runs on another machine, with `forewarned actuator run` and a table of its own."""
+
+    @property
+    @override
+    def is_remote(self) -> bool:
+        return True
+
+    @override
+    def procedures(self) -> Mapping[EventType, Procedure]:
+        return {}
+
+    @override
+    def opened(self, state: Path) -> AbstractAsyncContextManager[Driver]:
+        raise NotImplementedError("it runs on another machine")
+
+
+KINDS: Final[Mapping[str, type[ActuatorTable]]] = {
+    "command": CommandTable,
+    "webhook": WebhookTable,
+    "remote": RemoteTable,
+}
