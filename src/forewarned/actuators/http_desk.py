@@ -1,0 +1,212 @@
+"""The desk of a server, over `/v1/tasks`.
+
+Never through a proxy and never after a redirect: what is asked here takes machines down (S16). A
+token is not sent where it could be read on the way.
+"""
+
+import ssl
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from forewarned import __version__
+from forewarned.actuators.desk import (
+    Assignment,
+    DeskUnavailableError,
+    TaskLostError,
+    TaskRef,
+)
+from forewarned.actuators.driver import Sighting, Vm
+from forewarned.config.values import Address
+from forewarned.core.ids import EventId, ResourceName
+from forewarned.core.model import EventType
+
+_CONNECTING: Final = 5.0
+_ANSWERING: Final = 10.0
+_LONGEST_EXCERPT: Final = 300
+
+
+class UnsafeServerError(Exception):
+    """The token must not be sent to this server."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"not sending a token to {url}: it could be read on the way; use https://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    url: str
+    """`https://host:port`"""
+    token: str = field(default="", repr=False)
+    """Empty for none."""
+    ca: Path | None = None
+    """The certificate to trust it by; None for what the system trusts."""
+
+    def __post_init__(self) -> None:
+        url = httpx2.URL(self.url)
+        if self.token and url.scheme != "https" and not Address(url.host, 0).is_loopback:
+            raise UnsafeServerError(self.url)
+
+    def trust(self) -> ssl.SSLContext | bool:
+        if not self.url.startswith("https:"):
+            # Plain HTTP needs no certificates, and loading them takes a while.
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return True if self.ca is None else ssl.create_default_context(cafile=self.ca)
+
+
+class _Claimed(msgspec.Struct, kw_only=True):
+    event_id: str
+    vm: str
+    attempt: int
+    type: EventType
+    host: str
+    vm_id: str = ""
+    duration: float | None = None
+    """Seconds."""
+    before: Sighting | None = None
+    begun: bool = False
+
+
+class _Claims(msgspec.Struct):
+    tasks: list[_Claimed]
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+class _Refusal(msgspec.Struct):
+    error: _Error
+
+
+class HttpDesk:
+    def __init__(self, server: Server, *, actuator: str, holder: str) -> None:
+        """`holder` says who this is, for people: a host and a process."""
+        self._server = server
+        self._actuator = actuator
+        self._holder = holder
+        self._client: httpx2.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        authorization = {}
+        if self._server.token:
+            authorization["Authorization"] = f"Bearer {self._server.token}"
+        self._client = httpx2.AsyncClient(
+            base_url=self._server.url,
+            headers={
+                "Accept": "application/json",
+                "User-Agent": f"forewarned-actuator/{__version__}",
+                "Forewarned-Actor": f"actuator:{self._actuator}"[:64],
+                **authorization,
+            },
+            timeout=httpx2.Timeout(_ANSWERING, connect=_CONNECTING),
+            trust_env=False,
+            follow_redirects=False,
+            verify=self._server.trust(),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        _: type[BaseException] | None,
+        __: BaseException | None,
+        ___: TracebackType | None,
+    ) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def claim(self, *, limit: int, patience: timedelta) -> list[Assignment]:
+        wait = patience.total_seconds()
+        answer = await self._post(
+            "/v1/tasks/claim",
+            {
+                "actuator": self._actuator,
+                "holder": self._holder,
+                "limit": limit,
+                "wait": wait,
+            },
+            patience=wait + _ANSWERING,
+        )
+        self._refuse_failure(answer)
+        try:
+            claims = msgspec.json.decode(answer.content, type=_Claims)
+        except msgspec.MsgspecError as error:
+            raise DeskUnavailableError(f"its response can't be read: {error}") from error
+        return [_assignment(claimed) for claimed in claims.tasks]
+
+    async def renew(self, task: TaskRef) -> None:
+        await self._report(task, "renew", {})
+
+    async def begin(self, task: TaskRef, before: Sighting) -> None:
+        await self._report(task, "begin", {"before": before})
+
+    async def finish(self, task: TaskRef, after: Sighting) -> None:
+        await self._report(task, "finish", {"after": after})
+
+    async def fail(
+        self,
+        task: TaskRef,
+        error: str,
+        *,
+        unharmed: bool,
+        retry: bool,
+        after: Sighting | None,
+    ) -> None:
+        told = {"error": error, "unharmed": unharmed, "retry": retry, "after": after}
+        await self._report(task, "fail", told)
+
+    async def _report(self, task: TaskRef, what: str, told: dict[str, object]) -> None:
+        vm = quote(task.vm, safe="")
+        answer = await self._post(
+            f"/v1/tasks/{task.event_id}/{vm}/{what}", {"attempt": task.attempt, **told}
+        )
+        # 404: the event is over, and with it the task.
+        if answer.status_code in {404, 409}:
+            raise TaskLostError(task)
+        self._refuse_failure(answer)
+
+    async def _post(
+        self, path: str, body: dict[str, object], *, patience: float = _ANSWERING
+    ) -> httpx2.Response:
+        if self._client is None:
+            raise RuntimeError("the desk is not open")
+        try:
+            return await self._client.post(
+                path,
+                content=msgspec.json.encode(body),
+                headers={"Content-Type": "application/json"},
+                timeout=httpx2.Timeout(patience, connect=_CONNECTING),
+            )
+        except (httpx2.HTTPError, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise DeskUnavailableError(f"can't reach {self._server.url}: {why}") from error
+
+    def _refuse_failure(self, answer: httpx2.Response) -> None:
+        if answer.is_success:
+            return
+        try:
+            why = msgspec.json.decode(answer.content, type=_Refusal).error.message
+        except msgspec.MsgspecError:
+            why = answer.text[:_LONGEST_EXCERPT]
+        raise DeskUnavailableError(f"{self._server.url} answered {answer.status_code}: {why}")
+
+
+def _assignment(claimed: _Claimed) -> Assignment:
+    return Assignment(
+        ref=TaskRef(
+            event_id=EventId(claimed.event_id),
+            vm=ResourceName(claimed.vm),
+            attempt=claimed.attempt,
+        ),
+        type=claimed.type,
+        vm=Vm(name=claimed.vm, vm_id=claimed.vm_id, host=claimed.host),
+        duration=None if claimed.duration is None else timedelta(seconds=claimed.duration),
+        before=claimed.before,
+        begun=claimed.begun,
+    )
