@@ -49,8 +49,10 @@ def run(served: Callable[[], Coroutine[None, None, None]]) -> None:
 def test_a_child_that_can_not_start_ends_the_server_and_says_so(listener: socket.socket) -> None:
     async def served() -> None:
         await supervise(
-            writer=a_child("no.such.module", listener),
-            poller=a_child("forewarned.runtime.poller", listener),
+            [
+                a_child("no.such.module", listener),
+                a_child("forewarned.runtime.poller", listener),
+            ],
             stop=asyncio.Event(),
             ready=lambda: None,
         )
@@ -64,8 +66,10 @@ def test_a_server_told_to_stop_before_it_is_ready_stops(listener: socket.socket)
         stop = asyncio.Event()
         stop.set()
         await supervise(
-            writer=a_child("forewarned.runtime.poller", listener),
-            poller=a_child("forewarned.runtime.poller", listener),
+            [
+                a_child("forewarned.runtime.poller", listener),
+                a_child("forewarned.runtime.poller", listener),
+            ],
             stop=stop,
             ready=lambda: pytest.fail("it was never ready"),
         )

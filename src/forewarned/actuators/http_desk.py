@@ -8,7 +8,6 @@ import ssl
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote
 
@@ -47,6 +46,9 @@ class Server:
     """Empty for none."""
     ca: Path | None = None
     """The certificate to trust it by; None for what the system trusts."""
+    shows: Path | None = None
+    """The certificate that it shows, where that is on this machine: then no other is trusted, and
+    names in it don't matter."""
 
     def __post_init__(self) -> None:
         url = httpx2.URL(self.url)
@@ -57,6 +59,11 @@ class Server:
         if not self.url.startswith("https:"):
             # Plain HTTP needs no certificates, and loading them takes a while.
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if self.shows is not None:
+            context = ssl.create_default_context(cafile=self.shows)
+            context.check_hostname = False
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            return context
         return True if self.ca is None else ssl.create_default_context(cafile=self.ca)
 
 
@@ -94,32 +101,36 @@ class HttpDesk:
         self._client: httpx2.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
-        authorization = {}
-        if self._server.token:
-            authorization["Authorization"] = f"Bearer {self._server.token}"
-        self._client = httpx2.AsyncClient(
-            base_url=self._server.url,
-            headers={
-                "Accept": "application/json",
-                "User-Agent": f"forewarned-actuator/{__version__}",
-                "Forewarned-Actor": f"actuator:{self._actuator}"[:64],
-                **authorization,
-            },
-            timeout=httpx2.Timeout(_ANSWERING, connect=_CONNECTING),
-            trust_env=False,
-            follow_redirects=False,
-            verify=self._server.trust(),
-        )
         return self
 
-    async def __aexit__(
-        self,
-        _: type[BaseException] | None,
-        __: BaseException | None,
-        ___: TracebackType | None,
-    ) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+    async def __aexit__(self, *_: object) -> None:
+        await self._close()
+
+    def _open(self) -> httpx2.AsyncClient:
+        """Raises OSError where the certificate to trust can't be read."""
+        if self._client is None:
+            authorization = {}
+            if self._server.token:
+                authorization["Authorization"] = f"Bearer {self._server.token}"
+            self._client = httpx2.AsyncClient(
+                base_url=self._server.url,
+                headers={
+                    "Accept": "application/json",
+                    "Content-Type": "application/json",
+                    "User-Agent": f"forewarned-actuator/{__version__}",
+                    "Forewarned-Actor": f"actuator:{self._actuator}"[:64],
+                    **authorization,
+                },
+                trust_env=False,
+                follow_redirects=False,
+                verify=self._server.trust(),
+            )
+        return self._client
+
+    async def _close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
     async def claim(self, *, limit: int, patience: timedelta) -> list[Assignment]:
         wait = patience.total_seconds()
@@ -174,18 +185,22 @@ class HttpDesk:
     async def _post(
         self, path: str, body: dict[str, object], *, patience: float = _ANSWERING
     ) -> httpx2.Response:
-        if self._client is None:
-            raise RuntimeError("the desk is not open")
         try:
-            return await self._client.post(
+            return await self._open().post(
                 path,
                 content=msgspec.json.encode(body),
-                headers={"Content-Type": "application/json"},
                 timeout=httpx2.Timeout(patience, connect=_CONNECTING),
             )
-        except (httpx2.HTTPError, OSError) as error:
-            why = str(error) or type(error).__name__
-            raise DeskUnavailableError(f"can't reach {self._server.url}: {why}") from error
+        except (httpx2.ConnectError, OSError) as error:
+            # The certificate to trust may have been replaced since it was read.
+            await self._close()
+            raise self._unreachable(error) from error
+        except httpx2.HTTPError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: Exception) -> DeskUnavailableError:
+        why = str(error) or type(error).__name__
+        return DeskUnavailableError(f"can't reach {self._server.url}: {why}")
 
     def _refuse_failure(self, answer: httpx2.Response) -> None:
         if answer.is_success:

@@ -25,8 +25,12 @@ def from_file(
     mistakes: list[str],
     *,
     error: type[MistakesError],
+    besides: Collection[str] = (),
 ) -> Iterator[Given]:
-    """Adds a mistake for each key that is no setting. Raises the error if it can't be read."""
+    """Adds a mistake for each key that is no setting. Raises the error if it can't be read.
+
+    `besides` are keys that are read elsewhere.
+    """
     if file is None:
         return
     content = TomlFile.load(file, source=f"file {file}", error=error)
@@ -34,7 +38,7 @@ def from_file(
         origin = f"{content.source}:{content.line_of((name,))}"
         if name in known:
             yield Given(name=name, value=value, origin=origin, folder=file.parent)
-        else:
+        elif name not in besides:
             hint = did_you_mean(name, known) or "; `forewarned settings` lists them"
             mistakes.append(f"{origin}: {name} = {shown(value)}: there is no such setting{hint}")
 

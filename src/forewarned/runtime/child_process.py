@@ -9,6 +9,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,7 @@ import msgspec
 
 from forewarned.config.values import DatabaseUrl, show
 from forewarned.runtime.listeners.sockets import Addresses
-from forewarned.runtime.settings import SETTINGS, Resolved, Settings
+from forewarned.runtime.settings import SETTINGS, DeclaredActuators, Resolved, Settings
 
 _PR_SET_PDEATHSIG: Final = 1
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -27,8 +28,8 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
     supervisor: int
     """Its process id."""
-    listener: int
-    """The descriptor of the socket to serve."""
+    listener: int | None
+    """The descriptor of the socket to serve; None for the actuators, which serve nobody."""
     arm_listener: int | None
     """The descriptor of the writer's second socket, for ARM; None where ARM is not served."""
     addresses: Addresses
@@ -36,11 +37,17 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting, as its parser reads it."""
     origin: dict[str, str]
     file: str | None
+    # Any: what TOML is made of.
+    actuators: dict[str, Any] = {}
+    """As the settings file has them."""
+    actuators_folder: str = ""
+    token: str = ""
+    """What the actuators show at the control listener, and the writer knows them by."""
 
     @property
     def descriptors(self) -> list[int]:
         """Those that the child inherits."""
-        return [self.listener] if self.arm_listener is None else [self.listener, self.arm_listener]
+        return [each for each in (self.listener, self.arm_listener) if each is not None]
 
     def resolved(self) -> Resolved:
         # Each comes from its own field's parser, so each has its own field's type.
@@ -51,6 +58,9 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
             settings=Settings(**parsed),
             origin=MappingProxyType(self.origin),
             file=None if self.file is None else Path(self.file),
+            actuators=DeclaredActuators(
+                declared=self.actuators, folder=Path(self.actuators_folder)
+            ),
         )
 
 
@@ -63,9 +73,10 @@ def brief(
     resolved: Resolved,
     *,
     supervisor: int,
-    listener: int,
+    listener: int | None,
     arm_listener: int | None = None,
     addresses: Addresses,
+    token: str = "",
 ) -> Brief:
     return Brief(
         supervisor=supervisor,
@@ -75,6 +86,9 @@ def brief(
         values={each.name: _shown(getattr(resolved.settings, each.name)) for each in SETTINGS},
         origin=dict(resolved.origin),
         file=None if resolved.file is None else str(resolved.file),
+        actuators=dict(resolved.actuators.declared),
+        actuators_folder=str(resolved.actuators.folder),
+        token=token,
     )
 
 
@@ -86,6 +100,13 @@ def receive() -> Brief:
     told = msgspec.json.decode(line, type=Brief)
     _die_with(told.supervisor)
     return told
+
+
+def listener(told: Brief) -> socket.socket:
+    """The socket to serve."""
+    if told.listener is None:
+        raise ValueError("this process has no socket to serve")
+    return socket.socket(fileno=told.listener)
 
 
 def report(what: Report) -> None:

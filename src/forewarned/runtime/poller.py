@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import socket
 from functools import cache, partial
 from typing import Final
 
@@ -68,7 +67,7 @@ async def _poll(brief: child_process.Brief) -> None:
             approver=RemoteApprover(asking),
             clock=clock,
             options=metadata_options(settings),
-            listener=socket.socket(fileno=brief.listener),
+            listener=child_process.listener(brief),
             counts=counts,
             issuer=Tokens(SigningKeys(settings.data)),
             readiness=RemoteReadiness(asking),

@@ -1,4 +1,4 @@
-"""The process an operator starts: it starts the writer and the poller, and restarts them.
+"""The process an operator starts: it starts the writer, the poller and others, and restarts them.
 
 It holds every listening socket, so that none closes with a process: clients that connect while one
 is being restarted wait a moment instead of being refused. It knows nothing of events.
@@ -7,6 +7,7 @@ is being restarted wait a moment instead of being refused. It knows nothing of e
 import asyncio
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -47,31 +48,38 @@ async def _supervise(resolved: Resolved, welcome: Callable[[Addresses], None]) -
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     logs.configure(level=settings.log_level, as_json=settings.log_format is LogFormat.JSON)
     async with open_listeners(settings) as listeners:
-        writer, poller = _children(resolved, listeners)
         await supervise(
-            writer=writer, poller=poller, stop=stop, ready=lambda: welcome(listeners.addresses)
+            _children(resolved, listeners),
+            stop=stop,
+            ready=lambda: welcome(listeners.addresses),
         )
 
 
-def _children(resolved: Resolved, listeners: Listeners) -> "tuple[Child, Child]":
-    def child(name: str, listener: socket.socket, arm: socket.socket | None = None) -> Child:
+def _children(resolved: Resolved, listeners: Listeners) -> "list[Child]":
+    token = secrets.token_urlsafe(32) if resolved.actuators.local() else ""
+
+    def child(name: str, listener: socket.socket | None, arm: socket.socket | None = None) -> Child:
         brief = child_process.brief(
             resolved,
             supervisor=os.getpid(),
-            listener=listener.fileno(),
+            listener=None if listener is None else listener.fileno(),
             arm_listener=None if arm is None else arm.fileno(),
             addresses=listeners.addresses,
+            token=token,
         )
         return Child(f"forewarned.runtime.{name}", name, brief)
 
-    return child("writer", listeners.control, listeners.arm), child("poller", listeners.metadata)
+    children = [child("writer", listeners.control, listeners.arm)]
+    children.append(child("poller", listeners.metadata))
+    if token:
+        children.append(child("actuators", None))
+    return children
 
 
 async def supervise(
-    *, writer: "Child", poller: "Child", stop: asyncio.Event, ready: Callable[[], None]
+    children: "Sequence[Child]", *, stop: asyncio.Event, ready: Callable[[], None]
 ) -> None:
-    """Run both until told to stop. Raises StartError."""
-    children = (writer, poller)
+    """Run them until told to stop; the writer is the first of them. Raises StartError."""
     runs = {child: asyncio.create_task(child.run(), name=child.name) for child in children}
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -83,8 +91,8 @@ async def supervise(
             await _first((stopping, *runs.values()))
     finally:
         stopping.cancel()
-        # The poller first: the approvals it has taken on still need the writer.
-        for child in (poller, writer):
+        # The writer last: approvals and reports that others have taken on still need it.
+        for child in reversed(children):
             await _end(child, runs[child])
 
 

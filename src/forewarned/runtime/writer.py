@@ -89,7 +89,7 @@ async def _write(brief: child_process.Brief) -> None:
     async with run_server(
         resolved,
         lambda clock, faults: FeedDelivery(clock, faults, resolved.settings.data),
-        control=socket.socket(fileno=brief.listener),
+        control=child_process.listener(brief),
         arm=arm,
         addresses=brief.addresses,
     ):

@@ -1,5 +1,6 @@
 """Every setting of the server, where its value came from, and what contradicts what."""
 
+from forewarned.runtime.settings.actuators import DeclaredActuators
 from forewarned.runtime.settings.conflicts import AZURE_ADDRESS
 from forewarned.runtime.settings.loading import (
     CONFIG_VARIABLE,
@@ -26,6 +27,7 @@ __all__ = [
     "SETTINGS",
     "Approve",
     "ControlAccess",
+    "DeclaredActuators",
     "HostFailureType",
     "Mode",
     "Resolved",

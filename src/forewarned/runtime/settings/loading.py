@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from forewarned.config.mistakes import MistakesError, shown
 from forewarned.config.sources import Given, from_environ, from_file, from_flags
+from forewarned.runtime.settings.actuators import TABLE, DeclaredActuators, read_actuators
 from forewarned.runtime.settings.conflicts import conflicts
 from forewarned.runtime.settings.table import BY_NAME, Mode, Settings
 
@@ -28,6 +29,7 @@ class Resolved:
     """Where each setting's value came from: `default`, `file forewarned.toml:12`, `flag --clock`"""
     file: Path | None
     """The settings file that was read; None where there was none."""
+    actuators: DeclaredActuators = DeclaredActuators()  # noqa: RUF009  # frozen
 
 
 class SettingsError(MistakesError):
@@ -42,7 +44,7 @@ def load(
     mistakes: list[str] = []
     given: dict[str, Given] = {}
     for source in (
-        from_file(file, BY_NAME, mistakes, error=SettingsError),
+        from_file(file, BY_NAME, mistakes, error=SettingsError, besides={TABLE}),
         from_environ(environ, {name: each.variable for name, each in BY_NAME.items()}),
         from_flags(flags, {name: each.flag for name, each in BY_NAME.items()}),
     ):
@@ -63,7 +65,10 @@ def load(
     origin = {name: given[name].origin if name in given else "default" for name in BY_NAME}
     if contradictions := list(conflicts(settings, origin)):
         raise SettingsError(contradictions)
-    return Resolved(settings=settings, origin=MappingProxyType(origin), file=file)
+    actuators = read_actuators(file, settings, error=SettingsError)
+    return Resolved(
+        settings=settings, origin=MappingProxyType(origin), file=file, actuators=actuators
+    )
 
 
 def load_here(*, flags: Mapping[str, object], path: Path | None = None) -> Resolved:

@@ -1,0 +1,61 @@
+"""The actuators of the settings file, as the server's processes pass them on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from forewarned.config.mistakes import MistakesError
+from forewarned.config.toml import TomlFile
+from forewarned.runtime.settings.table import Mode, Settings
+
+if TYPE_CHECKING:
+    from forewarned.actuators.table import ActuatorTable
+
+TABLE: Final = "actuators"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredActuators:
+    """Without mistakes. Servers that have none import nothing for them."""
+
+    # Any: what TOML is made of.
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path = Path()
+    """What relative paths are relative to: the settings file's own place."""
+
+    def tables(self) -> "Mapping[str, ActuatorTable]":
+        if not self.declared:
+            return {}
+        from forewarned.actuators.settings import parsed  # noqa: PLC0415  # see the class
+
+        return parsed(self.declared, folder=self.folder)
+
+    def hosts(self) -> Mapping[str, tuple[str, ...]]:
+        """The patterns of the hosts of each."""
+        return {name: table.hosts for name, table in self.tables().items()}
+
+    def local(self) -> "Mapping[str, ActuatorTable]":
+        """Those that this server runs itself."""
+        return {name: table for name, table in self.tables().items() if not table.is_remote}
+
+
+def read_actuators(
+    path: Path | None, settings: Settings, *, error: type[MistakesError]
+) -> DeclaredActuators:
+    """Raises the error, with every mistake."""
+    if path is None:
+        return DeclaredActuators()
+    file = TomlFile.load(path, source=f"file {path}", error=error)
+    if TABLE not in file.tables:
+        return DeclaredActuators()
+    from forewarned.actuators.settings import read  # noqa: PLC0415  # see DeclaredActuators
+
+    read(file, folder=path.parent)
+    found = DeclaredActuators(declared=file.tables[TABLE], folder=path.parent)
+    at = f"{file.source}:{file.line_of((TABLE,))}: {TABLE}"
+    if settings.mode is not Mode.SERVICE:
+        raise error([f"{at}: an emulator simulates all work on VMs: use --mode service"])
+    if found.local() and not settings.workers:
+        raise error([f"{at}: actuators are processes of their own, so --workers 0 can't have any"])
+    return found
