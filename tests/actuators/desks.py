@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from forewarned.actuators.desk import (
-    LEASE,
     Assignment,
     DeskUnavailableError,
-    TaskLostError,
     TaskRef,
 )
 from forewarned.actuators.driver import Sighting, Vm
+from forewarned.core.errors import TaskLostError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventType
+from forewarned.core.tasks import LEASE
 
 WEB_0 = Vm(name="web-0", vm_id="5b0b8a3e-0000-4000-8000-000000000001", host="hv-a")
 EVENT = EventId("602D9444-D2CD-49C7-8624-8643E7171297")
@@ -127,7 +127,7 @@ class MemoryDesk:
         self._refuse_if_down()
         kept = self.tasks[task.key]
         if kept.attempt != task.attempt or kept.state not in {"Claimed", "Begun"}:
-            raise TaskLostError(task)
+            raise TaskLostError(task.key, task.attempt)
         return kept
 
     def _refuse_if_down(self) -> None:

@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from forewarned.actuators.attempt import Attempt, Equipment
 from forewarned.actuators.decision import OnDoubt, Procedure
-from forewarned.actuators.desk import LEASE
 from forewarned.actuators.driver import (
     Action,
     DriverError,
@@ -20,6 +19,7 @@ from forewarned.actuators.driver import (
     TryLaterError,
 )
 from forewarned.actuators.slots import Limits, Slots
+from forewarned.core.tasks import LEASE
 from tests.actuators.desks import Kept, MemoryDesk
 from tests.actuators.platforms import KilledError, Platform, PlatformDriver
 from tests.actuators.test_decision import TYPES

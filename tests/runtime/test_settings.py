@@ -434,3 +434,47 @@ def test_the_manual_has_every_setting_with_its_flag_variable_and_default(setting
     row = f"| `{setting.name}` | `{setting.flag}` | `{setting.variable}` | {default} | {setting.help} |"
 
     assert row in (ROOT / "docs" / "settings.md").read_text().splitlines()
+
+
+# --- actuators -----------------------------------------------------------------------------------
+
+ACTUATORS = """\
+mode = "service"
+[actuators.rack1]
+driver = "remote"
+hosts = ["hv-*"]
+[actuators.scripts]
+driver = "command"
+reboot = { argv = ["/bin/true"] }
+"""
+
+
+def test_actuators_are_read_beside_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "forewarned.toml"
+    file.write_text(ACTUATORS)
+
+    actuators = load(flags={}, environ={}, path=file).actuators
+
+    assert actuators.hosts() == {"rack1": ("hv-*",), "scripts": ()}
+    assert list(actuators.local()) == ["scripts"]
+    assert actuators.folder == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ('"remote"', '"remot"', ":3: actuators.rack1.driver: expected"),
+        ('mode = "service"', "", ":2: actuators: an emulator simulates all work on VMs"),
+        ('"service"', '"service"\nworkers = 0', ":3: actuators: actuators are processes"),
+    ],
+)
+def test_mistakes_in_actuators_are_mistakes_in_the_settings(
+    tmp_path: Path, old: str, new: str, mistake: str
+) -> None:
+    file = tmp_path / "forewarned.toml"
+    file.write_text(ACTUATORS.replace(old, new))
+
+    with pytest.raises(SettingsError) as caught:
+        load(flags={}, environ={}, path=file)
+
+    assert mistake in str(caught.value)

@@ -27,12 +27,10 @@ from forewarned.actuators.decision import (
     pause_after,
 )
 from forewarned.actuators.desk import (
-    LEASE,
     RENEWAL,
     Assignment,
     DeskUnavailableError,
     TaskDesk,
-    TaskLostError,
 )
 from forewarned.actuators.driver import (
     Driver,
@@ -43,6 +41,8 @@ from forewarned.actuators.driver import (
     Verdict,
 )
 from forewarned.actuators.slots import Slots
+from forewarned.core.errors import TaskLostError
+from forewarned.core.tasks import LEASE
 
 _log = logging.getLogger(__name__)
 
@@ -329,7 +329,7 @@ class Attempt:
 
     def _refuse_if_lost(self) -> None:
         if self._lost.is_set():
-            raise TaskLostError(self._task.ref)
+            raise TaskLostError(self._task.key, self._task.ref.attempt)
 
     async def _pause(self, span: timedelta) -> None:
         await self._unless_lost(self._at.sleep(span))
@@ -341,7 +341,7 @@ class Attempt:
         try:
             await asyncio.wait((waiting, lost), return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
-                raise TaskLostError(self._task.ref)
+                raise TaskLostError(self._task.key, self._task.ref.attempt)
             return waiting.result()
         finally:
             for each in (waiting, lost):

@@ -13,10 +13,8 @@ from forewarned.actuators.driver import Sighting, Vm
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventType
 
-LEASE: Final = timedelta(seconds=30)
-"""How long a claimed task is kept from other actuators, unless it is renewed."""
 RENEWAL: Final = timedelta(seconds=10)
-"""How often to renew it."""
+"""How often to renew a claimed task; three times in its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +49,6 @@ class Assignment:
     @property
     def key(self) -> str:
         return self.ref.key
-
-
-class TaskLostError(Exception):
-    """The task is no longer this attempt's: another has it, or it is over."""
-
-    def __init__(self, ref: TaskRef) -> None:
-        super().__init__(f"task {ref.key} is no longer that of attempt {ref.attempt}")
-        self.ref = ref
 
 
 class DeskUnavailableError(Exception):

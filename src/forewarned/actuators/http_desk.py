@@ -18,11 +18,11 @@ from forewarned import __version__
 from forewarned.actuators.desk import (
     Assignment,
     DeskUnavailableError,
-    TaskLostError,
     TaskRef,
 )
 from forewarned.actuators.driver import Sighting, Vm
 from forewarned.config.values import Address
+from forewarned.core.errors import TaskLostError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventType
 
@@ -179,7 +179,7 @@ class HttpDesk:
         )
         # 404: the event is over, and with it the task.
         if answer.status_code in {404, 409}:
-            raise TaskLostError(task)
+            raise TaskLostError(task.key, task.attempt)
         self._refuse_failure(answer)
 
     async def _post(

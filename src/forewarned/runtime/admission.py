@@ -1,7 +1,9 @@
 """Who may call a server's listeners, and the certificate it shows: one for all of them."""
 
 import asyncio
+import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forewarned.clock import wall_clock
@@ -13,6 +15,7 @@ from forewarned.runtime.listeners.acceptor import Tls
 from forewarned.runtime.listeners.sockets import Addresses
 from forewarned.runtime.settings import ControlAccess, Settings
 from forewarned.security import certificates
+from forewarned.security.identities import Principal, Role
 from forewarned.security.principals import FILE, PrincipalsFile
 from forewarned.security.server_tls import CertificateFiles, ServerTls
 from forewarned.security.signing_keys import SigningKeys
@@ -62,19 +65,10 @@ async def make_admission(
     settings: Settings,
     keys: SigningKeys,
     addresses: Addresses,
-    shared: Principals | None = None,
+    *,
+    principals: Principals,
 ) -> Admission:
-    """`shared` are the principals that all nodes of a store have; None where a file has them.
-
-    Raises CertificateError, PrincipalsError.
-    """
-    principals = _from_file(settings) if shared is None else shared
-    if shared is not None and (settings.data / FILE).exists():
-        _log.warning(
-            "the tokens are in the database, and this file is not used:"
-            " `forewarned token import` adds them there",
-            extra={"file": str(settings.data / FILE)},
-        )
+    """Raises CertificateError."""
     tokens = Tokens(keys)
     # The first audience is the one that documentation and errors name.
     urls = (addresses.arm_url, addresses.control_url)
@@ -104,10 +98,37 @@ async def make_admission(
     )
 
 
-def _from_file(settings: Settings) -> PrincipalsFile:
-    principals = PrincipalsFile(settings.data)
-    principals.check()
-    return principals
+def principals_of(settings: Settings, shared: Principals | None) -> Principals:
+    """`shared` are those that all nodes of a store have; None where a file has them.
+
+    Raises PrincipalsError.
+    """
+    if shared is None:
+        principals = PrincipalsFile(settings.data)
+        principals.check()
+        return principals
+    if (settings.data / FILE).exists():
+        _log.warning(
+            "the tokens are in the database, and this file is not used:"
+            " `forewarned token import` adds them there",
+            extra={"file": str(settings.data / FILE)},
+        )
+    return shared
+
+
+def with_actuators(principals: Principals, *, token: str) -> Principals:
+    """And the server's own actuators, whose token is made anew at every start; empty for none."""
+    return _WithActuators(principals, token) if token else principals
+
+
+class _WithActuators:
+    def __init__(self, others: Principals, token: str) -> None:
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        self._own = Principal(name="actuators", role=Role.MAINTAINER, token_sha256=digest)
+        self._others = others
+
+    def current(self) -> Sequence[Principal]:
+        return (self._own, *self._others.current())
 
 
 async def _certificate(settings: Settings) -> CertificateFiles | None:

@@ -15,7 +15,7 @@ from forewarned.config.values import LogFormat
 from forewarned.control.arm.app import create_arm_app
 from forewarned.control.v1.metrics import Metrics
 from forewarned.runtime import logs
-from forewarned.runtime.admission import make_admission
+from forewarned.runtime.admission import make_admission, principals_of, with_actuators
 from forewarned.runtime.assembly import (
     Application,
     Clock,
@@ -59,8 +59,12 @@ async def run_server(
     control: socket.socket,
     arm: socket.socket | None,
     addresses: Addresses,
+    actuators_token: str = "",
 ) -> AsyncIterator[Application]:
-    """Serve while the block runs. Raises StartError."""
+    """Serve while the block runs; `actuators_token` is that of the server's own actuators.
+
+    Raises StartError.
+    """
     settings = resolved.settings
     clock = make_clock(settings)
     logs.configure(
@@ -74,7 +78,7 @@ async def run_server(
     async with AsyncExitStack() as stack:
         stack.enter_context(start_errors())
         serves = Serves(addresses.metadata_url, addresses.control_url, addresses.arm_url)
-        store = await stack.enter_async_context(opened_store(settings, clock, serves))
+        store = await stack.enter_async_context(opened_store(resolved, clock, serves))
         shared = store if isinstance(store, SharedStore) else None
         application = await stack.enter_async_context(
             Application(
@@ -97,7 +101,11 @@ async def run_server(
         await stack.enter_async_context(clock)
         await stack.enter_async_context(delivery.serving(application.use_cases, tokens))
         admission = await make_admission(
-            application.use_cases, settings, keys, addresses, identities
+            application.use_cases,
+            settings,
+            keys,
+            addresses,
+            principals=with_actuators(principals_of(settings, identities), token=actuators_token),
         )
         nodes = Nodes(
             lone_node(serves) if shared is None else shared.node,

@@ -17,7 +17,7 @@ from forewarned.core.model import Actor
 from forewarned.core.tasks import ActuatorOf
 from forewarned.runtime.assembly import Application, Clock
 from forewarned.runtime.listeners.sockets import StartError, patiently
-from forewarned.runtime.settings import Mode, Settings
+from forewarned.runtime.settings import Mode, Resolved, Settings
 from forewarned.runtime.takeover import take_over
 from forewarned.security import state_directory
 from forewarned.security.certificates import CertificateError
@@ -64,8 +64,9 @@ def start_errors() -> Iterator[None]:
 
 @asynccontextmanager
 async def opened_store(
-    settings: Settings, clock: Clock, serves: Serves
+    resolved: Resolved, clock: Clock, serves: Serves
 ) -> AsyncIterator[SqliteStore | SharedStore]:
+    settings, actuator_of = resolved.settings, _actuator_of(resolved)
     take_over(settings.data, default=Settings().data)
     if settings.mode is Mode.SERVICE:
         state_directory.prepare_private(settings.data)
@@ -73,19 +74,25 @@ async def opened_store(
         # An emulator started with sudo is used without it, and its users need its certificate.
         state_directory.prepare(settings.data)
     shared = settings.store is not None
-    opened = _shared_store(settings, serves) if shared else _own_store(settings, clock)
+    opened = (
+        _shared_store(settings, serves, actuator_of)
+        if shared
+        else _own_store(settings, clock, actuator_of)
+    )
     async with opened as store:
         yield store
 
 
 @asynccontextmanager
-async def _own_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStore]:
+async def _own_store(
+    settings: Settings, clock: Clock, actuator_of: ActuatorOf
+) -> AsyncIterator[SqliteStore]:
     async def attempt() -> SqliteStore:
         store = SqliteStore(
             settings.data / state_directory.DATABASE,
             clock,
             next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
-            actuator_of=_actuator_of(settings),
+            actuator_of=actuator_of,
         )
         return await store.__aenter__()
 
@@ -97,7 +104,9 @@ async def _own_store(settings: Settings, clock: Clock) -> AsyncIterator[SqliteSt
         await store.__aexit__()
 
 
-def _shared_store(settings: Settings, serves: Serves) -> AbstractAsyncContextManager[SharedStore]:
+def _shared_store(
+    settings: Settings, serves: Serves, actuator_of: ActuatorOf
+) -> AbstractAsyncContextManager[SharedStore]:
     # Here, because a server without PostgreSQL needs no client for it.
     from forewarned.storage.postgres.nodes.node_store import node_store  # noqa: PLC0415
 
@@ -107,13 +116,15 @@ def _shared_store(settings: Settings, serves: Serves) -> AbstractAsyncContextMan
         settings.data,
         serves=serves,
         next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
-        actuator_of=_actuator_of(settings),
+        actuator_of=actuator_of,
         rules={name: show(getattr(settings, name)) for name in RULES},
     )
 
 
-def _actuator_of(settings: Settings) -> ActuatorOf:
-    return assignment.by_host({}) if settings.mode is Mode.SERVICE else assignment.simulated
+def _actuator_of(resolved: Resolved) -> ActuatorOf:
+    if resolved.settings.mode is not Mode.SERVICE:
+        return assignment.simulated
+    return assignment.by_host(resolved.actuators.hosts())
 
 
 def lone_node(serves: Serves) -> Node:

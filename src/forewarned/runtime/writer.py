@@ -92,6 +92,7 @@ async def _write(brief: child_process.Brief) -> None:
         control=child_process.listener(brief),
         arm=arm,
         addresses=brief.addresses,
+        actuators_token=brief.token,
     ):
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
