@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 
 from forewarned.cli import cli
 from forewarned.clock import SystemClock
+from forewarned.core.tasks import ActuatorOf
+from forewarned.service.lifecycle.assignment import simulated
 from tests.control.control_api import ControlApi, control_api
 
 T = TypeVar("T")
@@ -53,10 +55,12 @@ def invoke(*words: str, **variables: str) -> Result:
 
 
 @contextmanager
-def serving(clock: SystemClock | None = None) -> Iterator[Served]:
+def serving(
+    clock: SystemClock | None = None, *, actuator_of: ActuatorOf = simulated
+) -> Iterator[Served]:
     ready: Future[Served] = Future()
     stop: Future[asyncio.Event] = Future()
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(clock, ready, stop)))
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(clock, actuator_of, ready, stop)))
     thread.start()
     try:
         served = ready.result()
@@ -68,11 +72,14 @@ def serving(clock: SystemClock | None = None) -> Iterator[Served]:
 
 
 async def _serve(
-    clock: SystemClock | None, ready: Future[Served], stop: Future[asyncio.Event]
+    clock: SystemClock | None,
+    actuator_of: ActuatorOf,
+    ready: Future[Served],
+    stop: Future[asyncio.Event],
 ) -> None:
     stopped = asyncio.Event()
     stop.set_result(stopped)
-    async with control_api(clock=clock) as steered:
+    async with control_api(clock=clock, actuator_of=actuator_of) as steered:
         listener = socket.create_server(("127.0.0.1", 0))
         server = uvicorn.Server(
             uvicorn.Config(steered.app, lifespan="off", log_config=None, access_log=False)

@@ -20,6 +20,7 @@ from forewarned.control.v1.services import Services
 from forewarned.core import lifecycle
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.rules import Rules
+from forewarned.core.tasks import ActuatorOf
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.faults import Faults
@@ -146,10 +147,11 @@ async def control_api(
     clock: VirtualClock | SystemClock | None = None,
     rules: Rules = Rules(short_notice_allowed=True),  # noqa: B008  # frozen
     changes: Changes | None = None,
+    actuator_of: ActuatorOf = simulated,
 ) -> AsyncIterator[ControlApi]:
     clock = clock or VirtualClock(NOON, speed=0)
     next_wake = partial(lifecycle.next_wake, rules=rules)
-    store = Breakable(None, clock, next_wake=next_wake, actuator_of=simulated)
+    store = Breakable(None, clock, next_wake=next_wake, actuator_of=actuator_of)
     basis = a_basis(rules, address_range=ipaddress.ip_network("10.1.0.0/16"))
     application = Application(store, clock, basis, BoardDelivery(), faults=Faults())
     steered = ControlApi(store, _services(application.use_cases, changes or Changes()))

@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "complete": "commands.decisions",
         "clock": "commands.clock",
         "faults": "commands.faults",
+        "tasks": "hosts.tasks",
         "nodes": "stores.nodes",
         "host": "hosts.commands",
         "reset": "commands.reset",

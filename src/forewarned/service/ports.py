@@ -146,6 +146,13 @@ class Snapshot(Listings, Protocol):
     def task_counts(self) -> Mapping[tuple[str, TaskState], int]:
         """Tasks of open events, by actuator and state; zeros are left out."""
 
+    def claimable_tasks(self, actuator: str, *, limit: int) -> list[Task]:
+        """Tasks that may be claimed now, the longest waiting first.
+
+        Several nodes may ask at once in transactions: each task is found by one of them, until its
+        transaction ends.
+        """
+
     def started(self) -> list[EventRecord]:
         """Every Started event, for the actuators to take up again after a restart."""
 
@@ -214,13 +221,6 @@ class Transaction(Snapshot, Protocol):
         but the next wake of a scope that was claimed: it may have come too early.
         Events that left the scope are kept, with the status that their transition shows. A VM that
         left the scope loses its binding.
-        """
-
-    def claimable_tasks(self, actuator: str, *, limit: int) -> list[Task]:
-        """Tasks that may be claimed now, the longest waiting first.
-
-        Several nodes may ask at once: each task is found by one of them, until its transaction
-        ends.
         """
 
     def put_tasks(self, moved: Sequence[Task]) -> None:

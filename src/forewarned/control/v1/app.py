@@ -29,6 +29,8 @@ from forewarned.control.v1.request_wire import (
 )
 from forewarned.control.v1.services import Services
 from forewarned.control.v1.shared_changes import SharedChanges
+from forewarned.control.v1.tasks import operations as tasks
+from forewarned.control.v1.tasks.wire import ClaimedTasks, ClaimTasks
 from forewarned.security.identities import Role
 
 
@@ -38,9 +40,11 @@ def create_app(services: Services) -> Starlette:
         changes = SharedChanges(services.changes, engine)
         engine.tell_history(changes)
         engine.tell_history(services.waits)
+        engine.tell_history(services.task_waits)
     else:
         engine.tell(services.changes.hear)
         engine.tell(services.waits.hear)
+        engine.tell(services.task_waits.hear)
     app = Starlette(
         routes=routes(OPERATIONS, services),
         middleware=[
@@ -81,6 +85,24 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     write("/v1/events/{event_id}/approve", events.approve_event, needs=Role.APPROVER),
     write("/v1/events/{event_id}/cancel", events.cancel_event, needs=Role.MAINTAINER),
     write("/v1/events/{event_id}/complete", events.complete_event, needs=Role.MAINTAINER),
+    # --- tasks
+    read("/v1/tasks", tasks.list_tasks),
+    Operation(
+        method="POST",
+        path="/v1/tasks/claim",
+        name="claim_tasks",
+        summary="Claim tasks of one actuator; waits for the first if asked to",
+        needs=Role.MAINTAINER,
+        answer=tasks.claim_tasks,
+        body=ClaimTasks,
+        replies=(ClaimedTasks,),
+    ),
+    write("/v1/tasks/{event_id}/{vm}/renew", tasks.renew_task, needs=Role.MAINTAINER),
+    write("/v1/tasks/{event_id}/{vm}/begin", tasks.begin_task, needs=Role.MAINTAINER),
+    write("/v1/tasks/{event_id}/{vm}/finish", tasks.finish_task, needs=Role.MAINTAINER),
+    write("/v1/tasks/{event_id}/{vm}/fail", tasks.fail_task, needs=Role.MAINTAINER),
+    write("/v1/tasks/{event_id}/{vm}/retry", tasks.retry_task, needs=Role.MAINTAINER),
+    write("/v1/tasks/{event_id}/{vm}/skip", tasks.skip_task, needs=Role.MAINTAINER),
     # --- the server
     read("/v1/openapi.json", describe_api, takes_session=True),
     Operation(

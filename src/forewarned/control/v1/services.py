@@ -9,6 +9,7 @@ from forewarned.control.http.access import Access
 from forewarned.control.v1.changes import Changes
 from forewarned.control.v1.event_waits import EventWaits
 from forewarned.control.v1.metrics import Metrics
+from forewarned.control.v1.tasks.waits import TaskWaits
 from forewarned.security.identities import Principal
 from forewarned.service.engine import Engine
 from forewarned.service.fleet.reset import Reset
@@ -45,6 +46,7 @@ class Services:
     """What the metadata listener has counted since this was last called."""
     changes: Changes = field(default_factory=Changes)
     waits: EventWaits = field(default_factory=EventWaits)
+    task_waits: TaskWaits = field(default_factory=TaskWaits)
 
     @property
     def engine(self) -> Engine:
@@ -54,3 +56,4 @@ class Services:
         """To be called first where the server stops: these requests don't end by themselves."""
         self.changes.close()
         self.waits.close()
+        self.task_waits.close()

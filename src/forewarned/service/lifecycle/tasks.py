@@ -71,6 +71,10 @@ class Tasks:
         self._waits_for_guests = waits_for_guests
 
     async def claim(self, actuator: str, *, holder: str, limit: int) -> list[Claim]:
+        """Asked every second by each actuator, so it mostly only reads."""
+        if not await self._engine.ask(lambda snapshot: snapshot.claimable_tasks(actuator, limit=1)):
+            return []
+
         def decision(tx: Transaction) -> list[Claim]:
             found = tx.claimable_tasks(actuator, limit=limit)
             if not found:
@@ -81,17 +85,19 @@ class Tasks:
 
         return await self._engine.decide(decision)
 
-    async def renew(self, ref: TaskRef) -> None:
-        def decision(tx: Transaction) -> None:
+    async def renew(self, ref: TaskRef) -> Task:
+        def decision(tx: Transaction) -> Task:
             task = _found(tx, ref.event_id, ref.vm)
             if task is None:
                 raise TaskLostError(f"{ref.event_id}/{ref.vm}", ref.attempt)
             tasks.refuse_lost(task, ref.attempt)
-            tx.put_tasks([tasks.renewed(task, now=tx.now)])
+            renewed = tasks.renewed(task, now=tx.now)
+            tx.put_tasks([renewed])
+            return renewed
 
-        await self._engine.decide(decision)
+        return await self._engine.decide(decision)
 
-    async def begin(self, ref: TaskRef, before: Seen, *, by: Actor) -> None:
+    async def begin(self, ref: TaskRef, before: Seen, *, by: Actor) -> Task:
         """Once this returns it is durable that the VM is interrupted from now on."""
 
         def decide(case: _Case) -> tuple[Change, Task]:
@@ -100,9 +106,9 @@ class Tasks:
             change = lifecycle.interrupt(case.scope, case.event.id, vms=(case.task.vm,), now=now)
             return change, begun
 
-        await self._report(ref, decide, by=by)
+        return await self._report(ref, decide, by=by)
 
-    async def finish(self, ref: TaskRef, after: Seen, *, by: Actor) -> None:
+    async def finish(self, ref: TaskRef, after: Seen, *, by: Actor) -> Task:
         def decide(case: _Case) -> tuple[Change, Task]:
             tx, scope, event, task = case
             change = Change(scope=scope)
@@ -114,9 +120,9 @@ class Tasks:
             restored = _restored(case._replace(scope=change.scope))
             return change.plus(restored), tasks.done(task, after=after.text)
 
-        await self._report(ref, decide, by=by)
+        return await self._report(ref, decide, by=by)
 
-    async def fail(self, ref: TaskRef, failure: Failure, after: Seen, *, by: Actor) -> None:
+    async def fail(self, ref: TaskRef, failure: Failure, after: Seen, *, by: Actor) -> Task:
         def decide(case: _Case) -> tuple[Change, Task]:
             tx, scope, event, task = case
             failed = tasks.failed(task, failure, after=after.text, now=tx.now)
@@ -128,7 +134,7 @@ class Tasks:
                 return _restored(case, reason=f"not carried out: {failure.error}"), failed
             return Change(scope=scope), failed
 
-        await self._report(ref, decide, by=by)
+        return await self._report(ref, decide, by=by)
 
     async def returned(
         self, event_id: EventId, vm: ResourceName, *, by: Actor, reason: str = ""
@@ -164,17 +170,19 @@ class Tasks:
 
         return await self._order(event_id, vm, decide, by=by)
 
-    async def _report(self, ref: TaskRef, decide: Decision, *, by: Actor) -> None:
+    async def _report(self, ref: TaskRef, decide: Decision, *, by: Actor) -> Task:
         """Raises TaskLostError."""
 
-        def decision(tx: Transaction) -> None:
+        def decision(tx: Transaction) -> Task:
             case = _case(tx, ref.event_id, ref.vm)
             if case is None:
                 raise TaskLostError(f"{ref.event_id}/{ref.vm}", ref.attempt)
             tasks.refuse_lost(case.task, ref.attempt)
-            _settle(case, *decide(case), by=by)
+            change, task = decide(case)
+            _settle(case, change, task, by=by)
+            return task
 
-        await self._engine.decide(decision)
+        return await self._engine.decide(decision)
 
     async def _order(
         self, event_id: EventId, vm: ResourceName, decide: Decision, *, by: Actor

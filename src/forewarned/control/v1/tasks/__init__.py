@@ -1,0 +1,1 @@
+"""`/v1/tasks`: what actuators claim and report, and what operators do about it."""
