@@ -59,8 +59,8 @@ def _texts(class_: type) -> dict[str, str]:
     }
 
 
-def page_with(text: str, reference_: str) -> str:
-    before, begin, rest = text.partition(BEGIN)
+def page_with(text: str, reference_: str, *, begins: str = BEGIN) -> str:
+    before, begin, rest = text.partition(begins)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError("the page has no place for the reference")
@@ -69,39 +69,39 @@ def page_with(text: str, reference_: str) -> str:
 
 def _parts() -> Iterator[str]:
     yield "### `[agent]`\n"
-    yield _table(AgentTable)
+    yield table(AgentTable)
     yield "`readiness` is a table with a `kind`.\n"
     for readiness in (DirectoryReadiness, KubernetesReadiness, ForewarnedReadiness):
-        yield f'`kind = "{readiness.__struct_config__.tag}"`: {_summary(readiness)}\n'
+        yield f'`kind = "{readiness.__struct_config__.tag}"`: {summary(readiness)}\n'
         if msgspec.structs.fields(readiness):
-            yield _table(readiness)
+            yield table(readiness)
     yield "### `[[rules]]`\n"
     yield "The first rule that matches applies. An omitted condition matches every event.\n"
-    yield _table(Rule)
+    yield table(Rule)
     yield "### `[hooks.NAME]`\n"
     yield "Rules refer to a hook by NAME. Every kind of hook takes these fields:\n"
     yield f"| Field | Default | Meaning |\n|---|---|---|\n| `kind` | required | {_kinds()} |\n" + (
-        _rows(HookTable)
+        rows(HookTable)
     )
     for kind, settings in KINDS.items():
         yield f"#### `{kind}`\n"
-        yield f"{_summary(settings)}\n"
-        yield _table(settings, without=HookTable)
+        yield f"{summary(settings)}\n"
+        yield table(settings, without=HookTable)
 
 
 def _kinds() -> str:
     return "The kind of hook: " + ", ".join(f"`{kind}`" for kind in KINDS) + "."
 
 
-def _summary(type_: type[msgspec.Struct]) -> str:
+def summary(type_: type[msgspec.Struct]) -> str:
     return (type_.__doc__ or "").partition("\n")[0]
 
 
-def _table(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None = None) -> str:
-    return _HEAD + _rows(type_, without=without)
+def table(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None = None) -> str:
+    return _HEAD + rows(type_, without=without)
 
 
-def _rows(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None = None) -> str:
+def rows(type_: type[msgspec.Struct], *, without: type[msgspec.Struct] | None = None) -> str:
     words = described(type_)
     usual = {} if without is None else {f.name: f for f in msgspec.structs.fields(without)}
     return "".join(
@@ -123,6 +123,8 @@ def _default(each: msgspec.structs.FieldInfo) -> str:
             return "none"
         case {} if not default:
             return "none"
+        case msgspec.Struct():
+            return "its defaults"
         case bool():
             return f"`{str(default).lower()}`"
         case int():
@@ -130,7 +132,7 @@ def _default(each: msgspec.structs.FieldInfo) -> str:
         case timedelta():
             return f'`"{format_duration(default)}"`'
         case tuple() if type(default) is tuple:
-            return _cell(f"`{list(default)}`".replace("'", '"'))
+            return _cell(f"`{[str(each) for each in default]}`".replace("'", '"'))
         case _:
             return _cell(f"`{_quoted(str(default))}`")
 

@@ -52,6 +52,7 @@ _FIRST_LOOK: Final = timedelta(seconds=0.2)
 _LONGEST_BETWEEN_LOOKS: Final = timedelta(seconds=5)
 _PATIENCE: Final = timedelta(seconds=60)
 """For a platform to answer a question."""
+_LONGEST_ERROR: Final = 1000
 _SURE: Final = LEASE / 2
 """How long after the server's last confirmation an attempt may begin to act."""
 
@@ -280,12 +281,12 @@ class Attempt:
                 await self._report_failure(Failed(step.why, unharmed=False), case.sighting)
 
     async def _report_failure(self, failed: Failed, after: Sighting | None) -> None:
-        facts = {"task": self._task.key, "why": failed.error}
-        _log.error("a task was not carried out", extra=facts)
+        error = (failed.error or "the driver has not said why")[:_LONGEST_ERROR]
+        _log.error("a task was not carried out", extra={"task": self._task.key, "why": error})
         await self._until_told(
             lambda: self._at.desk.fail(
                 self._task.ref,
-                failed.error,
+                error,
                 unharmed=failed.unharmed,
                 retry=False,
                 after=after,

@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "token": "commands.access",
         "store": "commands.store",
         "migrate": "stores.migration",
+        "actuator": "actuators.commands",
         "agent": "agent.commands",
         "completion": "commands.completion",
     }

@@ -1,0 +1,1 @@
+"""Commands for the actuators of this machine."""

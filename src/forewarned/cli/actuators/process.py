@@ -1,0 +1,20 @@
+"""Actuators that run until SIGTERM or Ctrl-C."""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from forewarned.actuators.assembly import run_actuators
+from forewarned.actuators.http_desk import Server
+from forewarned.actuators.table import ActuatorTable
+
+
+async def run_until_stopped(
+    tables: Mapping[str, ActuatorTable], server: Server, state: Path
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await run_actuators(tables, server, state=state, stop=stop)
