@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import stat
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -21,16 +20,11 @@ from forewarned.actuators.driver import (
     Vm,
 )
 from forewarned.core.model import EventType
+from tests.actuators.command.programs import program
 from tests.actuators.contract import KEY, DriverContract, quiet
 from tests.actuators.desks import WEB_0
 
 REBOOT = Action(type=EventType.REBOOT, do="vm-reboot", effect=Effect.RESTARTS)
-
-
-def program(path: Path, script: str) -> str:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return str(path)
 
 
 @dataclass(kw_only=True)

@@ -162,7 +162,8 @@ def claimed(claim: Claim, *, lease: timedelta) -> ClaimedTask:
         vm_id=claim.vm_id,
         duration=None if duration is None else duration.total_seconds(),
         before=_sighting(task.before),
-        begun=task.begun_at is not None,
+        # Not where an operator had it tried again: that settles what may have been done.
+        begun=task.state is TaskState.BEGUN,
         lease=lease.total_seconds(),
     )
 
