@@ -23,6 +23,8 @@ Call = Callable[[], Awaitable[None]]
 
 # The event loop's own time stands still while the machine sleeps, so look again now and then.
 _LONGEST_WAIT: Final = 2.0
+# What is called monotonic stands still while the machine sleeps.
+_MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _DRIFT: Final = timedelta(milliseconds=100)
 """How far a followed clock may be ahead before this one is set: each time, all pollers are told."""
 
@@ -33,13 +35,12 @@ def wall_clock() -> datetime:
 
 def monotonic() -> timedelta:
     """Time since some fixed moment, suspension included, whatever is done to the wall clock."""
-    source = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return timedelta(seconds=time.clock_gettime(source))
+    return timedelta(seconds=time.clock_gettime(_MONOTONIC))
 
 
 def monotonic_ns() -> int:
-    """Nanoseconds of a clock that all processes of this host share."""
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    """The same in nanoseconds: a clock that all processes of this host share."""
+    return time.clock_gettime_ns(_MONOTONIC)
 
 
 class Timer:

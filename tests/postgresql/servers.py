@@ -168,6 +168,11 @@ class PostgresServer:
         return self._running.pid
 
     @property
+    def pids(self) -> list[int]:
+        """Of the postmaster and of all that it has started."""
+        return [self.pid, *_children(self.pid)]
+
+    @property
     def is_running(self) -> bool:
         return self._running is not None
 

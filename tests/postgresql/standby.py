@@ -87,11 +87,15 @@ class ServerPair:
     def stop_streaming(self) -> None:
         """From now on the standby misses what is committed. Only if the pair is asynchronous."""
         assert not self._is_synchronous, "every commit would wait for the standby"
-        _wait_until(lambda: self.primary.ask(_HAS_ALL) == [(1,)])
+        self.wait_until_caught_up()
         # What the base backup has written down gives way to this.
         self.other.ask("ALTER SYSTEM SET primary_conninfo = ''")
         self.other.ask("SELECT pg_reload_conf()")
         _wait_until(lambda: self.primary.ask(_STREAMING) == [(0,)])
+
+    def wait_until_caught_up(self) -> None:
+        """Until the standby has all that is committed."""
+        _wait_until(lambda: self.primary.ask(_HAS_ALL) == [(1,)])
 
     def _wait_until_streaming(self) -> None:
         query = _SYNCHRONOUS if self._is_synchronous else _STREAMING

@@ -124,6 +124,26 @@ class ReadOnlyDatabaseError(CannotConnectError):
     advice = "list every host in the setting store, the primary too, separated by commas"
 
 
+class OtherServerError(StoreUnavailableError):
+    """The connection no longer leads to the server that it was opened to."""
+
+    def __init__(self) -> None:
+        super().__init__("the connection goes to a different server than before")
+
+
+class ReplacedServerError(CannotOpenError):
+    """The server still answers, but another has taken over from it."""
+
+    def __init__(self, found: str, seen: str) -> None:
+        super().__init__(
+            f"this PostgreSQL server is on timeline {int(found, 16)}, and this node has seen"
+            f" timeline {int(seen, 16)}: it is an old primary that must not be used, so stop it; or"
+            " a backup from before a failover, which has to be restored with a recovery.signal"
+        )
+        self.found = found
+        self.seen = seen
+
+
 class OldPostgresError(CannotOpenError):
     def __init__(self, where: str, found: str, needed: int) -> None:
         super().__init__(

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from forewarned.storage.errors import ReplacedServerError
 from forewarned.storage.postgres import look
-from forewarned.storage.postgres.epoch import EpochCheck, Position, PositionFile
+from forewarned.storage.postgres.connection import Position
+from forewarned.storage.postgres.epoch import EpochCheck, PositionFile
 from tests.postgresql.databases import Database, Databases
 from tests.postgresql.servers import programs
 from tests.storage.postgres.raw_rows import add_scope
@@ -96,6 +98,25 @@ def test_what_one_node_has_seen_to_another_does_not_again(database: Database) ->
     assert state(database)[0] == 2
 
 
+def test_a_node_that_comes_from_another_server_raises_them(database: Database) -> None:
+    """The store it used before may have shown higher ones."""
+    before = check(database)
+
+    after = check(database, before._replace(system_id=before.system_id + 1, lsn=0))
+
+    assert state(database)[0] == after.epoch == 2
+
+
+def test_a_primary_that_another_has_replaced_is_refused(database: Database) -> None:
+    """I7, I14: what is written there is lost. Its own table says that all is well."""
+    before = check(database)
+
+    with pytest.raises(ReplacedServerError, match="timeline 1, and this node has seen timeline 2"):
+        check(database, before._replace(timeline="00000002", epoch=2))
+
+    assert state(database) == (1, 0)
+
+
 def test_each_loss_raises_incarnations_further(database: Database) -> None:
     offsets = []
     for _ in range(3):
@@ -159,13 +180,14 @@ def test_an_open_connection_is_compared_by_what_each_look_finds(
     checking = EpochCheck(check(database), file)
     last = checking.last
     assert last is not None
-    point = look.Point("", last.epoch, last.timeline, last.lsn)
+    is_in_order = checking.comparison()
 
-    assert checking.is_in_order(point)
-    assert not checking.is_in_order(point._replace(lsn=last.lsn - 1))
-    assert not checking.is_in_order(point._replace(epoch=last.epoch - 1))
-    assert not checking.is_in_order(point._replace(timeline="00000009"))
-    assert checking.is_in_order(point._replace(epoch=last.epoch + 1, lsn=0))
+    assert is_in_order(last)
+    assert not is_in_order(last._replace(lsn=last.lsn - 1))
+    assert not is_in_order(last._replace(epoch=last.epoch - 1))
+    assert not is_in_order(last._replace(timeline="00000009"))
+    assert not is_in_order(last._replace(system_id=last.system_id + 1, lsn=last.lsn + 1))
+    assert is_in_order(last._replace(epoch=last.epoch + 1, lsn=0))
     assert checking.last == file.read() == last._replace(epoch=last.epoch + 1, lsn=0)
 
 

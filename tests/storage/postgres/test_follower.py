@@ -10,10 +10,9 @@ from contextlib import asynccontextmanager, closing
 
 from forewarned.core.ids import ResourceName
 from forewarned.service.records import News
-from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.connection import Comparison, Connection, Position
 from forewarned.storage.postgres.follower import Follower
 from forewarned.storage.postgres.hints import is_direct
-from forewarned.storage.postgres.look import Point
 from tests.builders import a_node_record
 from tests.postgresql.databases import Database
 from tests.postgresql.pgbouncer import pgbouncer
@@ -32,7 +31,7 @@ class Follows:
         connect: Callable[[], Connection],
         name: str,
         tick: int | None,
-        is_in_order: Callable[[Point], bool] = lambda _: True,
+        is_in_order: Comparison = lambda _: True,
     ) -> None:
         self.found: list[str] = []
         self.bound: list[ResourceName] = []
@@ -43,7 +42,7 @@ class Follows:
             a_node_record(name),
             hear=self._hear,
             read_anew=self._read_anew,
-            is_in_order=is_in_order,
+            compare=lambda: is_in_order,
             **ticks,
         )
         self._told = asyncio.Event()
@@ -218,7 +217,7 @@ async def test_a_look_that_goes_back_leads_to_a_new_connection(database: Databas
         connections += 1
         return database.connect()
 
-    def is_in_order(_: Point) -> bool:
+    def is_in_order(_: Position) -> bool:
         nonlocal looks
         looks += 1
         return looks != 2

@@ -5,11 +5,12 @@ one: what a transaction needs is set in it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import psycopg
 from psycopg import IsolationLevel, errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from forewarned.storage.errors import (
@@ -20,6 +21,7 @@ from forewarned.storage.errors import (
     SignInRefusedError,
     UnreachableDatabaseError,
 )
+from forewarned.storage.postgres.server_connection import ServerConnection
 from forewarned.storage.postgres.url import Target
 
 Connection = psycopg.Connection[TupleRow]
@@ -44,10 +46,22 @@ and nothing is answered that is in memory only. None of the limits ends a commit
 MARK: Final = """
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
            pg_current_xact_id()::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
-           oldest_code
-    FROM store
+           oldest_code, system_identifier, epoch,
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint
+    FROM store, pg_control_system()
 """
 """The columns of `Mark`. To be asked when scopes have been locked: waiting takes time."""
+
+
+class Position(NamedTuple):
+    """Where a store is, and how far it has got."""
+
+    system_id: int
+    """Of the server. Copies of it that stream have the same."""
+    timeline: str
+    epoch: int
+    lsn: int
+    """How much of its log the server had made durable, in bytes."""
 
 
 class Mark(NamedTuple):
@@ -60,7 +74,18 @@ class Mark(NamedTuple):
     """Of the server, which gives out xids anew after a failover."""
     oldest_code: int
     """Nodes that know only earlier schemas must not change anything."""
+    system_id: int
+    epoch: int
+    lsn: int
+    """How much of its log the server had made durable, in bytes."""
 
+    @property
+    def position(self) -> Position:
+        return Position(self.system_id, self.timeline, self.epoch, self.lsn)
+
+
+Comparison = Callable[[Position], bool]
+"""Whether a connection may be used that leads to a store at this position."""
 
 # libpq says what happened only in words. Where a server speaks another language than English, the
 # error is a plain CannotConnectError with the server's own words.
@@ -79,14 +104,25 @@ _MEANINGS: Final[Mapping[type[CannotConnectError], str]] = {
 }
 
 
-def connect(target: Target) -> Connection:
-    """Raises CannotOpenError."""
+def connect(target: Target, *, host: str | None = None) -> ServerConnection:
+    """To any of its hosts, or to one of `target.hosts`. Raises CannotOpenError."""
+    conninfo = target.conninfo if host is None else host
     try:
-        connection: Connection = psycopg.connect(target.conninfo, prepare_threshold=None)
+        connection = ServerConnection.connect(conninfo, prepare_threshold=None)
     except psycopg.Error as error:
         raise _connection_error(target.where, str(error)) from error
     connection.isolation_level = IsolationLevel.READ_COMMITTED
     return connection
+
+
+def host_of(connection: Connection, target: Target) -> str | None:
+    """The one of `target.hosts` that it leads to; None if there is only one."""
+    where = connection.info.host, str(connection.info.port)
+    for host in target.hosts:
+        given = conninfo_to_dict(host)
+        if (given.get("host") or given.get("hostaddr"), str(given.get("port", 5432))) == where:
+            return host
+    return None
 
 
 def warnings_of(connection: Connection) -> list[str]:

@@ -9,18 +9,19 @@ Invariant: nothing else is asked on a connection before it has been checked here
 
 import contextlib
 import logging
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from forewarned.clock import monotonic_ns
 from forewarned.service.restoration import RESTORED_AT, next_offset
 from forewarned.storage import rows
-from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.errors import ReplacedServerError
+from forewarned.storage.postgres.connection import Comparison, Connection, Position
 from forewarned.storage.postgres.database import PostgresDatabase
-from forewarned.storage.postgres.look import Point
 from forewarned.storage.rows import FoundRow
 
 _log = logging.getLogger(__name__)
@@ -59,16 +60,6 @@ _NOTE: Final = """
 """
 
 
-class Position(NamedTuple):
-    """How far a node has seen a store get."""
-
-    system_id: int
-    timeline: str
-    epoch: int
-    lsn: int
-    """How much of its log the server had made durable, in bytes."""
-
-
 @dataclass(slots=True)
 class PositionFile:
     """The last position in the data directory, so that a node that starts again knows it."""
@@ -100,9 +91,13 @@ class EpochCheck:
         """The furthest that this node has seen; None if it has seen nothing."""
         self._file = file
         self._write_at = 0
+        self._lock = threading.Lock()
 
-    def __call__(self, connection: Connection) -> None:
-        """For a new connection, before anything else is done with it. Commits."""
+    def __call__(self, connection: Connection) -> int:
+        """For a new connection, before anything else is done with it. Commits. Returns the epoch.
+
+        Raises ReplacedServerError.
+        """
         database = PostgresDatabase(connection)
         # Read before the store is: another thread may see it get further meanwhile.
         last = self.last
@@ -114,47 +109,66 @@ class EpochCheck:
             last = None
             found = _found(database)
         connection.commit()
-        self.saw(Position(found["system_id"], found["timeline"], found["epoch"], found["lsn"]))
+        position = _position(found)
+        self.saw(position)
+        return position.epoch
 
     def saw(self, position: Position) -> None:
-        last = self.last
-        is_later = last is None or position.epoch > last.epoch
-        if is_later or (last is not None and position.lsn > last.lsn):
+        with self._lock:
+            last = self.last
+            is_later = last is None or position.epoch > last.epoch
+            is_further = last is not None and position[:3] == last[:3] and position > last
+            if not (is_later or is_further):
+                return
             self.last = position
             if self._file is not None and (is_later or monotonic_ns() >= self._write_at):
                 self._write_at = monotonic_ns() + _WRITE_EVERY
                 self._file.write(position)
 
-    def is_in_order(self, point: Point) -> bool:
-        """Whether a look at the store may follow those before it.
+    def comparison(self) -> Comparison:
+        """Says whether a connection still leads to where it led when it was checked.
 
-        If not, the connection leads elsewhere than it did when it was checked: behind PgBouncer it
-        may be another server from one transaction to the next.
+        Behind PgBouncer it may be another server from one transaction to the next. To be asked for
+        before the position is: another thread may see the store get further meanwhile.
         """
         last = self.last
-        if last is None or last.timeline != point.timeline:
-            return False
-        # A later epoch is another node's word that all is well, and lower positions with it.
-        if point.epoch < last.epoch or (point.epoch == last.epoch and point.lsn < last.lsn):
-            return False
-        self.saw(last._replace(epoch=point.epoch, lsn=point.lsn))
-        return True
+
+        def is_in_order(position: Position) -> bool:
+            if last is None or last[:2] != position[:2] or position.epoch < last.epoch:
+                return False
+            # A later epoch is another node's word that all is well, and lower positions with it.
+            if position.epoch == last.epoch and position.lsn < last.lsn:
+                return False
+            self.saw(position)
+            return True
+
+        return is_in_order
 
 
 def _reason(found: FoundRow, last: Position | None) -> str | None:
-    """Why the store may have lost something; None if it has not."""
+    """Why the store may have lost something; None if it has not. Raises ReplacedServerError."""
     if found["system_id"] != found["known_system_id"]:
         return "the database is on a different PostgreSQL server"
     if found["timeline"] != found["known_timeline"]:
         return "a standby has taken over, or PostgreSQL was restored to a point in time"
     if found["relation"] != found["known_relation"]:
         return "the database was restored from a dump"
-    if last is None or last[:2] != (found["system_id"], found["timeline"]):
-        return None
     # In a later epoch another node has seen to it already.
-    if found["epoch"] < last.epoch or (found["epoch"] == last.epoch and found["lsn"] < last.lsn):
+    if last is None or found["epoch"] > last.epoch:
+        return None
+    if found["system_id"] != last.system_id:
+        return "this node has used a different PostgreSQL server before"
+    if found["timeline"] < last.timeline:
+        raise ReplacedServerError(found["timeline"], last.timeline)
+    if found["timeline"] > last.timeline:
+        return "a different standby has taken over"
+    if found["epoch"] < last.epoch or found["lsn"] < last.lsn:
         return "PostgreSQL was restored from a backup"
     return None
+
+
+def _position(found: FoundRow) -> Position:
+    return Position(found["system_id"], found["timeline"], found["epoch"], found["lsn"])
 
 
 def _found(database: PostgresDatabase) -> FoundRow:

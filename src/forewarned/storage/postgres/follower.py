@@ -19,9 +19,9 @@ import psycopg
 from forewarned.clock import monotonic_ns
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import News, Node
-from forewarned.storage.errors import CannotOpenError
+from forewarned.storage.errors import CannotOpenError, OtherServerError
 from forewarned.storage.postgres import look
-from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.connection import Comparison, Connection
 from forewarned.storage.postgres.dialect import NOW
 from forewarned.storage.postgres.hints import Hints
 from forewarned.storage.postgres.nodes.listing import beat
@@ -58,19 +58,20 @@ class Follower:
         *,
         hear: Callable[[News], None],
         read_anew: Callable[[], Coroutine[object, object, None]],
-        is_in_order: Callable[[look.Point], bool] = lambda _: True,
+        compare: Callable[[], Comparison] = lambda: lambda _: True,
         tick: int = TICK,
     ) -> None:
         """`connect` raises CannotOpenError. `hear` and `read_anew` are called in the event loop.
 
-        `read_anew` reads the whole store again: the documents told before may not be in it. Where a
-        look is not `is_in_order` after those before it, the connection is opened anew.
+        `read_anew` reads the whole store again: the documents told before may not be in it.
+        `compare` is called before each look, and what it returns with the look's position: if that
+        is not in order, the connection is opened anew.
         """
         self._connect = connect
         self._node = node
         self._hear = hear
         self._read_anew = read_anew
-        self._is_in_order = is_in_order
+        self._compare = compare
         self._tick = tick
         self._last: look.Point | None = None
         self._told = monotonic_ns()
@@ -193,12 +194,13 @@ class Follower:
     def _look(self, connection: Connection) -> None:
         last = self._last
         assert last is not None  # noqa: S101  # it is open
+        is_in_order = self._compare()
         news, point = look.look(connection, self._node.id, last)
         if self._is_stopping:
             return
-        if not self._is_in_order(point):
-            raise StoreUnavailableError("the connection goes to a different server than before")
-        if point.epoch != last.epoch or self.lag > _LONGEST_GAP:
+        if not is_in_order(point.position):
+            raise OtherServerError
+        if point.position.epoch != last.position.epoch or self.lag > _LONGEST_GAP:
             # What differs between two epochs says nothing about what has become visible.
             point = look.first(connection, self._node.id)
             began = monotonic_ns()

@@ -17,7 +17,7 @@ from forewarned.core.copying import replace
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.service.records import News, Place
 from forewarned.storage import rows
-from forewarned.storage.postgres.connection import Connection
+from forewarned.storage.postgres.connection import Connection, Position
 from forewarned.storage.postgres.database import PostgresDatabase, Question
 from forewarned.storage.postgres.dialect import NOW, POSTGRES
 from forewarned.storage.rows import FoundRow
@@ -25,18 +25,20 @@ from forewarned.storage.rows import FoundRow
 ALIVE: Final = 5_000_000
 """Microseconds. A node that has not said so for longer is not counted."""
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_LIMITS: Final = "SELECT set_config('statement_timeout', '10s', true)"
+_LIMITS: Final = "SELECT set_config('statement_timeout', '8s', true)"
 _SHOWN: Final = f"""
     SELECT pg_current_snapshot()::text AS snapshot, {NOW} AS now,
            substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline,
-           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS lsn, epoch
+           (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint AS lsn,
+           system_identifier, epoch
 """
-_GLANCE: Final = f"{_SHOWN} FROM store"
+_FROM: Final = "FROM store, pg_control_system()"
+_GLANCE: Final = f"{_SHOWN} {_FROM}"
 _STORE: Final = f"""
     {_SHOWN},
            (SELECT min(next_wake) FROM scopes) AS next_wake,
            (SELECT count(*) FROM nodes WHERE seen_at > {NOW} - {ALIVE} AND id < :node) AS rank
-    FROM store
+    {_FROM}
 """
 
 
@@ -71,10 +73,7 @@ class Point(NamedTuple):
 
     snapshot: str
     """As text: which transactions it shows."""
-    epoch: int
-    timeline: str
-    lsn: int
-    """How much of its log the server had made durable, in bytes."""
+    position: Position
     next_wake: datetime | None = None
     rank: int = 0
 
@@ -142,6 +141,5 @@ def _whole_point(found: FoundRow) -> Point:
 
 
 def _point(found: FoundRow, *, next_wake: datetime | None, rank: int) -> Point:
-    return Point(
-        found["snapshot"], found["epoch"], found["timeline"], found["lsn"], next_wake, rank
-    )
+    position = Position(found["system_identifier"], found["timeline"], found["epoch"], found["lsn"])
+    return Point(found["snapshot"], position, next_wake, rank)

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, Self, TypeVar
 
 import psycopg
@@ -28,13 +29,13 @@ from forewarned.storage.connection_threads import (
 from forewarned.storage.errors import CannotOpenError
 from forewarned.storage.postgres import migrate
 from forewarned.storage.postgres.commits.groups import Committer, as_told
-from forewarned.storage.postgres.commits.session import Check, Connector, Session
+from forewarned.storage.postgres.commits.session import SILENCE, Connector, Session
 from forewarned.storage.postgres.commits.unit import PostgresUnit, ReadClock
-from forewarned.storage.postgres.connection import Connection, connect
+from forewarned.storage.postgres.connection import Comparison, Connection, connect
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.dialect import NOW
+from forewarned.storage.postgres.epoch import EpochCheck
 from forewarned.storage.postgres.follower import Follower
-from forewarned.storage.postgres.look import Point
 from forewarned.storage.postgres.nodes.leases import SharedLeases
 from forewarned.storage.postgres.nodes.readiness import SharedReadiness
 from forewarned.storage.postgres.nodes.shared_identities import SharedIdentities
@@ -56,6 +57,11 @@ _GROUPED: Final = 2
 """Connections for functions that share transactions: while one commits, another runs."""
 _ALONE: Final = 2
 _READERS: Final = 2
+_READ_SILENCE: Final = 65.0
+"""Seconds: longer than a statement may take, as `_READ_LIMITS` says."""
+_LOOK_SILENCE: Final = 9.0
+"""The same for looks at the store. The sooner a server that stands still is given up, the sooner
+its successor is found."""
 _READ: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _READ_LIMITS: Final = """
     SELECT set_config('statement_timeout', '60s', true),
@@ -75,21 +81,19 @@ class PostgresStore:
         rules: Mapping[str, str],
         read_clock: ReadClock = unchanged,
         guard: Guard | None = None,
-        check: Check | None = None,
-        is_in_order: Callable[[Point], bool] = lambda _: True,
+        check: EpochCheck | None = None,
     ) -> None:
         """`rules` are the settings that all nodes must agree on.
 
         `guard` is shown the store's clock before anything is changed, and `check` each new
-        connection before anything else is done with it. `is_in_order` says whether one look at the
-        store may follow those before it.
+        connection before anything else is done with it.
         """
         self._target = target(url)
         self._rules = rules
         self.node = node
         self._read_clock = read_clock
         self._guard = guard
-        self._is_in_order = is_in_order
+        self._compare = _is_anything if check is None else check.comparison
         self.connector = Connector(self._target, check)
         committer = Committer(
             self.connector,
@@ -99,6 +103,7 @@ class PostgresStore:
                 next_wake=next_wake,
                 actuator_of=actuator_of,
                 read_clock=self._guarded_clock,
+                compare=self._compare,
                 knows=node.speaks,
             ),
         )
@@ -114,7 +119,7 @@ class PostgresStore:
         )
         self._readers = ConnectionThreads(
             "reader",
-            self._open_session,
+            partial(self._open_session, longest_silence=_READ_SILENCE),
             self._answer_reader,
             threads=_READERS,
             patience=_PATIENCE,
@@ -179,11 +184,11 @@ class PostgresStore:
         read_anew: Callable[[], Coroutine[object, object, None]],
     ) -> Follower:
         return Follower(
-            self.connector.connect,
+            partial(self.connector.connect, longest_silence=_LOOK_SILENCE),
             self.node,
             hear=hear,
             read_anew=read_anew,
-            is_in_order=self._is_in_order,
+            compare=self._compare,
         )
 
     async def nodes(self) -> NodeListing:
@@ -217,8 +222,8 @@ class PostgresStore:
             self._guard(instant)
         return self._read_clock(instant)
 
-    def _open_session(self) -> Session:
-        session = Session(self.connector)
+    def _open_session(self, *, longest_silence: float = SILENCE) -> Session:
+        session = Session(self.connector, longest_silence=longest_silence)
         session.connection()
         return session
 
@@ -244,6 +249,10 @@ class PostgresStore:
             connection = session.connection()
             now = _begin_reading(connection)
         return PostgresSnapshot(PostgresDatabase(connection), self._read_clock(to_instant(now)))
+
+
+def _is_anything() -> Comparison:
+    return lambda _: True
 
 
 def _refuse_unfinished_copy(connection: Connection, where: str) -> None:

@@ -14,6 +14,7 @@ from forewarned.config.mistakes import did_you_mean
 from forewarned.config.values import DatabaseUrl
 
 _PARAMETER: Final = re.compile(r'invalid URI query parameter: "(?P<name>.*)"')
+_PER_HOST: Final = ("host", "hostaddr", "port")
 _DEFAULTS: Final = {
     # Only a primary can be written to, and only there are documents never older than the last one.
     "target_session_attrs": "read-write",
@@ -34,6 +35,8 @@ class Target:
     """For libpq, with the password."""
     where: str
     """For messages."""
+    hosts: tuple[str, ...] = field(default=(), repr=False)
+    """As `conninfo`, one for each host, if there are several."""
 
 
 def target(url: DatabaseUrl, *, application: str = "forewarned") -> Target:
@@ -41,7 +44,21 @@ def target(url: DatabaseUrl, *, application: str = "forewarned") -> Target:
     given = _given(url)
     preset = {name: value for name, value in _DEFAULTS.items() if name not in given}
     preset.setdefault("application_name", given.get("application_name", application))
-    return Target(conninfo=make_conninfo(url.text, **preset), where=_where(given))
+    conninfo = make_conninfo(url.text, **preset)
+    hosts = tuple(make_conninfo(conninfo, **each) for each in _each_host(given))
+    return Target(conninfo=conninfo, where=_where(given), hosts=hosts)
+
+
+def _each_host(given: dict[str, str]) -> list[dict[str, str]]:
+    """What differs from host to host; none if there is only one."""
+    lists = {name: given[name].split(",") for name in _PER_HOST if name in given}
+    number = max((len(lists.get(name, ())) for name in ("host", "hostaddr")), default=0)
+    if number < 2:
+        return []
+    return [
+        {name: values[place % len(values)] for name, values in lists.items()}
+        for place in range(number)
+    ]
 
 
 def _given(url: DatabaseUrl) -> dict[str, str]:

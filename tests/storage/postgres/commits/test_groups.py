@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -247,7 +248,7 @@ async def test_what_was_decided_too_long_ago_is_decided_again_before_it_is_publi
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I2."""
-    monkeypatch.setattr(groups, "OLDEST", 0.05)
+    monkeypatch.setattr(groups, "OLDEST", timedelta(seconds=0.05))
     runs: list[str] = []
 
     def function(connection: Connection) -> None:
@@ -269,7 +270,7 @@ async def test_what_was_decided_too_long_ago_is_decided_again_before_it_is_publi
 async def test_what_is_always_too_old_lets_go_of_what_it_locked(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups, "OLDEST", -1.0)
+    monkeypatch.setattr(groups, "OLDEST", timedelta(seconds=-1))
     async with running(database.url, publishes=True) as store:
         with pytest.raises(StoreUnavailableError):
             await do(store.alone, add("a"))

@@ -8,19 +8,21 @@ undo; a commit is never canceled.
 """
 
 import threading
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from enum import Enum, auto
 from typing import Final, Generic, Protocol, TypeVar
 
 import psycopg
 from psycopg.errors import ReadOnlySqlTransaction, UniqueViolation
 
+from forewarned.clock import monotonic
 from forewarned.core.ids import ScopeId
 from forewarned.service.errors import StoreUnavailableError, UnknownOutcomeError
 from forewarned.service.records import CommitCounts
 from forewarned.storage.connection_threads import QueuedCall, QueuedCalls
+from forewarned.storage.errors import OtherServerError
 from forewarned.storage.postgres.commits.outcome import Outcome, settle
 from forewarned.storage.postgres.commits.session import Connector, Session
 from forewarned.storage.postgres.connection import RERUN, Connection, Mark
@@ -30,9 +32,8 @@ Given = TypeVar("Given")
 MOST: Final = 64
 """Functions in a group."""
 TRIES: Final = 5
-OLDEST: Final = 0.5
-"""Seconds after which what a function decided is too old to be published: its notice would be that
-much too short."""
+OLDEST: Final = timedelta(seconds=0.5)
+"""What a function decided longer ago is not published: its notice would be that much too short."""
 
 
 class _Attempt(Enum):
@@ -54,7 +55,10 @@ class Unit(Protocol[Given]):
         """Whether a function has scheduled an event."""
 
     def begin(self, scope_ids: Collection[ScopeId]) -> Mark:
-        """Begin the transaction, lock these scopes in order, and read the clock."""
+        """Begin the transaction, lock these scopes in order, and read the clock.
+
+        Raises OtherServerError.
+        """
 
     def run(self, call: QueuedCall[Given]) -> None:
         """Run a function. If it refuses, undo what it did and tell the call.
@@ -147,16 +151,21 @@ class Committer(Generic[Given]):
         is_committing = False
         try:
             mark = unit.begin(wanted)
-            began_at = time.monotonic()
+            began_at = monotonic()
             for call in group:
                 unit.run(call)
-            if unit.publishes and time.monotonic() - began_at > OLDEST:
+            if unit.publishes and monotonic() - began_at > OLDEST:
                 # Most of that time went into locking. The next attempt reads the clock after it.
                 wanted.update(unit.wanted)
                 return _Attempt.AGAIN
-            with unit.writing():
+            # A commit waits for its standby however long that takes.
+            with connection.patient(), unit.writing():
                 is_committing = True
                 connection.commit()
+        except OtherServerError:
+            session.close()
+            wanted.update(unit.wanted)
+            return _Attempt.AGAIN
         except psycopg.Error as error:
             wanted.update(unit.wanted)
             if session.is_lost and is_committing and mark is not None:

@@ -78,6 +78,8 @@ def _await_copies(connection: Connection, until: float) -> Outcome:
     connection.execute("SELECT pg_logical_emit_message(true, 'forewarned', '')")
     # PostgreSQL has no limit for this wait. A wait that is canceled succeeds, with a warning.
     alarm = threading.Timer(max(until - time.monotonic(), 0), connection.cancel)
+    # Even to cancel is in vain where the server stands still.
+    alarm.daemon = True
     alarm.start()
     try:
         connection.commit()

@@ -11,7 +11,8 @@ from forewarned.core.ids import ScopeId
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.storage.connection_threads import QueuedCall
-from forewarned.storage.postgres.connection import LIMITS, MARK, Connection, Mark
+from forewarned.storage.errors import OtherServerError
+from forewarned.storage.postgres.connection import LIMITS, MARK, Comparison, Connection, Mark
 from forewarned.storage.postgres.database import PostgresDatabase
 from forewarned.storage.postgres.locked_scopes import LockedScopes
 from forewarned.storage.postgres.transaction import PostgresTransaction
@@ -38,11 +39,13 @@ class PostgresUnit:
         next_wake: NextWake,
         actuator_of: ActuatorOf,
         read_clock: ReadClock,
+        compare: Callable[[], Comparison],
         knows: int,
     ) -> None:
-        """`knows` is the newest schema that this node knows."""
+        """`compare` is as in `Follower`; `knows` is the newest schema that this node knows."""
         self._database = PostgresDatabase(connection)
         self._is_rerun = is_rerun
+        self._compare = compare
         self._knows = knows
         self._next_wake = next_wake
         self._actuator_of = actuator_of
@@ -61,8 +64,12 @@ class PostgresUnit:
         return self._publishes
 
     def begin(self, scope_ids: Collection[ScopeId]) -> Mark:
+        is_in_order = self._compare()
         row = self._locked.begin(scope_ids, first=(LIMITS, _NOTHING), last=(MARK, _NOTHING))
         mark = Mark(*row)
+        if not is_in_order(mark.position):
+            # I7: incarnations may have to be raised there before anything is written.
+            raise OtherServerError
         if mark.oldest_code > self._knows:
             raise StoreUnavailableError(
                 "a newer version has migrated the database, and this node is too old to use it:"

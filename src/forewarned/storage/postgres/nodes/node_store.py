@@ -60,7 +60,6 @@ def node_store(
         rules=rules,
         guard=guard,
         check=check,
-        is_in_order=check.is_in_order,
     )
 
 
