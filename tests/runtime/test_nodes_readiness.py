@@ -14,6 +14,7 @@ from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Mem
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import Caller
 from forewarned.service.use_cases import UseCases
+from forewarned.storage.postgres.nodes.readiness import SharedReadiness
 from tests.builders import OPERATOR
 from tests.postgresql.databases import Database
 from tests.runtime.running_nodes import running_nodes
@@ -91,6 +92,19 @@ async def test_agents_of_two_nodes_hear_of_each_other(site: Site) -> None:
     [first, _] = await site.report(0, event, "vm1", Standing.READY)
     assert first.heard_at > own[0].heard_at
     await site.becomes(1, event, "vm2", {"vm1": Standing.READY, "vm2": Standing.READY})
+
+
+async def test_a_node_prefers_the_newer_report_of_a_vm_that_has_gone_to_another(
+    site: Site,
+) -> None:
+    event = await schedule(site)
+    await site.report(0, event, "vm1", Standing.PREPARING)
+    await site.report(1, event, "vm1", Standing.READY)
+    other = site.use_cases[1].readiness
+    assert isinstance(other, SharedReadiness)
+    await other.write(prunes=False)
+
+    assert await site.standings(0, event, "vm2") == {"vm1": Standing.READY}
 
 
 async def test_a_vm_that_is_removed_takes_its_report_with_it(site: Site) -> None:

@@ -199,11 +199,13 @@ class Application:
     async def _join(self, store: SharedStore) -> None:
         """Follow from before what is read here, so that nothing is missed between the two."""
         engine = self.use_cases.engine
-        following = store.follow(hear=self._hear_news, read_anew=self._read_anew)
-        self.following = await self._opened.enter_async_context(following)
-        if isinstance(self.clock, SystemClock):
-            self.clock.begin_at(await engine.ask(lambda snapshot: snapshot.now))
-        await engine.ask(self._delivery.load)
+        async with AsyncExitStack() as stack:
+            following = store.follow(hear=self._hear_news, read_anew=self._read_anew)
+            self.following = await stack.enter_async_context(following)
+            if isinstance(self.clock, SystemClock):
+                self.clock.begin_at(await engine.ask(lambda snapshot: snapshot.now))
+            await engine.ask(self._delivery.load)
+            self._opened = stack.pop_all()
         engine.follow(self.following)
         await self._returns.resume()
         self.following.go()

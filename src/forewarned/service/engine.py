@@ -123,8 +123,11 @@ class Engine:
         return Engine(PreviewStore(self._store))
 
     async def finish(self) -> None:
-        """Wait for decisions under way, before the store is closed."""
-        # Functions run in order, so after this one none is left.
+        """Wait for decisions under way, before the store is closed.
+
+        A store that runs functions in order has run all of them after this one. One with several
+        threads waits for the rest when it is closed.
+        """
         with suppress(StoreUnavailableError):
             await self._store.transact(lambda _: None)
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
@@ -198,16 +199,16 @@ class ConnectionThreads(Generic[Connected, Given]):
             connection = self._connect()
         except BaseException as error:  # noqa: BLE001  # raised where the store is opened
             opened.fail(error)
-            loop.call_soon_threadsafe(opened.answer)
+            _call_soon(loop, opened.answer)
             return
-        loop.call_soon_threadsafe(opened.answer)
+        _call_soon(loop, opened.answer)
         while (first := self._waiting.get()) is not None:
             # One hop back for all of them: waking the event loop costs more than a function.
             ended = self._run_calls(connection, self._calls(first))
-            loop.call_soon_threadsafe(_answer, ended)
+            _call_soon(loop, partial(_answer, ended))
         with contextlib.suppress(Exception):  # it is gone either way
             connection.close()
-        loop.call_soon_threadsafe(closed.answer)
+        _call_soon(loop, closed.answer)
 
     def _calls(self, first: QueuedCall[Given]) -> QueuedCalls[Given]:
         """The first, then those that are queued already, for as long as they are taken."""
@@ -223,6 +224,12 @@ class ConnectionThreads(Generic[Connected, Given]):
 
 def unchanged(result: T) -> T:
     return result
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    # A thread that was not waited for any longer may outlive the loop, and no one is left to hear.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
 
 
 def _answer(calls: Sequence[QueuedCall[Given]]) -> None:

@@ -13,6 +13,7 @@ from forewarned.core.ids import ScopeId
 from forewarned.core.model import Scope
 from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Declaration
+from forewarned.storage.postgres.epoch import EpochCheck
 from forewarned.storage.postgres.transaction import PostgresTransaction
 from tests.builders import MINUTE, NOON, OPERATOR, a_resource, a_scope, an_event, event_id
 from tests.postgresql.databases import Database
@@ -204,3 +205,26 @@ def _touch(database: Database, scope_ids: list[ScopeId]) -> set[ScopeId]:
 def _wait_until_one_waits(database: Database) -> None:
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
     assert any(database.ask(waiting)[0][0] for _ in range(1_000))
+
+
+# --- the offset of incarnations ------------------------------------------------------------------
+
+
+def test_a_new_scope_and_a_new_epoch_never_wait_for_each_other(
+    database: Database, thread: ThreadPoolExecutor
+) -> None:
+    """A node that raises incarnations locks scopes, then the store; so does one that adds a VM."""
+    database.ask("UPDATE store SET timeline = '00000009'")
+
+    def check() -> int:
+        with database.connect() as connection:
+            return EpochCheck(None)(connection)
+
+    with attempt(database) as adding:
+        adding.transaction.create(a_scope(id=ScopeId("scope4"), resources=[]))
+        checking = thread.submit(check)
+        while not database.ask("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            assert not checking.done()
+        adding.commit()
+
+    assert checking.result(TOO_LONG) == 2

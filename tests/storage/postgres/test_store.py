@@ -285,6 +285,31 @@ async def test_a_node_that_has_become_too_old_stops_writing_and_goes_on_reading(
         assert (await load(store)).incarnation == a_scope().incarnation
 
 
+async def test_nodes_that_start_together_with_a_new_silence_wait_for_the_first(
+    database: Database,
+) -> None:
+    """It computes when each scope wakes, which takes long in a large fleet. The others need not."""
+    waiting = """
+        SELECT 1 FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND clock_timestamp() - query_start > '1200 ms'
+    """
+    async with a_node(database.url):
+        pass
+    next_wake = partial(lifecycle.next_wake, rules=Rules(silence=2 * DAY))
+    second = PostgresStore(
+        DatabaseUrl.parse(database.url), node=a_node_record("two"), next_wake=next_wake, rules={}
+    )
+
+    with database.connect() as first:
+        first.execute("SELECT * FROM notes FOR UPDATE")
+        opening = asyncio.create_task(second.__aenter__())
+        async with asyncio.timeout(20):
+            while not await asyncio.to_thread(database.ask, waiting):  # noqa: ASYNC110  # no one tells
+                await asyncio.sleep(0.05)
+    async with await opening:
+        assert second.commit_counts.reruns == 0
+
+
 async def test_a_node_keeps_its_id(database: Database, tmp_path: Path) -> None:
     for _ in range(2):
         async with (

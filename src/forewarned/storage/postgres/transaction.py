@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
 from typing_extensions import override
 
@@ -16,6 +17,11 @@ from forewarned.storage.postgres.snapshot import PostgresSnapshot
 from forewarned.storage.relational.transaction import NextWake, RelationalTransaction
 from forewarned.storage.relational.write_buffer import WriteBuffer
 from forewarned.storage.rows import micros
+
+_UNHURRIED: Final = """
+    SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true),
+           set_config('idle_in_transaction_session_timeout', '60s', true)
+"""
 
 
 class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
@@ -58,6 +64,12 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
             # Another node may add it meanwhile: then this transaction fails, and is run again.
             return False
         return super().exists(scope_id)
+
+    @override
+    def correct_wakes(self) -> None:
+        # Nodes that start together do this one after another, and a large fleet takes long.
+        self._all(_UNHURRIED)
+        super().correct_wakes()
 
     def mark_read(self, marks: Mapping[ScopeId, datetime], *, older_by: timedelta) -> None:
         # Locked in order, as all scopes are. One that was marked meanwhile is compared anew.
@@ -121,6 +133,8 @@ class PostgresTransaction(RelationalTransaction, PostgresSnapshot):
     @override
     def _offset(self) -> int:
         if self._first is None:
+            # Scopes before the store, as all transactions lock them: see `epoch`.
+            self._writable.write("LOCK TABLE scopes IN ROW EXCLUSIVE MODE")
             # Locked, so that it stays what it is until the scope has been written.
             row = self._one("SELECT incarnation_offset FROM store FOR SHARE")
             self._first = 0 if row is None else int(row["incarnation_offset"])

@@ -134,7 +134,10 @@ class SharedReadiness:
         latest = {each.resource: each for each in found.reports}
         for key, report in self._waiting.items():
             if (key.scope_id, key.event_id) == (caller.scope_id, event_id):
-                latest[report.resource] = report
+                # Its VM may have gone to another node since, and reported there.
+                known = latest.get(report.resource)
+                if known is None or known.heard_at < report.heard_at:
+                    latest[report.resource] = report
         # A VM that was removed takes its report with it.
         return tuple(latest[name] for name in sorted(latest) if name in found.names)
 
