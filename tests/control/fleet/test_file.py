@@ -227,6 +227,7 @@ _models = st.one_of(
         Model,
         size=st.text(max_size=5),
         tags=st.dictionaries(_names, st.text(max_size=3), max_size=2),
+        actuator=st.sampled_from(["", "rack1"]),
     ),
     st.builds(
         Model, priority=st.just(Priority.SPOT), eviction_policy=st.sampled_from(EvictionPolicy)
@@ -253,7 +254,7 @@ _sets = st.builds(
 
 @given(vm=_vms, scale_set=_sets)
 def test_a_plan_survives_the_way_over_the_wire(vm: VirtualMachine, scale_set: ScaleSet) -> None:
-    plan = FleetPlan(vms=(vm,), scale_sets=(scale_set,))
+    plan = FleetPlan(actuator="rack2", vms=(vm,), scale_sets=(scale_set,))
 
     body = msgspec.json.encode(wire.to_wire(plan))
 

@@ -457,3 +457,16 @@ def test_ids_of_vms_are_those_that_any_maker_of_guids_would_make() -> None:
     [binding] = web.bindings
     namespace = uuid.UUID("6f7e1c0a-3d52-5b7e-9d0c-6e6f74626566")
     assert binding.profile.vm_id == str(uuid.uuid5(namespace, "vm/web"))
+
+
+def test_the_nearest_word_on_what_carries_out_a_vms_events_counts() -> None:
+    plan = FleetPlan(
+        actuator="rack1",
+        vms=(
+            VirtualMachine(name="a"),
+            VirtualMachine(name="b", model=Model(actuator="scripts")),
+        ),
+    )
+
+    found = {vm.name: vm.actuator for each in scopes(plan) for vm in each.scope.resources.values()}
+    assert found == {"a": "rack1", "b": "scripts"}

@@ -61,6 +61,7 @@ class _Modelled(_Part, kw_only=True, frozen=True):
     eviction_policy: EvictionPolicy = EvictionPolicy.DEALLOCATE
     terminate_notification: str | None = None
     tags: dict[str, str] = {}
+    actuator: str = ""
 
 
 class WireVirtualMachine(_Modelled, kw_only=True, frozen=True):
@@ -124,6 +125,7 @@ class WireFleet(_Part, kw_only=True, frozen=True):
     resource_group: str = "local"
     subscription_id: str = NO_SUBSCRIPTION
     address_range: str | None = None
+    actuator: str = ""
     vms: list[WireVirtualMachine] = []
     availability_sets: list[WireAvailabilitySet] = []
     scale_sets: list[WireScaleSet] = []
@@ -196,7 +198,8 @@ def _same(type_: type[_Part], declared: object) -> dict[str, Any]:  # of each fi
 
 @cache
 def _same_names(type_: type[_Part]) -> tuple[str, ...]:
-    of_model = () if type_ is _Modelled else _Modelled.__struct_fields__
+    is_modelled = issubclass(type_, _Modelled) and type_ is not _Modelled
+    of_model = _Modelled.__struct_fields__ if is_modelled else ()
     converted = {*_CONVERTED, *of_model}
     return tuple(name for name in type_.__struct_fields__ if name not in converted)
 

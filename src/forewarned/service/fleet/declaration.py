@@ -53,6 +53,8 @@ class Model:
     image_notice: timedelta | None = None
     """None if VMs get no notice of a new OS image."""
     tags: Mapping[str, str] = field(default_factory=dict)
+    actuator: str = ""
+    """What carries out their events, by name; empty where the plan or the settings say that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,8 @@ class FleetPlan:
     subscription_id: str = NO_SUBSCRIPTION
     address_range: Network | None = None
     """Where VMs without an address get one; None takes the server's own range."""
+    actuator: str = ""
+    """Of VMs whose declaration names none."""
     vms: tuple[VirtualMachine, ...] = ()
     availability_sets: tuple[AvailabilitySet, ...] = ()
     scale_sets: tuple[ScaleSet, ...] = ()

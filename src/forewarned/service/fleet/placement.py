@@ -55,13 +55,13 @@ class PlannedScope:
 def planned_scope(
     layout: ScopeLayout, where: FleetPlan, *, hosts: Hosts, addresses: Addresses
 ) -> PlannedScope:
-    """`where` says subscription, resource group and location."""
+    """`where` says subscription, resource group, location, and an actuator where VMs have none."""
     scope_id = ScopeId(layout.id)
     placement_group_id = guid(layout.id) if layout.scale_set else ""
     resources: dict[ResourceName, Resource] = {}
     bindings: list[Binding] = []
     for vm in layout.vms:
-        resource = _resource(vm, hosts.host(vm))
+        resource = _resource(vm, hosts.host(vm), actuator=vm.model.actuator or where.actuator)
         resources[resource.name] = resource
         profile = _profile(vm, layout, where, placement_group_id)
         address = addresses.address(vm)
@@ -93,7 +93,7 @@ def guid(name: str) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
 
 
-def _resource(vm: VmLayout, host: HostName) -> Resource:
+def _resource(vm: VmLayout, host: HostName, *, actuator: str) -> Resource:
     return Resource(
         name=ResourceName(vm.name),
         host=host,
@@ -102,6 +102,7 @@ def _resource(vm: VmLayout, host: HostName) -> Resource:
         priority=vm.model.priority,
         eviction_policy=vm.model.eviction_policy,
         terminate_notice=vm.model.terminate_notice,
+        actuator=actuator,
     )
 
 
