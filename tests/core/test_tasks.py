@@ -7,10 +7,10 @@ import pytest
 
 from forewarned.core import tasks
 from forewarned.core.errors import TaskLostError, TaskStateError
-from forewarned.core.ids import ResourceName, ScopeId
+from forewarned.core.ids import HostName, ResourceName, ScopeId
 from forewarned.core.model import EventStatus, EventType, Resource, StartCause
 from forewarned.core.tasks import LEASE, SIMULATED, Failure, Outcome, Task, TaskState
-from forewarned.core.transitions import Scheduled, Started
+from forewarned.core.transitions import Started
 from tests.builders import MINUTE, NOON, SECOND, A, a_resource, a_scope, an_event
 
 STARTED = an_event(A, type=EventType.FREEZE, status=EventStatus.STARTED, resources=["vm1", "vm2"])
@@ -24,9 +24,15 @@ def rack1(_: Resource) -> str:
     return "rack1"
 
 
-def a_task(vm: str = "vm1", *, actuator: str = "rack1") -> Task:
-    return tasks.new(
-        STARTED, a_resource(vm, host="hv-a"), ScopeId("scope1"), actuator=actuator, now=NOON
+def a_task(vm: str = "vm1") -> Task:
+    return Task(
+        event_id=A,
+        vm=ResourceName(vm),
+        scope_id=ScopeId("scope1"),
+        type=EventType.FREEZE,
+        host=HostName("hv-a"),
+        actuator="rack1",
+        claimable_at=NOON,
     )
 
 
@@ -42,32 +48,28 @@ def started() -> Started:
 
 
 def test_an_event_that_starts_has_a_task_for_each_vm_that_has_an_actuator() -> None:
-    scheduled = Scheduled(scope_id=SCOPE.id, at=NOON, event=STARTED)
+    found = tasks.opened(started(), SCOPE, lambda vm: "rack1" if vm.name == VM1 else "")
 
-    found = list(
-        tasks.opened((scheduled, started()), SCOPE, lambda vm: "rack1" if vm.name == VM1 else "")
-    )
-
-    [task] = found
-    assert (task.key, task.host, task.type) == (f"{A}/vm1", "hv-a", EventType.FREEZE)
-    assert (task.state, task.attempt, task.claimable_at) == (TaskState.WAITING, 0, NOON)
+    assert list(found) == [(SCOPE.resources[VM1], "rack1")]
+    assert tasks.claimable_when_new("rack1", now=NOON) == NOON
 
 
 def test_a_vm_that_is_gone_has_no_task() -> None:
     gone = replace(SCOPE, resources={VM2: SCOPE.resources[VM2]})
 
-    assert [task.vm for task in tasks.opened((started(),), gone, rack1)] == [VM2]
+    assert [vm.name for vm, _ in tasks.opened(started(), gone, rack1)] == [VM2]
 
 
 def test_where_operators_do_the_work_there_are_no_tasks() -> None:
-    assert list(tasks.opened((started(),), SCOPE, tasks.by_operators)) == []
+    assert list(tasks.opened(started(), SCOPE, tasks.by_operators)) == []
 
 
 def test_nobody_claims_what_is_simulated() -> None:
-    task = a_task(actuator=SIMULATED)
+    begun = tasks.simulated(STARTED, a_resource("vm1"), ScopeId("scope1"), TaskState.BEGUN)
 
-    assert task.claimable_at is None
-    assert tasks.begun(task, before="", now=NOON).claimable_at is None
+    assert tasks.claimable_when_new(SIMULATED, now=NOON) is None
+    assert (begun.key, begun.claimable_at) == (f"{A}/vm1", None)
+    assert (begun.attempt, begun.begun_at) == (1, STARTED.started_at)
 
 
 # --- claims --------------------------------------------------------------------------------------

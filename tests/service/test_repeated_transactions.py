@@ -88,6 +88,8 @@ class World:
         basis = a_basis(RULES, address_range=NETWORK)
         self.application = Application(store, clock, basis, BoardDelivery(), timings=timings)
         use_cases = self.use_cases = self.application.use_cases
+        self.unsimulated = Application(store, clock, basis, BoardDelivery()).use_cases
+        """Over the same store: what starts here has to be carried out by others."""
         self.fleet = Fleet(use_cases.engine, use_cases.activation, NETWORK, large=2)
         self.reset = Reset(
             engine=use_cases.engine,
@@ -164,9 +166,10 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     impact = Report(Stage.INTERRUPTED, started.scope_id, started.event.id)
     await use_cases.actuation.report(impact, impact)
     yield await use_cases.actuation.complete_by_hand(started.event.id, by=OPERATOR)
-    [moving] = await schedule.schedule(request(EventType.FREEZE, "api_0"), by=OPERATOR)
-    await approvals.approve_from_outside(moving.event.id, by=OPERATOR)
-    async for result in every_word_on_a_task(use_cases.tasks, moving.event.id):
+    others = world.unsimulated
+    [moving] = await others.scheduler.schedule(request(EventType.FREEZE, "report"), by=OPERATOR)
+    await others.approvals.approve_from_outside(moving.event.id, by=OPERATOR)
+    async for result in every_word_on_a_task(others.tasks, moving.event.id):
         yield result
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
     yield await use_cases.clock_control.step(2 * DAY)
@@ -174,7 +177,7 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
 
 
 async def every_word_on_a_task(tasks: Tasks, event_id: EventId) -> AsyncIterator[object]:
-    vm = ResourceName("api_0")
+    vm = ResourceName("report")
     yield await tasks.claim("rack1", holder="one", limit=9)
     first = TaskRef(event_id, vm, 1)
     await tasks.renew(first)
@@ -188,7 +191,7 @@ async def every_word_on_a_task(tasks: Tasks, event_id: EventId) -> AsyncIterator
 
 
 def _rack1(vm: Resource) -> str:
-    return "rack1" if vm.name == "api_0" else ""
+    return "rack1" if vm.name == "report" else ""
 
 
 async def outcome(over: Callable[[Store], Store]) -> tuple[list[object], list[object]]:

@@ -8,7 +8,7 @@ from forewarned.clock import VirtualClock
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
-from forewarned.core.model import Actor, EventStatus, EventType
+from forewarned.core.model import Actor, EventType
 from forewarned.core.rules import Rules
 from forewarned.core.tasks import LEASE, Task, TaskState, begun, claimed, done
 from forewarned.service.listings import TaskFilter
@@ -17,7 +17,6 @@ from tests.builders import (
     MINUTE,
     NOON,
     OPERATOR,
-    SECOND,
     A,
     B,
     a_resource,
@@ -173,6 +172,25 @@ async def test_the_end_of_an_event_ends_its_tasks(store: Store) -> None:
     assert await listed(store, state=TaskState.WAITING) == []
 
 
+async def test_tasks_that_end_with_their_event_are_written_once(store: Store) -> None:
+    """As those that are simulated, of which thousands end at one instant."""
+    await keep_waiting(store)
+    await start(store)
+    await store.transact(
+        lambda tx: tx.save(lifecycle.remove(tx.load(SCOPE1), VM3, now=tx.now), by=OPERATOR)
+    )
+
+    def decision(tx: Transaction) -> list[Task]:
+        over = [replace(done(task, after=""), ended_at=tx.now) for task in tx.tasks_of([A])]
+        tx.save(lifecycle.complete(tx.load(SCOPE1), A, now=tx.now), by=OPERATOR, moved=over)
+        return over
+
+    over, _ = await store.transact(decision)
+
+    assert await tasks_of(store, A) == over
+    assert await listed(store) == []
+
+
 async def test_a_vm_that_leaves_takes_its_task_with_it(store: Store) -> None:
     await keep_waiting(store)
     await start(store)
@@ -211,20 +229,3 @@ async def test_what_carries_out_a_vms_events_is_stored_with_it(store: Store) -> 
     scope = await store.read(lambda snapshot: snapshot.load(SCOPE1))
 
     assert [vm.actuator for vm in scope.resources.values()] == ["rack1", "rack1", ""]
-
-
-async def test_a_task_whose_event_an_earlier_version_ended_is_not_found(store: Store) -> None:
-    """Nodes of the version before know of no tasks."""
-    await keep(store, a_scope(an_event(A, status=EventStatus.SCHEDULED)))
-    task = Task(
-        event_id=A,
-        vm=VM1,
-        scope_id=SCOPE1,
-        type=EventType.REBOOT,
-        host=HostName("hv-a"),
-        actuator="rack1",
-        claimable_at=NOON - SECOND,
-    )
-    await store.transact(lambda tx: tx.add_tasks([task]))
-
-    assert await claim(store) == []

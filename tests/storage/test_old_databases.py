@@ -21,9 +21,10 @@ from forewarned.core.model import (
     ResourceState,
     Round,
     SetMaintenance,
+    StartCause,
 )
 from forewarned.core.tasks import Task, TaskState
-from forewarned.core.transitions import Canceled, Scheduled
+from forewarned.core.transitions import Canceled, Scheduled, Started
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Declaration, OperationRecord, Profile
@@ -143,14 +144,16 @@ def fill_tasks(tx: Transaction) -> None:
     )
     scope = a_scope(moving, id="scope5", resources=[a_resource("vm5", actuator="rack1")])
     settle_in(tx, scope)
-    tx.add_tasks(
+    started = Started(scope_id=scope.id, at=NOON, event=moving, cause=StartCause.APPROVED)
+    tx.save(Change(scope=scope, transitions=(started,)), by=OPERATOR)
+    tx.put_tasks(
         [
             Task(
                 event_id=moving.id,
                 vm=ResourceName("vm5"),
                 scope_id=scope.id,
                 type=moving.type,
-                host=HostName("hv-a"),
+                host=HostName("host1"),
                 actuator="rack1",
                 state=TaskState.BEGUN,
                 attempt=2,

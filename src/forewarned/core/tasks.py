@@ -15,7 +15,7 @@ from forewarned.core.copying import replace
 from forewarned.core.errors import TaskLostError, TaskStateError
 from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
 from forewarned.core.model import Event, EventType, Resource, Scope
-from forewarned.core.transitions import Started, Transition
+from forewarned.core.transitions import Started
 
 SIMULATED: Final = "simulated"
 """The actuator of an emulator. It works in the server, so nobody claims its tasks."""
@@ -85,6 +85,8 @@ class Task:
     """The VM as the actuator left it, in the same."""
     error: str = ""
     """Why the last attempt failed."""
+    ended_at: datetime | None = None
+    """When its event ended, or its VM left the event; None before that."""
 
     @property
     def key(self) -> str:
@@ -107,26 +109,45 @@ class Failure:
     """Whether the actuator wants to try again."""
 
 
-def opened(facts: Collection[Transition], scope: Scope, actuator_of: ActuatorOf) -> Iterator[Task]:
-    """The tasks of the events that have started."""
-    for fact in facts:
-        if isinstance(fact, Started):
-            for name in fact.event.resources:
-                vm = scope.resources.get(name)
-                # The end of another event may have taken it away in the same change.
-                if vm is not None and (actuator := actuator_of(vm)):
-                    yield new(fact.event, vm, scope.id, actuator=actuator, now=fact.at)
+def opened(
+    started: Started, scope: Scope, actuator_of: ActuatorOf
+) -> Iterator[tuple[Resource, str]]:
+    """The VMs of an event that has started, if they get a task: each with its actuator.
+
+    Not tasks as such: thousands of events start at one instant, and all that is new is the same.
+    """
+    for name in started.event.resources:
+        vm = scope.resources.get(name)
+        # The end of another event may have taken it away in the same change.
+        if vm is not None and (actuator := actuator_of(vm)):
+            yield vm, actuator
 
 
-def new(event: Event, vm: Resource, scope_id: ScopeId, *, actuator: str, now: datetime) -> Task:
+def claimable_when_new(actuator: str, *, now: datetime) -> datetime | None:
+    return None if actuator == SIMULATED else now
+
+
+def simulated(
+    event: Event,
+    vm: Resource,
+    scope_id: ScopeId,
+    state: TaskState,
+    *,
+    ended_at: datetime | None = None,
+) -> Task:
+    """A task of the simulated actuator, which has one attempt: nothing of it need be looked up."""
     return Task(
         event_id=event.id,
         vm=vm.name,
         scope_id=scope_id,
         type=event.type,
         host=vm.host,
-        actuator=actuator,
-        claimable_at=None if actuator == SIMULATED else now,
+        actuator=SIMULATED,
+        state=state,
+        attempt=1,
+        holder=SIMULATED,
+        begun_at=event.started_at,
+        ended_at=ended_at,
     )
 
 
@@ -162,7 +183,7 @@ def begun(task: Task, *, before: str, now: datetime) -> Task:
         state=TaskState.BEGUN,
         before=before if task.begun_at is None else task.before,
         begun_at=now if task.begun_at is None else task.begun_at,
-        claimable_at=None if task.actuator == SIMULATED else now + LEASE,
+        claimable_at=now + LEASE,
     )
 
 

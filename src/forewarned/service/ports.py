@@ -226,7 +226,6 @@ class Transaction(Snapshot, Protocol):
     def put_tasks(self, moved: Sequence[Task]) -> None:
         """Write tasks as they are now, where no scope changes with them."""
 
-    def add_tasks(self, added: Sequence[Task]) -> None: ...
     def bind(self, binding: Binding) -> None:
         """Give a saved VM its address and profile. Raises AddressTakenError."""
 

@@ -41,3 +41,28 @@ async def test_a_vm_moves_to_a_host_that_no_other_vm_is_on(anyio_backend: object
         await control.services.use_cases.actuation.report(completed)
 
         assert (await control.get("/v1/vms/c-1"))["host"] == "spare-02"
+
+
+async def test_what_is_simulated_has_tasks_like_anything_that_is_carried_out(
+    anyio_backend: object,
+) -> None:
+    """I22."""
+    async with control_api() as control:
+        actuation = control.services.use_cases.actuation
+        await control.switch_on("web")
+        event = await control.schedule("Reboot", "web", notice="0s", short_notice=True)
+        what = (ScopeId("vm/web"), EventId(event["event_id"]))
+
+        async def state() -> list[str]:
+            found = (await control.get("/v1/tasks", event=event["event_id"]))["tasks"]
+            return [task["state"] for task in found]
+
+        waiting = await state()
+        claimed = await control.post("/v1/tasks/claim", {"actuator": "simulated", "holder": "me"})
+        await actuation.report(Report(Stage.INTERRUPTED, *what))
+        begun = await state()
+        await actuation.report(Report(Stage.COMPLETED, *what))
+
+        assert (waiting, begun, await state()) == (["Waiting"], ["Begun"], ["Done"])
+        assert claimed == {"tasks": []}
+        assert (await control.get("/v1/tasks"))["tasks"] == []

@@ -9,6 +9,7 @@ INSERT INTO "former_scopes" VALUES('vm9','scope2');
 INSERT INTO "history" VALUES(1,1767610800000000,'operator','127.0.0.1','scheduled','scope1','0000000A-0000-4000-8000-000000000000','Reboot','["vm1"]','');
 INSERT INTO "history" VALUES(2,1767614400000000,'operator','127.0.0.1','canceled','scope2','0000000C-0000-4000-8000-000000000000','Reboot','["vm3"]','not today');
 INSERT INTO "history" VALUES(3,1767614400000000,'operator','127.0.0.1','turned_away','',NULL,NULL,'[]','no token');
+INSERT INTO "history" VALUES(4,1767614400000000,'operator','127.0.0.1','started','scope5','0000000D-0000-4000-8000-000000000000','Freeze','["vm5"]','approved');
 INSERT INTO "notes" VALUES('fleet','one');
 INSERT INTO "operations" VALUES('op1','/subscriptions/Sub/resourceGroups/Group','delete',1767614400000000,'["0000000A-0000-4000-8000-000000000000","0000000B-0000-4000-8000-000000000000"]','','');
 INSERT INTO "operations" VALUES('op2','/subscriptions/Sub/resourceGroups/Group','start',1767614400000000,'[]','Conflict','no room');
@@ -21,4 +22,4 @@ INSERT INTO "scopes" VALUES(1,'scope1','availability_set',1,4,1,1767610800000000
 INSERT INTO "scopes" VALUES(2,'scope2','availability_set',1,1,0,NULL,NULL,'{"approves_user_reboot":false,"approves_user_redeploy":false,"approves_when_all_down":true}',NULL,'scope2');
 INSERT INTO "scopes" VALUES(3,'Scope10/Größe','availability_set',1,1,1,NULL,NULL,'{"approves_user_reboot":false,"approves_user_redeploy":false,"approves_when_all_down":true}',NULL,'scope10/grösse');
 INSERT INTO "scopes" VALUES(4,'scope5','availability_set',1,1,1,NULL,NULL,'{"approves_user_reboot":false,"approves_user_redeploy":false,"approves_when_all_down":true}',NULL,'scope5');
-INSERT INTO "tasks" VALUES('0000000D-0000-4000-8000-000000000000','vm5','scope5','Freeze','hv-a','rack1','Begun',2,'hv-a:4711',1767614460000000,1767614400000000,'{"host":"hv-a"}','{"host":"hv-b"}','no room',NULL);
+INSERT INTO "tasks" VALUES('0000000D-0000-4000-8000-000000000000','vm5','scope5','Freeze','host1','rack1','Begun',2,'hv-a:4711',1767614460000000,1767614400000000,'{"host":"hv-a"}','{"host":"hv-b"}','no room',NULL);

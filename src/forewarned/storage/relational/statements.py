@@ -98,11 +98,11 @@ END_EVENT: Final = _update("events", *_EVENT_END, key="id")
 
 _TASK_STATE: Final = (
     *("state", "attempt", "holder", "claimable_at", "begun_at"),
-    *("seen_before", "seen_after", "error"),
+    *("seen_before", "seen_after", "error", "ended_at"),
 )
-# tasks.new_task
+# tasks.of_change
 ADD_TASK: Final = _insert(
-    "tasks", "scope_id", "type", "host", "actuator", *_TASK_STATE, "event_id", "vm"
+    "tasks", "scope_id", "type", "host", "actuator", "claimable_at", "event_id", "vm"
 )
 # tasks.task_state
 MOVE_TASK: Final = _update("tasks", *_TASK_STATE, key=("event_id", "vm"))

@@ -19,9 +19,11 @@ _COLUMNS: Final = ", ".join(
     f"tasks.{name}"
     for name in (
         *("event_id", "vm", "scope_id", "type", "host", "actuator", "state", "attempt", "holder"),
-        *("claimable_at", "begun_at", "seen_before", "seen_after", "error"),
+        *("claimable_at", "begun_at", "seen_before", "seen_after", "error", "ended_at"),
     )
 )
+_OPEN: Final = "events.status = 'Started' AND tasks.ended_at IS NULL"
+"""Found by an index on events that have started, which are few."""
 _MOVING: Final = (Started, Completed, Narrowed)
 """The transitions that open tasks, and those that end them."""
 
@@ -37,9 +39,9 @@ class Tasks(Queries):
 
     def tasks(self, wanted: TaskFilter) -> list[Task]:
         narrowed, values = _narrowed(wanted)
-        # Without the name, because these are found by their state or their event.
         found = self._named(
-            f"""SELECT {_COLUMNS} FROM tasks JOIN events ON events.id = tasks.event_id
+            f"""SELECT {_COLUMNS}
+                FROM events {self._dialect.join_in_order} tasks ON tasks.event_id = events.id
                 WHERE {" AND ".join(narrowed)}
                 ORDER BY events.sequence DESC, tasks.vm LIMIT :limit""",
             limit=wanted.limit,
@@ -49,8 +51,9 @@ class Tasks(Queries):
 
     def task_counts(self) -> dict[tuple[str, TaskState], int]:
         found = self._all(
-            "SELECT actuator, state, count(*) AS number FROM tasks"
-            " WHERE ended_at IS NULL GROUP BY actuator, state"
+            f"""SELECT tasks.actuator, tasks.state, count(*) AS number
+                FROM events {self._dialect.join_in_order} tasks ON tasks.event_id = events.id
+                WHERE {_OPEN} GROUP BY tasks.actuator, tasks.state"""
         )
         return {(row["actuator"], TaskState(row["state"])): row["number"] for row in found}
 
@@ -73,24 +76,26 @@ class Tasks(Queries):
         return ""
 
 
-def of_change(change: Change, actuator_of: ActuatorOf) -> Iterator[Written]:
-    """The tasks that a change opens, and those it ends."""
+def of_change(change: Change, moved: Sequence[Task], actuator_of: ActuatorOf) -> Iterator[Written]:
+    """The tasks that a change opens, those it moves, and those it ends."""
+    for task in moved:
+        yield MOVE_TASK, task_state(task)
     for fact in change.transitions:
         if not isinstance(fact, _MOVING):
             continue
         match fact:
             case Started():
-                for task in core.opened((fact,), change.scope, actuator_of):
-                    yield ADD_TASK, new_task(task)
+                event, at = fact.event, fact.at
+                for vm, actuator in core.opened(fact, change.scope, actuator_of):
+                    claimable_at = micros(core.claimable_when_new(actuator, now=at))
+                    about = (fact.scope_id, str(event.type), vm.host, actuator, claimable_at)
+                    yield ADD_TASK, (*about, event.id, vm.name)
             case Completed():
-                yield CLOSE_TASKS, (micros(fact.at), fact.event.id)
+                ended = {task.vm for task in moved if task.ended_at is not None}
+                if not ended.issuperset(fact.event.resources):
+                    yield CLOSE_TASKS, (micros(fact.at), fact.event.id)
             case Narrowed():
                 yield CLOSE_TASK, (micros(fact.at), fact.event.id, fact.resource)
-
-
-def moved(tasks: Sequence[Task]) -> Iterator[Written]:
-    for task in tasks:
-        yield MOVE_TASK, task_state(task)
 
 
 def task_state(task: Task) -> Row:
@@ -103,17 +108,14 @@ def task_state(task: Task) -> Row:
         task.before,
         task.after,
         task.error,
+        micros(task.ended_at),
         task.event_id,
         task.vm,
     )
 
 
-def new_task(task: Task) -> Row:
-    return task.scope_id, str(task.type), task.host, task.actuator, *task_state(task)
-
-
 def to_task(row: FoundRow) -> Task:
-    claimable_at, begun_at = row["claimable_at"], row["begun_at"]
+    claimable_at, begun_at, ended_at = row["claimable_at"], row["begun_at"], row["ended_at"]
     return Task(
         event_id=EventId(row["event_id"]),
         vm=ResourceName(row["vm"]),
@@ -129,6 +131,7 @@ def to_task(row: FoundRow) -> Task:
         before=row["seen_before"],
         after=row["seen_after"],
         error=row["error"],
+        ended_at=None if ended_at is None else to_instant(ended_at),
     )
 
 
@@ -142,9 +145,7 @@ def _narrowed(wanted: TaskFilter) -> tuple[list[str], dict[str, str]]:
     }
     given = {name: str(value) for name, value in values.items() if value is not None}
     conditions = [f"tasks.{name} = :{name}" for name in given]
-    if wanted.event_id is None:
-        # What was not over with its event will never be.
-        over = ", ".join(f"'{state}'" for state in TaskState if state in core.OVER)
-        is_shown = f"OR tasks.state IN ({over})" if wanted.state is not None else ""
-        conditions.append(f"(tasks.ended_at IS NULL {is_shown})")
-    return conditions, given
+    # What was not over with its event will never be, and is only of interest with its event.
+    if wanted.event_id is None and wanted.state not in core.OVER:
+        conditions.append(_OPEN)
+    return conditions or ["true"], given

@@ -24,7 +24,6 @@ from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
 from forewarned.storage.relational.statements import (
     ADD_HISTORY,
-    ADD_TASK,
     BIND_RESOURCE,
     MOVE_TASK,
     WAKE_SCOPE,
@@ -133,8 +132,7 @@ class RelationalTransaction(RelationalSnapshot):
             [
                 *changes.of_resources(before.scope, difference, first=position),
                 *changes.of_events(before.scope, difference),
-                *tasks.of_change(change, self._actuator_of),
-                *tasks.moved(moved),
+                *tasks.of_change(change, moved, self._actuator_of),
                 *changes.of_history(change, by),
                 *changes.of_scope(before.scope, saved, next_wake=self._wake_of(change.scope)),
             ],
@@ -144,9 +142,6 @@ class RelationalTransaction(RelationalSnapshot):
 
     def put_tasks(self, moved: Sequence[Task]) -> None:
         self._writable.write_rows(MOVE_TASK, list(map(tasks.task_state, moved)))
-
-    def add_tasks(self, added: Sequence[Task]) -> None:
-        self._writable.write_rows(ADD_TASK, list(map(tasks.new_task, added)))
 
     def bind(self, binding: Binding) -> None:
         self.bind_all([binding])
