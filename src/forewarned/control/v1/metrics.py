@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from forewarned.core import transitions
 from forewarned.core.model import EventStatus, EventType
+from forewarned.core.tasks import TaskState
 from forewarned.core.transitions import EventTransition
 from forewarned.service.nodes import NodesView
 from forewarned.service.records import Commit, CommitCounts
@@ -25,6 +26,8 @@ _COMMIT_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 _WAKE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 30)
 
 OpenEvents = Mapping[tuple[EventType, EventStatus], int]
+OpenTasks = Mapping[tuple[str, TaskState], int]
+"""By actuator and state."""
 
 
 class Metrics:
@@ -56,6 +59,7 @@ class Metrics:
             buckets=_WAKE_BUCKETS,
         )
         self._events = gauge("forewarned_events", "Open events.", ["type", "status"])
+        self._tasks = gauge("forewarned_tasks", "Tasks of open events.", ["actuator", "state"])
         self._scopes = gauge("forewarned_scopes", "Scopes on the Board.")
         self._age = gauge(
             "forewarned_newest_change_age_seconds",
@@ -113,7 +117,19 @@ class Metrics:
     def woke(self, late: timedelta) -> None:
         self._wakes.observe(late.total_seconds())
 
-    def render(self, *, events: OpenEvents, scopes: int, now: datetime, lag: timedelta) -> bytes:
+    def render(
+        self,
+        *,
+        events: OpenEvents,
+        tasks: OpenTasks,
+        scopes: int,
+        now: datetime,
+        lag: timedelta,
+    ) -> bytes:
+        # Actuators come and go, and so do the states that any task is in.
+        self._tasks.clear()
+        for (actuator, state), number in tasks.items():
+            self._tasks.labels(actuator, state.value).set(number)
         self._lag.set(lag.total_seconds())
         self._scopes.set(scopes)
         for type_ in EventType:

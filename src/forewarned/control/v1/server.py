@@ -60,12 +60,16 @@ async def list_nodes(services: Services, _: Asked[Nothing, Nothing]) -> wire.Nod
 
 async def show_metrics(services: Services, request: Request, _: Admitted) -> Response:
     bodies.query(request, Nothing)
-    census = await services.engine.ask(lambda snapshot: snapshot.census())
+    census, tasks = await services.engine.ask(lambda s: (s.census(), s.task_counts()))
     services.metrics.add(services.take_counts())
     services.metrics.add_nodes(await services.nodes.show(), services.nodes.commit_counts)
     now = services.use_cases.clock_control.show().now
     text = services.metrics.render(
-        events=census.events, scopes=census.scopes, now=now, lag=services.engine.lag
+        events=census.events,
+        tasks=tasks,
+        scopes=census.scopes,
+        now=now,
+        lag=services.engine.lag,
     )
     return Response(text, media_type=CONTENT_TYPE)
 

@@ -10,6 +10,7 @@ from forewarned.core import starting
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId, MaintenanceId, ScopeId
 from forewarned.core.model import Event, EventStatus, StartCause
+from forewarned.core.tasks import SIMULATED, Task, TaskState
 from forewarned.service.engine import Engine
 from forewarned.service.listings import HistoryFilter, HistoryRow
 from forewarned.service.ports import Snapshot
@@ -91,10 +92,15 @@ class _Waiting:
         """Terminates of its scope that must be approved, or due, before it starts early."""
         self.unready: tuple[Sibling, ...] = ()
         """Its siblings that must be approved, or due, first."""
+        self.tasks: tuple[Task, ...] = ()
+        """Of its VMs, those that are simulated left out."""
         if event.status is EventStatus.SCHEDULED:
             scope = snapshot.load(record.scope_id)
             self.batch = starting.blockers(event, scope, now=snapshot.now)
             self.unready = tuple(each for each in self.siblings if not each.is_ready)
+        if event.status is EventStatus.STARTED:
+            found = snapshot.tasks_of([event.id])
+            self.tasks = tuple(task for task in found if task.actuator != SIMULATED)
 
     @property
     def held_by(self) -> list[tuple[ScopeId, Event]]:
@@ -127,7 +133,7 @@ def _siblings(event: Event, snapshot: Snapshot) -> tuple[Sibling, ...]:
 def _waits_for(waiting: _Waiting, completed_by: CompletedBy) -> tuple[str, ...]:
     event = waiting.event
     if event.status is EventStatus.STARTED:
-        return (_completion(event, completed_by),)
+        return _work_left(waiting, completed_by)
     if event.status is not EventStatus.SCHEDULED or event.not_before is None:
         return ()
     others = _approvals(waiting.held_by)
@@ -138,6 +144,41 @@ def _waits_for(waiting: _Waiting, completed_by: CompletedBy) -> tuple[str, ...]:
         *(f"and {other}" for other in others),
         f"or its NotBefore, {_instant(event.not_before)}",
     )
+
+
+def _work_left(waiting: _Waiting, completed_by: CompletedBy) -> tuple[str, ...]:
+    """What is left to do, VM by VM where actuators do it."""
+    event = waiting.event
+    open_tasks = [task for task in waiting.tasks if not task.is_over]
+    said = [_task_left(task) for task in open_tasks[:_MOST_NAMED]]
+    if len(open_tasks) > _MOST_NAMED:
+        said.append(f"the tasks of {len(open_tasks) - _MOST_NAMED} more VMs")
+    if {task.vm for task in waiting.tasks}.issuperset(event.resources):
+        return tuple(said)
+    return (*said, _completion(event, completed_by))
+
+
+def _task_left(task: Task) -> str:
+    match task.state:
+        case TaskState.WAITING if task.error:
+            return f"actuator {task.actuator} to try again with VM {task.vm}: {task.error}"
+        case TaskState.WAITING:
+            return f"actuator {task.actuator} to claim the task of VM {task.vm}"
+        case TaskState.CLAIMED:
+            return f"actuator {task.actuator}, at {task.holder}, to begin with VM {task.vm}"
+        case TaskState.BEGUN:
+            return f"actuator {task.actuator}, at {task.holder}, to finish with VM {task.vm}"
+        case TaskState.RETURNING:
+            return f"VM {task.vm} to read the document again"
+        case TaskState.STUCK:
+            return (
+                f"an operator to see to VM {task.vm}, whose task is stuck: {task.error};"
+                f" then forewarned tasks retry {task.event_id} {task.vm}, or skip instead of retry"
+            )
+        case TaskState.DONE | TaskState.FAILED | TaskState.SKIPPED:
+            return f"nothing more to be done to VM {task.vm}"
+        case other:
+            assert_never(other)
 
 
 def _completion(event: Event, completed_by: CompletedBy) -> str:

@@ -208,3 +208,69 @@ async def test_what_no_one_tells_of_is_found_all_the_same(
 
     [task] = await waiting
     assert task["attempt"] == 2
+
+
+async def test_metrics_count_tasks_by_actuator_and_state(control: ControlApi) -> None:
+    event = await frozen(control, "db-0", "db-2")
+    await claimed(control)
+
+    one = (await control.http.get("/metrics")).text
+    await control.post(f"/v1/tasks/{event}/db-0/skip")
+    two = (await control.http.get("/metrics")).text
+
+    assert 'forewarned_tasks{actuator="rack1",state="Claimed"} 1.0' in one
+    assert 'forewarned_tasks{actuator="rack1",state="Waiting"} 1.0' in one
+    assert 'state="Claimed"' not in two
+
+
+async def test_an_explanation_names_the_tasks_that_are_left(
+    control: ControlApi, clock: VirtualClock
+) -> None:
+    event = await frozen(control, "db-0", "db-2")
+    path = f"/v1/tasks/{event}/db-0"
+    busy = {"attempt": 2, "error": "busy", "unharmed": True, "retry": True}
+
+    async def waits_for() -> list[str]:
+        found: list[str] = (await control.get(f"/v1/events/{event}/explain"))["waits_for"]
+        return found
+
+    waiting = await waits_for()
+    await control.post(f"/v1/tasks/{event}/db-2/skip")
+    await claimed(control)
+    begins = await waits_for()
+    await control.post(f"{path}/begin", {"attempt": 1, "before": BEFORE})
+    finishes = await waits_for()
+    await clock.step(LEASE)
+    await claimed(control)
+    await control.post(f"{path}/fail", busy)
+    again = await waits_for()
+    await clock.step(LEASE)
+    await claimed(control)
+    await control.post(f"{path}/fail", {**busy, "attempt": 3, "unharmed": False, "retry": False})
+    stuck = await waits_for()
+
+    assert waiting == [
+        "actuator rack1 to claim the task of VM db-0",
+        "actuator rack1 to claim the task of VM db-2",
+    ]
+    assert begins == ["actuator rack1, at hv-a:4711, to begin with VM db-0"]
+    assert finishes == ["actuator rack1, at hv-a:4711, to finish with VM db-0"]
+    assert again == ["actuator rack1 to try again with VM db-0: busy"]
+    [seen_to] = stuck
+    assert seen_to == (
+        "an operator to see to VM db-0, whose task is stuck: busy;"
+        f" then forewarned tasks retry {event} db-0, or skip instead of retry"
+    )
+
+
+async def test_an_explanation_says_that_a_restarted_vm_has_yet_to_read(control: ControlApi) -> None:
+    await control.switch_on("web")
+    event = await control.schedule("Reboot", "web", notice="0s", short_notice=True)
+    await claimed(control)
+    path = f"/v1/tasks/{event['event_id']}/web"
+    await control.post(f"{path}/begin", {"attempt": 1, "before": BEFORE})
+    await control.post(f"{path}/finish", {"attempt": 1, "after": AFTER})
+
+    explained = await control.get(f"/v1/events/{event['event_id']}/explain")
+
+    assert explained["waits_for"] == ["VM web to read the document again"]
