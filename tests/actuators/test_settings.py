@@ -133,3 +133,52 @@ types = ["Reboot", "Nap"]
 @pytest.mark.parametrize("text", ["actuators = 3", "[actuators]\nrack1 = 3"])
 def test_what_is_no_table_is_a_mistake(tmp_path: Path, text: str) -> None:
     assert mistakes(tmp_path, text)
+
+
+LIBVIRT = """\
+[actuators.rack1]
+driver = "libvirt"
+hosts = ["hv-a", "hv-b"]
+uri = "qemu+tls://{host}/system"
+migrate_to = "tcp://{target}-mig"
+freeze    = { do = "live-migrate", else = "hold", timeout = "30m", retries = 1 }
+reboot    = { do = "acpi", patience = "2m", else = "reset", timeout = "10m" }
+redeploy  = { do = "cold-move", timeout = "20m" }
+preempt   = { do = "shutdown", patience = "25s", else = "destroy" }
+terminate = { do = "undefine" }
+"""
+
+
+def test_actions_of_libvirt_have_the_effects_of_their_words(tmp_path: Path) -> None:
+    procedures = read(tmp_path, LIBVIRT)["rack1"].procedures()
+
+    effects = {type_: each.action.effects for type_, each in procedures.items()}
+    assert effects == {
+        EventType.FREEZE: {Effect.MOVES, Effect.HOLDS},
+        EventType.REBOOT: {Effect.RESTARTS},
+        EventType.REDEPLOY: {Effect.MOVES},
+        EventType.PREEMPT: {Effect.STOPS},
+        EventType.TERMINATE: {Effect.REMOVES},
+    }
+    reboot = procedures[EventType.REBOOT].action
+    assert (reboot.do, reboot.otherwise, reboot.patience) == ("acpi", "reset", timedelta(minutes=2))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mistake"),
+    [
+        ('"acpi"', '"apci"', "expected"),
+        (
+            '"undefine"',
+            '"live-migrate"',
+            "terminate can't live-migrate: expected undefine, destroy or shutdown",
+        ),
+        (', else = "reset"', "", 'patience is for what has an "else"'),
+        ('"hv-a", "hv-b"', '"hv-*"', "name the hosts that VMs may be moved to in targets"),
+        ("uri = ", "url = ", "the field uri is missing"),
+    ],
+)
+def test_what_libvirt_can_not_do_is_a_mistake(
+    tmp_path: Path, old: str, new: str, mistake: str
+) -> None:
+    assert any(mistake in each for each in mistakes(tmp_path, LIBVIRT.replace(old, new)))
