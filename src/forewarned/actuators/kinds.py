@@ -10,7 +10,6 @@ from typing_extensions import override
 from forewarned.actuators.command.table import CommandTable
 from forewarned.actuators.decision import Procedure
 from forewarned.actuators.driver import Driver
-from forewarned.actuators.libvirt_table import LibvirtTable
 from forewarned.actuators.table import ActuatorTable
 from forewarned.actuators.webhook import WebhookTable
 from forewarned.core.model import EventType
@@ -36,6 +35,5 @@ class RemoteTable(ActuatorTable, frozen=True, kw_only=True):
 KINDS: Final[Mapping[str, type[ActuatorTable]]] = {
     "command": CommandTable,
     "webhook": WebhookTable,
-    "libvirt": LibvirtTable,
     "remote": RemoteTable,
 }
