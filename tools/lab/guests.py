@@ -1,0 +1,138 @@
+"""A guest of the lab: its domain, and what it says on its serial port."""
+
+import itertools
+import re
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from tools.lab.image import Image
+
+_LOOKS: Final = 0.02
+"""Seconds between two looks at a serial port's file."""
+PATIENCE: Final = 90.0
+"""Seconds until a guest is given up. Without KVM on a busy machine it boots slowly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestPlan:
+    name: str
+    number: int
+    """Makes its UUID and addresses."""
+    approves: bool = True
+    ignores_button: bool = False
+
+    @property
+    def uuid(self) -> str:
+        return f"{self.number:08d}-0000-4000-8000-000000000000"
+
+    @property
+    def address(self) -> str:
+        return f"10.77.0.{10 + self.number}"
+
+    @property
+    def mac(self) -> str:
+        return f"52:54:00:77:00:{10 + self.number:02x}"
+
+    def domain(self, image: Image, serial: Path) -> str:
+        """Without KVM, disks or anything else that it does not need."""
+        options = {
+            "address": f"{self.address}/24",
+            "approve": "yes" if self.approves else "no",
+            "button": "ignored" if self.ignores_button else "heard",
+        }
+        told = " ".join(f"fw.{name}={value}" for name, value in options.items())
+        return f"""
+<domain type='qemu'>
+  <name>{self.name}</name>
+  <uuid>{self.uuid}</uuid>
+  <metadata><fw:vm xmlns:fw='urn:forewarned:vm' address='{self.address}'/></metadata>
+  <memory unit='MiB'>128</memory>
+  <vcpu>1</vcpu>
+  <os>
+    <type arch='x86_64' machine='pc'>hvm</type>
+    <kernel>{image.kernel}</kernel>
+    <initrd>{image.first_files}</initrd>
+    <cmdline>console=ttyS0 quiet panic=1 {told}</cmdline>
+  </os>
+  <features><acpi/></features>
+  <cpu mode='custom' match='exact'><model fallback='forbid'>qemu64</model></cpu>
+  <on_poweroff>destroy</on_poweroff>
+  <on_reboot>restart</on_reboot>
+  <on_crash>destroy</on_crash>
+  <devices>
+    <controller type='usb' model='none'/>
+    <interface type='bridge'>
+      <mac address='{self.mac}'/>
+      <source bridge='br0'/>
+      <target dev='fw-{self.name}'/>
+      <model type='virtio'/>
+    </interface>
+    <serial type='file'><source path='{serial}' append='on'/></serial>
+    <memballoon model='none'/>
+  </devices>
+</domain>"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    at: float
+    """When this machine saw it: a guest's own clock stands still while it does."""
+    text: str
+
+
+@dataclass(kw_only=True)
+class SerialPort:
+    """Reads what a guest says, as it says it."""
+
+    file: Path
+    lines: list[Line] = field(default_factory=list)
+    _news: threading.Condition = field(default_factory=threading.Condition)
+    _is_over: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Self:
+        self.file.touch()
+        threading.Thread(target=self._read, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+
+    def _read(self) -> None:
+        rest = ""
+        with self.file.open(errors="replace") as stream:
+            while not self._is_over.wait(_LOOKS):
+                *whole, rest = (rest + stream.read()).split("\n")
+                with self._news:
+                    at = time.monotonic()
+                    self.lines += [
+                        Line(at=at, text=said[1].rstrip())
+                        for line in whole
+                        if (said := re.search(r"FW (.*)", line))
+                    ]
+                    self._news.notify_all()
+
+    def wait_for(self, pattern: str, *, since: int = 0, patience: float = PATIENCE) -> str:
+        """The first line from number `since` on that has the pattern."""
+
+        def found() -> str | None:
+            texts = (line.text for line in self.lines[since:])
+            return next((text for text in texts if re.search(pattern, text)), None)
+
+        with self._news:
+            if not self._news.wait_for(lambda: found() is not None, timeout=patience):
+                heard = "\n".join(line.text for line in self.lines[-20:])
+                raise AssertionError(f"no {pattern!r} within {patience:.0f} s, but:\n{heard}")
+            return found() or ""
+
+    def boots(self) -> list[str]:
+        """The id of each boot so far."""
+        said = (line.text.split() for line in self.lines)
+        return [words[1] for words in said if words[0] == "booted"]
+
+    def longest_gap(self, *, since: int) -> float:
+        """Seconds between two polls, from line number `since` until now."""
+        polls = [line.at for line in self.lines[since:] if line.text.startswith("poll ")]
+        return max(later - earlier for earlier, later in itertools.pairwise(polls))
