@@ -17,6 +17,7 @@ from forewarned.actuators.driver import (
 )
 from forewarned.actuators.libvirt.vocabulary import EFFECTS
 from forewarned.core.model import EventType
+from forewarned.service.fleet.placement import guid
 from tests.actuators.libvirt.conftest import VM, OpenDriver
 
 if TYPE_CHECKING:
@@ -68,8 +69,11 @@ async def test_a_vm_that_no_host_has_is_gone(driver: Driver) -> None:
     assert (await driver.observe(other)).power is Power.GONE
 
 
-async def test_a_vm_without_an_id_is_found_by_its_name(driver: Driver) -> None:
-    assert (await driver.observe(Vm(name="test", vm_id="", host="hv-a"))).host == "hv-a"
+@pytest.mark.parametrize("vm_id", ["", guid("vm/test")])
+async def test_a_vm_without_an_id_of_its_own_is_found_by_its_name(
+    driver: Driver, vm_id: str
+) -> None:
+    assert (await driver.observe(Vm(name="test", vm_id=vm_id, host="hv-a"))).host == "hv-a"
 
 
 async def test_a_host_that_does_not_answer_never_makes_a_vm_look_gone(

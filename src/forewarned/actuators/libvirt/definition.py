@@ -1,11 +1,14 @@
 """A domain's XML, and what it says about the VM. Pure."""
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import Final
 
 VM_NAMESPACE: Final = "urn:forewarned:vm"
 """Of the metadata in which operators say what set a VM belongs to."""
+_CHOSEN: Final = re.compile(r"(vnet|macvtap|vif|tap)\d+")
+"""Names of ports that libvirt makes up, and changes at the next start."""
 _UNITS: Final = {"b": 1, "bytes": 1, "k": 1024, "KiB": 1024, "M": 1 << 20, "MiB": 1 << 20} | {
     "G": 1 << 30,
     "GiB": 1 << 30,
@@ -23,6 +26,8 @@ class Interface:
     mac: str
     network: str
     """The libvirt network it is connected to; empty for a bridge or another kind."""
+    device: str
+    """Its port on the host's bridge; empty if libvirt chooses the name at each start."""
     addresses: tuple[str, ...]
     """Those that the platform allows it, or says it has."""
 
@@ -41,6 +46,8 @@ class Definition:
     availability_set: str
     """Empty for a VM that belongs to none."""
     zone: str
+    address: str
+    """That by which the operator says it is known; empty if the operator has said nothing."""
 
 
 def parse_definition(text: str) -> Definition:
@@ -57,6 +64,7 @@ def parse_definition(text: str) -> Definition:
         interfaces=tuple(map(_interface, domain.findall("devices/interface"))),
         availability_set=own.get("availability-set", ""),
         zone=own.get("zone", ""),
+        address=own.get("address", ""),
     )
 
 
@@ -67,7 +75,8 @@ def _memory(element: ET.Element | None) -> int:
 
 
 def _interface(element: ET.Element) -> Interface:
-    mac, source = element.find("mac"), element.find("source")
+    mac, source, target = (element.find(name) for name in ("mac", "source", "target"))
+    device = "" if target is None else target.get("dev", "")
     filtered = [
         parameter.get("value", "")
         for parameter in element.findall("filterref/parameter")
@@ -77,5 +86,6 @@ def _interface(element: ET.Element) -> Interface:
     return Interface(
         mac="" if mac is None else mac.get("address", "").lower(),
         network="" if source is None else source.get("network", ""),
+        device="" if _CHOSEN.fullmatch(device) else device,
         addresses=tuple(dict.fromkeys(filter(None, [*filtered, *configured]))),
     )

@@ -25,7 +25,7 @@ from forewarned.actuators.libvirt import power
 from forewarned.actuators.libvirt.failures import NoEffectError, after_effect
 from forewarned.actuators.libvirt.feasibility import objection
 from forewarned.actuators.libvirt.hosts import Hosts
-from forewarned.actuators.libvirt.instances import write_mark
+from forewarned.actuators.libvirt.instances import has_own_id, write_mark
 from forewarned.actuators.libvirt.marks import Mark
 from forewarned.actuators.libvirt.migration import Migration, Routes, definition_of
 from forewarned.actuators.libvirt.search import LocatedVm, locate
@@ -238,8 +238,5 @@ class LibvirtDriver(Driver):
 
 
 def _no_such(vm: Vm) -> str:
-    return (
-        f"libvirt has no VM {vm.name} with the UUID {vm.vm_id}"
-        if vm.vm_id
-        else f"libvirt has no VM {vm.name}"
-    )
+    told = f"libvirt has no VM {vm.name}"
+    return f"{told} with the UUID {vm.vm_id}" if has_own_id(vm) else told

@@ -9,6 +9,7 @@ from rich.console import Console
 from forewarned.cli import fleet_apply, pages
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.fleet_generation import generate
+from forewarned.cli.fleet_import import import_
 from forewarned.cli.session import Session, json_option, printed_as_json, with_session
 from forewarned.cli.tables import PlannedRow, plan_table
 from forewarned.cli.wording import count
@@ -31,6 +32,7 @@ def fleet() -> None:
 
 
 fleet.add_command(generate)
+fleet.add_command(import_)
 
 
 @fleet.command()

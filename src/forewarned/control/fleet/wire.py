@@ -66,6 +66,7 @@ class _Modelled(_Part, kw_only=True, frozen=True):
 
 class WireVirtualMachine(_Modelled, kw_only=True, frozen=True):
     name: str
+    vm_id: str | None = None
     zone: str | int = ""
     address: str | None = None
     port_mark: int | None = None
@@ -76,6 +77,7 @@ class WireVirtualMachine(_Modelled, kw_only=True, frozen=True):
 
 class WireMember(_Part, kw_only=True, frozen=True):
     name: str
+    vm_id: str | None = None
     address: str | None = None
     port_mark: int | None = None
     interface: str = ""

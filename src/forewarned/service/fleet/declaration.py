@@ -62,6 +62,8 @@ class VirtualMachine:
     """A stand-alone VM: a scope of its own."""
 
     name: str
+    vm_id: str | None = None
+    """The UUID that the VM has on its platform; None makes one up."""
     address: str | None = None
     """None takes the next free one, or none at all if the VM has a port mark."""
     port_mark: int | None = None
@@ -80,6 +82,7 @@ class Member:
     """A VM of an availability set."""
 
     name: str
+    vm_id: str | None = None
     address: str | None = None
     port_mark: int | None = None
     interface: str = ""

@@ -39,6 +39,8 @@ class VmLayout:
     update_domain: int = 0
     fault_domain: int = 0
     zone: str = ""
+    vm_id: str | None = None
+    """None makes one up."""
     address: str | None = None
     port_mark: int | None = None
     interface: str = ""
@@ -87,6 +89,7 @@ def _stand_alone(declared: VirtualMachine, path: KeyPath) -> ScopeLayout:
         computer_name=declared.name,
         model=declared.model,
         path=path,
+        vm_id=declared.vm_id,
         zone=declared.zone,
         address=declared.address,
         port_mark=declared.port_mark,
@@ -106,6 +109,7 @@ def _availability_set(declared: AvailabilitySet, path: KeyPath) -> ScopeLayout:
     vms = [
         VmLayout(
             name=member.name,
+            vm_id=member.vm_id,
             computer_name=member.name,
             model=declared.model,
             path=(*path, "vms", index),

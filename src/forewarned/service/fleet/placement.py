@@ -110,7 +110,7 @@ def _profile(
     vm: VmLayout, layout: ScopeLayout, where: FleetPlan, placement_group_id: str
 ) -> Profile:
     return Profile(
-        vm_id=guid(f"vm/{vm.name.casefold()}"),
+        vm_id=vm.vm_id.lower() if vm.vm_id else guid(f"vm/{vm.name.casefold()}"),
         subscription_id=where.subscription_id,
         resource_group=where.resource_group,
         location=where.location,

@@ -36,6 +36,7 @@ MOST_FAULT_DOMAINS: Final = 5
 
 # A name is part of paths (`/vm/{name}`, ARM ids, scope ids), so nothing that means something there.
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_])?")
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 # As Linux allows them, without what would end a string in a file of rules.
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9._@+-]{1,15}")
 
@@ -58,6 +59,11 @@ class Mistake:
 def mistakes(plan: FleetPlan) -> list[Mistake]:
     # Layouts follow from declarations: those of a broken one would only say the same again.
     return list(declaration_mistakes(plan)) or list(layout_mistakes(layouts(plan)))
+
+
+def is_name(text: str) -> bool:
+    """Whether a VM, a set or a host can have this name."""
+    return _NAME.fullmatch(text) is not None
 
 
 def declaration_mistakes(plan: FleetPlan) -> Iterator[Mistake]:
@@ -93,12 +99,15 @@ def layout_mistakes(planned: Iterable[ScopeLayout]) -> Iterator[Mistake]:
     """Names and addresses declared for two VMs, and hosts declared for two update domains."""
     scope_of: dict[str, str] = {}
     name_at: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for layout in planned:
         for vm in layout.vms:
             folded = vm.name.casefold()
             if folded in scope_of:
                 yield Mistake(path=vm.path, error=NameTakenError(vm.name, scope_of[folded]))
             scope_of[folded] = layout.id
+            if vm.vm_id and (other := name_of.setdefault(vm.vm_id.lower(), vm.name)) != vm.name:
+                yield _mistake(vm.path_to("vm_id"), f"VM {other!r} has the same vm_id")
             address = vm.known_by
             other = vm.name if address is None else name_at.setdefault(address, vm.name)
             if address is not None and other != vm.name:
@@ -129,6 +138,8 @@ def _same_names(key: str, names: list[str]) -> Iterator[Mistake]:
 
 def _name_mistakes(vm: VirtualMachine | Member, path: KeyPath) -> Iterator[Mistake]:
     yield from _bad_name(vm.name, (*path, "name"))
+    if vm.vm_id is not None and not _UUID.fullmatch(vm.vm_id):
+        yield _mistake((*path, "vm_id"), f"{vm.vm_id!r} is not a UUID, as libvirt and Nova have it")
     if vm.address is not None:
         yield from _bad_address(vm.address, (*path, "address"))
     if vm.port_mark is not None and not 1 <= vm.port_mark <= MOST_PORT_MARK:
@@ -205,7 +216,7 @@ def _model_mistakes(model: Model, path: KeyPath) -> Iterator[Mistake]:
 
 
 def _bad_name(name: str, path: KeyPath) -> Iterator[Mistake]:
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         yield _mistake(
             path,
             f"{name!r} is not a name: expected up to 64 letters, digits, hyphens, dots and"

@@ -1,0 +1,132 @@
+"""Fleet files from what a platform says about its VMs."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from forewarned.actuators.listing import ListedVm, Listing
+from forewarned.cli.failures import RefusedError
+from forewarned.cli.session import json_option, wants_json
+from forewarned.control.fleet import wire
+from forewarned.control.fleet.file import parse_fleet
+from forewarned.service.fleet.validation import is_name
+
+_NO_ADDRESS: Final = "its platform gives it no address: add one, or a port_mark"
+_TAKEN: Final = "another VM of this file has its name: rename one of them"
+
+
+@click.group(name="import")
+def import_() -> None:
+    """Print a fleet file with the VMs that a platform has."""
+
+
+@import_.command()
+@click.argument("uris", metavar="URI…", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="The file to write [default: stdout].",
+)
+@json_option
+def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
+    """Print a fleet file with the VMs of the libvirts at each URI. Needs no server.
+
+    Addresses are those that domains and networks configure. VMs for which there is none are in the
+    file as comments.
+    """
+    from forewarned.actuators.libvirt.installation import LibvirtMissingError, require
+
+    try:
+        require()
+    except LibvirtMissingError as error:
+        raise RefusedError(str(error), code="no_libvirt") from error
+    from forewarned.actuators.libvirt.inventory import list_vms
+
+    listing = asyncio.run(list_vms(uris))
+    if not listing.is_complete:
+        raise RefusedError(
+            "not every libvirt answers; nothing was written",
+            *listing.silent.values(),
+            code="not_listed",
+        )
+    text = "".join(fleet_file(listing))
+    if wants_json(click.get_current_context()):
+        plan = parse_fleet(text, source="the imported fleet")
+        text = msgspec.json.encode(wire.to_wire(plan)).decode() + "\n"
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.FileError(str(output), hint=error.strerror) from error
+
+
+def fleet_file(listing: Listing) -> Iterator[str]:
+    """Its lines. A VM that can't be declared as it is becomes a comment that says why."""
+    names: set[str] = set()
+    sets: list[ListedVm] = []
+    yield f"# {len(listing.vms)} VMs, listed by forewarned fleet import libvirt.\n"
+    for vm in listing.vms:
+        if why := _objection(vm, names):
+            yield "\n"
+            yield from (f"# {line}" for line in _declared(vm, why))
+        elif vm.availability_set:
+            sets.append(vm)
+        else:
+            yield from _declared(vm)
+        names.add(vm.name.casefold())
+    for name, members in groupby(
+        sorted(sets, key=lambda vm: vm.availability_set), key=lambda vm: vm.availability_set
+    ):
+        yield from _availability_set(name, list(members))
+
+
+def _objection(vm: ListedVm, names: set[str]) -> str | None:
+    if not is_name(vm.name):
+        return "its name has characters that a VM's name in a fleet can't have"
+    if vm.name.casefold() in names:
+        return _TAKEN
+    return None if vm.address else _NO_ADDRESS
+
+
+def _declared(vm: ListedVm, why: str = "") -> Iterator[str]:
+    yield f"{vm.name}: {why}\n" if why else "\n"
+    yield "[[vms]]\n"
+    yield from (f"{key} = {value}\n" for key, value in _fields(vm).items())
+    if vm.zone:
+        yield f"zone = {_text(vm.zone)}\n"
+
+
+def _availability_set(name: str, members: list[ListedVm]) -> Iterator[str]:
+    yield f"\n[[availability_sets]]\nname = {_text(name)}\n"
+    if len({vm.host for vm in members}) < len(members):
+        yield "# Some of its VMs share a host, which can be in one update domain only.\n"
+        yield "update_domains = 1\n"
+    yield "vms = [\n"
+    for vm in members:
+        fields = ", ".join(f"{key} = {value}" for key, value in _fields(vm).items())
+        yield f"    {{ {fields} }},\n"
+    yield "]\n"
+
+
+def _fields(vm: ListedVm) -> dict[str, str]:
+    given = {
+        "name": vm.name,
+        "vm_id": vm.vm_id,
+        "host": vm.host,
+        "address": vm.address,
+        "interface": vm.interface,
+    }
+    return {key: _text(value) for key, value in given.items() if value}
+
+
+def _text(value: str) -> str:
+    """As TOML writes it: its basic strings are JSON's."""
+    return msgspec.json.encode(value).decode()
