@@ -13,7 +13,6 @@ from tests.end_to_end.namespaces import serving_in
 from tools.lab.guests import GuestPlan
 from tools.lab.lab import Guest, Lab
 
-KEY = "E1/web"
 WEB = GuestPlan(name="web", number=1)
 NOWHERE = "tcp://10.99.0.99:49152"
 
@@ -40,6 +39,12 @@ async def driver(the_lab: Lab) -> AsyncIterator[Driver]:
 
 
 @pytest.fixture
+def key(request: pytest.FixtureRequest) -> str:
+    """Of each test its own, as each task has its own."""
+    return f"{request.node.name}/web"
+
+
+@pytest.fixture
 def vm(guest: Guest) -> Vm:
     """As the fleet has it, whatever became of it since."""
     return Vm(name="web", vm_id=guest.plan.uuid, host="hv-a")
@@ -49,12 +54,14 @@ def ignore(_: str) -> None:
     pass
 
 
-async def test_a_reset_boots_the_guest_exactly_once(driver: Driver, vm: Vm, guest: Guest) -> None:
+async def test_a_reset_boots_the_guest_exactly_once(
+    driver: Driver, vm: Vm, key: str, guest: Guest
+) -> None:
     """I22: exactly one new boot, whatever was asked."""
     before, heard = guest.serial.boots(), len(guest.serial.lines)
 
-    await driver.mark(vm, KEY)
-    await driver.act(an_action("reset"), vm, KEY, ignore)
+    await driver.mark(vm, key)
+    await driver.act(an_action("reset"), vm, key, ignore)
     await asyncio.to_thread(guest.serial.wait_for, "poll 3$", since=heard)
 
     assert len(guest.serial.boots()) == len(before) + 1
@@ -63,13 +70,13 @@ async def test_a_reset_boots_the_guest_exactly_once(driver: Driver, vm: Vm, gues
 
 
 async def test_the_power_button_lets_the_guest_reboot_by_itself(
-    driver: Driver, vm: Vm, guest: Guest
+    driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
     before, heard = guest.serial.boots(), len(guest.serial.lines)
     action = an_action("acpi", otherwise="reset", patience=timedelta(minutes=1))
 
-    await driver.mark(vm, KEY)
-    await driver.act(action, vm, KEY, ignore)
+    await driver.mark(vm, key)
+    await driver.act(action, vm, key, ignore)
     await asyncio.to_thread(guest.serial.wait_for, "poll 3$", since=heard)
 
     assert "button" in [line.text for line in guest.serial.lines[heard:]]
@@ -77,32 +84,32 @@ async def test_the_power_button_lets_the_guest_reboot_by_itself(
 
 
 async def test_a_live_migration_moves_a_guest_that_goes_on_polling(
-    driver: Driver, vm: Vm, guest: Guest
+    driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
     before, boots, heard = await driver.observe(vm), guest.serial.boots(), len(guest.serial.lines)
 
-    await driver.mark(vm, KEY)
-    await driver.act(an_action("live-migrate"), vm, KEY, ignore)
+    await driver.mark(vm, key)
+    await driver.act(an_action("live-migrate"), vm, key, ignore)
     after = await driver.observe(vm)
     polled = len(guest.serial.lines)
     await asyncio.to_thread(guest.serial.wait_for, "poll", since=polled)
 
     assert {before.host, after.host} == {"hv-a", "hv-b"}
-    assert (after.power, after.intent, after.issued) == (Power.RUNNING, KEY, True)
+    assert (after.power, after.intent, after.issued) == (Power.RUNNING, key, True)
     assert after.witness == before.witness
     assert guest.serial.boots() == boots
     assert guest.serial.longest_gap(since=heard) < 3
 
 
 async def test_a_migration_that_fails_leaves_the_guest_running(
-    the_lab: Lab, driver: Driver, vm: Vm, guest: Guest
+    the_lab: Lab, driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
     before, boots, heard = await driver.observe(vm), guest.serial.boots(), len(guest.serial.lines)
 
     async with the_lab.driver(memory=NOWHERE) as misled:
-        await misled.mark(vm, KEY)
+        await misled.mark(vm, key)
         with pytest.raises(RefusedError, match="libvirt of hv-"):
-            await misled.act(an_action("live-migrate"), vm, KEY, ignore)
+            await misled.act(an_action("live-migrate"), vm, key, ignore)
     after = await driver.observe(vm)
     await asyncio.to_thread(guest.serial.wait_for, "poll", since=heard)
 
@@ -112,12 +119,12 @@ async def test_a_migration_that_fails_leaves_the_guest_running(
 
 
 async def test_a_cold_move_boots_the_guest_once_on_the_other_host(
-    driver: Driver, vm: Vm, guest: Guest
+    driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
     before, boots, heard = await driver.observe(vm), guest.serial.boots(), len(guest.serial.lines)
 
-    await driver.mark(vm, KEY)
-    await driver.act(an_action("cold-move"), vm, KEY, ignore)
+    await driver.mark(vm, key)
+    await driver.act(an_action("cold-move"), vm, key, ignore)
     after = await driver.observe(vm)
     await asyncio.to_thread(guest.serial.wait_for, "poll 3$", since=heard)
 
@@ -127,7 +134,7 @@ async def test_a_cold_move_boots_the_guest_once_on_the_other_host(
 
 
 async def test_a_mark_outlives_the_crash_of_libvirt(
-    the_lab: Lab, driver: Driver, vm: Vm, guest: Guest
+    the_lab: Lab, driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
     """I22. The guest does not notice either."""
     boots = guest.serial.boots()

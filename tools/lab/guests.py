@@ -55,7 +55,7 @@ class GuestPlan:
     <type arch='x86_64' machine='pc'>hvm</type>
     <kernel>{image.kernel}</kernel>
     <initrd>{image.first_files}</initrd>
-    <cmdline>console=ttyS0 quiet panic=1 {told}</cmdline>
+    <cmdline>console=ttyS0 quiet panic=1 mitigations=off nokaslr {told}</cmdline>
   </os>
   <features><acpi/></features>
   <cpu mode='custom' match='exact'><model fallback='forbid'>qemu64</model></cpu>

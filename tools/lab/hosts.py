@@ -16,6 +16,7 @@ from tools.lab.image import kept_folder
 NAMES: Final = ("hv-a", "hv-b")
 PATIENCE: Final = 90.0
 """Seconds for a libvirt to answer. The first start looks at what QEMU can do."""
+_QEMU: Final = "libvirt-qemu"
 _START: Final = """
 hostname "$NAME"
 for pair in var:/var/lib/libvirt run:/run/libvirt etc:/etc/libvirt log:/var/log/libvirt; do
@@ -24,11 +25,13 @@ for pair in var:/var/lib/libvirt run:/run/libvirt etc:/etc/libvirt log:/var/log/
 done
 mkdir -p /var/cache/libvirt
 mount --bind "$CACHE" /var/cache/libvirt
-mount --bind "$FOLDER/etc/hosts" /etc/hosts
-mount -t sysfs none /sys
+for file in hosts passwd group; do
+    mount --bind "$FOLDER/etc/$file" "/etc/$file"
+done
 exec libvirtd --listen --config /etc/libvirt/libvirtd.conf --pid-file /run/libvirt/lab.pid
 """
-"""Run in a mount namespace of its own, so that a libvirt of this machine keeps its files."""
+"""Run in a mount namespace of its own, so that a libvirt of this machine keeps its files. That of
+`ip netns exec` has shown it the interfaces of its network namespace already."""
 
 
 @dataclass(kw_only=True)
@@ -50,6 +53,9 @@ class LabHost:
         listed = "".join(f"{at} {name} {name}-mig\n" for name, at in names.items())
         files = {
             "hosts": f"127.0.0.1 localhost\n{listed}",
+            # libvirt looks for its user before it reads that it shall use another.
+            "passwd": f"{Path('/etc/passwd').read_text()}{_QEMU}:x:64055:64055::/:/bin/false\n",
+            "group": f"{Path('/etc/group').read_text()}{_QEMU}:x:64055:\nkvm:x:64056:\n",
             "libvirtd.conf": self._daemon_settings(number),
             "qemu.conf": self._qemu_settings(),
         }

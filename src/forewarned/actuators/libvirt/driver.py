@@ -180,7 +180,10 @@ class LibvirtDriver(Driver):
         self, located: LocatedVm, patience: timedelta | None, progress: Progress
     ) -> None:
         """Every step looks first: an actuator that died may have left the VM at any of them."""
-        marked, was_at = located.instance.mark, located.host.name
+        marked = located.instance.mark
+        was_moved = bool(marked.run) and marked.run.rpartition("/")[0] != located.host.name
+        if was_moved and located.instance.power is Power.RUNNING:
+            return
         if not located.instance.is_persistent:
             raise RefusedError(f"{located.vm.name} is transient: libvirt forgets it when it stops")
         if located.instance.power is not Power.OFF:
@@ -191,7 +194,6 @@ class LibvirtDriver(Driver):
             if located.instance.power is not Power.OFF:
                 await self._stop(located, patience)
                 located = await self._located(located.vm)
-            was_moved = bool(marked.run) and marked.run.rpartition("/")[0] != was_at
             if not was_moved:
                 located = await self._migration.offline(located)
             if marked.power is not Power.OFF:
