@@ -10,6 +10,7 @@ from typing_extensions import override
 from forewarned.actuators.command.table import CommandTable
 from forewarned.actuators.decision import Procedure
 from forewarned.actuators.driver import Driver
+from forewarned.actuators.libvirt.table import LibvirtTable
 from forewarned.actuators.table import ActuatorTable
 from forewarned.actuators.webhook import WebhookTable
 from forewarned.core.model import EventType
@@ -35,5 +36,6 @@ class RemoteTable(ActuatorTable, frozen=True, kw_only=True):
 KINDS: Final[Mapping[str, type[ActuatorTable]]] = {
     "command": CommandTable,
     "webhook": WebhookTable,
+    "libvirt": LibvirtTable,
     "remote": RemoteTable,
 }

@@ -1,0 +1,120 @@
+"""`[actuators.NAME]` with `driver = "libvirt"`. Needs no libvirt until the driver is opened."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from msgspec import field
+from typing_extensions import override
+
+from forewarned.actuators.decision import Procedure
+from forewarned.actuators.driver import Action, Driver
+from forewarned.actuators.libvirt.installation import LibvirtMissingError, require
+from forewarned.actuators.libvirt.vocabulary import EFFECTS, Word
+from forewarned.actuators.table import ActionTable, ActuatorTable
+from forewarned.config.mistakes import any_of
+from forewarned.core.model import EventType
+
+_WORDS: Final = {
+    EventType.FREEZE: (Word.LIVE_MIGRATE, Word.HOLD),
+    EventType.REBOOT: (Word.ACPI, Word.RESET, Word.RESTART),
+    EventType.REDEPLOY: (Word.COLD_MOVE, Word.LIVE_MIGRATE),
+    EventType.PREEMPT: (Word.SHUTDOWN, Word.DESTROY),
+    EventType.TERMINATE: (Word.UNDEFINE,),
+}
+"""An event of a type must not do to a VM what its guest was not told."""
+
+
+class LibvirtAction(ActionTable, frozen=True, kw_only=True):
+    """What to do for one type of event."""
+
+    do: Word
+    """Freeze: `live-migrate` or `hold`. Reboot: `acpi` (the power button), `reset`, or `restart`
+    (off and on). Redeploy: `cold-move` or `live-migrate`. Preempt: `shutdown` (the power button) or
+    `destroy` (off). Terminate: `undefine`; disks stay."""
+    otherwise: Word | None = field(default=None, name="else")
+    """What to do if that can't be done, or has had no effect within `patience`."""
+    patience: timedelta | None = None
+    """How long the first way may take, and for `cold-move`, how long the guest has to shut down
+    before it is switched off. If not given, up to `timeout`, and a `cold-move` switches it off."""
+
+
+class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
+    """Acts on VMs of QEMU/KVM hosts by libvirt. Needs the extra `libvirt`."""
+
+    uri: str
+    """Where the actuator reaches libvirt of a host, with the host's name for `{host}`:
+    `qemu+tls://{host}/system`."""
+    targets: tuple[str, ...] = ()
+    """The hosts that VMs may be moved to, by their names. They are also looked through for VMs that
+    are no longer where the fleet says."""
+    peer_uri: str | None = None
+    """Where libvirt of one host reaches that of another, with the other's name for `{target}`. If
+    not given, as `uri`."""
+    migrate_to: str | None = None
+    """Where a host receives the memory of VMs, with its name for `{target}`: `tcp://{target}-mig`.
+    If not given, libvirt decides."""
+    freeze: LibvirtAction | None = None
+    """For Freeze events."""
+    reboot: LibvirtAction | None = None
+    """For Reboot events."""
+    redeploy: LibvirtAction | None = None
+    """For Redeploy events."""
+    preempt: LibvirtAction | None = None
+    """For Preempt events."""
+    terminate: LibvirtAction | None = None
+    """For Terminate events."""
+
+    def __post_init__(self) -> None:
+        try:
+            require()
+        except LibvirtMissingError as error:
+            raise ValueError(str(error)) from error
+        if not self._actions():
+            raise ValueError(
+                "there is nothing to do for any type of event: give reboot, for example"
+            )
+        for type_, table in self._actions().items():
+            for word in filter(None, (table.do, table.otherwise)):
+                if word not in _WORDS[type_]:
+                    words = any_of([*_WORDS[type_]])
+                    raise ValueError(f"{type_.lower()} can be {words}, not {word}")
+
+    @override
+    def procedures(self) -> Mapping[EventType, Procedure]:
+        tables = self._actions()
+        return {type_: table.procedure(_action(type_, table)) for type_, table in tables.items()}
+
+    @override
+    def opened(self, state: Path) -> AbstractAsyncContextManager[Driver]:
+        # They need libvirt, which is there if this table could be read.
+        from forewarned.actuators.libvirt.driver import LibvirtDriver  # noqa: PLC0415
+        from forewarned.actuators.libvirt.migration import Routes  # noqa: PLC0415
+
+        peer = self.peer_uri or self.uri.replace("{host}", "{target}")
+        routes = Routes(peer=peer, memory=self.migrate_to)
+        return LibvirtDriver(self.targets, uri=self.uri, routes=routes)
+
+    def _actions(self) -> Mapping[EventType, LibvirtAction]:
+        tables = {
+            EventType.FREEZE: self.freeze,
+            EventType.REBOOT: self.reboot,
+            EventType.REDEPLOY: self.redeploy,
+            EventType.PREEMPT: self.preempt,
+            EventType.TERMINATE: self.terminate,
+        }
+        return {type_: table for type_, table in tables.items() if table is not None}
+
+
+def _action(type_: EventType, table: LibvirtAction) -> Action:
+    otherwise = table.otherwise
+    return Action(
+        type=type_,
+        do=table.do,
+        effect=EFFECTS[table.do],
+        otherwise=otherwise,
+        otherwise_effect=None if otherwise is None else EFFECTS[otherwise],
+        patience=table.patience,
+    )
