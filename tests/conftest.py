@@ -10,7 +10,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
-LONG = {"agent", "browser", "client", "cluster", "end_to_end", "postgresql", "stateful", "testing"}
+LONG = {
+    "agent",
+    "browser",
+    "client",
+    "cluster",
+    "end_to_end",
+    "lab",
+    "postgresql",
+    "stateful",
+    "testing",
+}
 """Folders whose tests start processes, or wait."""
 
 # A server and databases of PostgreSQL, for the tests that ask for them.

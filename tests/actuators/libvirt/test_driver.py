@@ -15,10 +15,12 @@ from forewarned.actuators.driver import (
     TryLaterError,
     Vm,
 )
+from forewarned.actuators.libvirt.marks import Mark
 from forewarned.actuators.libvirt.vocabulary import EFFECTS
 from forewarned.core.model import EventType
 from forewarned.service.fleet.placement import guid
 from tests.actuators.libvirt.conftest import VM, OpenDriver
+from tests.packages import need_libvirt_library
 
 if TYPE_CHECKING:
     import libvirt
@@ -257,3 +259,29 @@ async def test_an_unreachable_host_is_told_from_a_refusal(open_driver: OpenDrive
             await driver.act(an_action("reset"), VM, KEY, ignore)
 
     assert isinstance(failure.value, TryLaterError)
+
+
+@pytest.mark.parametrize(
+    ("host", "domain_id", "run"),
+    [
+        ("hv-a", 5, "hv-0/2"),  # as it was marked
+        ("hv-b", 9, "hv-0/2"),  # migrated since
+        ("hv-a", 6, "hv-a/6"),  # switched off and on since
+    ],
+)
+def test_a_migration_by_others_is_no_restart(host: str, domain_id: int, run: str) -> None:
+    need_libvirt_library()
+    from forewarned.actuators.libvirt.instances import Instance
+
+    mark = Mark(key=KEY, issued=False, power=Power.RUNNING, host="hv-a", domain_id=5, run="hv-0/2")
+    instance = Instance(
+        host=host,
+        power=Power.RUNNING,
+        is_arriving=False,
+        is_persistent=True,
+        domain_id=domain_id,
+        job="",
+        mark=mark,
+    )
+
+    assert instance.run == run

@@ -40,7 +40,9 @@ DOMAIN = """
 
 @pytest.mark.parametrize("issued", [False, True])
 def test_a_mark_is_read_as_it_was_written(issued: bool) -> None:
-    mark = Mark(key='E-"1"/<web>&', issued=issued, power=Power.OFF, run="hv-a/7")
+    mark = Mark(
+        key='E-"1"/<web>&', issued=issued, power=Power.OFF, host="hv-b", domain_id=7, run="hv-a/3"
+    )
 
     assert mark_from_xml(mark_to_xml(mark)) == mark
 

@@ -102,7 +102,14 @@ class LibvirtDriver(Driver):
     async def mark(self, vm: Vm, key: str) -> None:
         located = await self._located(vm)
         instance = located.instance
-        mark = Mark(key=key, issued=False, power=instance.power, run=instance.run)
+        mark = Mark(
+            key=key,
+            issued=False,
+            power=instance.power,
+            host=instance.host,
+            domain_id=instance.domain_id,
+            run=instance.run,
+        )
         if instance.mark.key == key:
             # Marked by an earlier attempt, which may have changed the VM since.
             mark = replace(instance.mark, issued=False)
@@ -181,7 +188,7 @@ class LibvirtDriver(Driver):
     ) -> None:
         """Every step looks first: an actuator that died may have left the VM at any of them."""
         marked = located.instance.mark
-        was_moved = bool(marked.run) and marked.run.rpartition("/")[0] != located.host.name
+        was_moved = bool(marked.host) and marked.host != located.host.name
         if was_moved and located.instance.power is Power.RUNNING:
             return
         if not located.instance.is_persistent:

@@ -58,9 +58,11 @@ class Instance:
         """
         if self.power not in {Power.RUNNING, Power.PAUSED}:
             return ""
-        marked_at = self.mark.run.rpartition("/")[0]
-        if marked_at and marked_at != self.host:
-            return self.mark.run
+        mark = self.mark
+        if mark.run and (self.host, self.domain_id) == (mark.host, mark.domain_id):
+            return mark.run
+        if mark.run and self.host != mark.host:
+            return mark.run
         return f"{self.host}/{self.domain_id}"
 
 

@@ -11,6 +11,8 @@ from forewarned.actuators.driver import Power
 
 NAMESPACE: Final = "urn:forewarned:task"
 PREFIX: Final = "forewarned"
+NOT_RUNNING: Final = -1
+"""libvirt's id of a domain that is off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +21,16 @@ class Mark:
     issued: bool
     """Whether its action was issued."""
     power: Power
-    """The VM's when the mark was made, before the action."""
+    """The VM's when the mark was made, before the action. So are the others."""
+    host: str
+    domain_id: int
     run: str
-    """That of the VM at that time: see `Instance.run`."""
+    """See `Instance.run`."""
 
 
-NO_MARK: Final = Mark(key="", issued=False, power=Power.UNKNOWN, run="")
+NO_MARK: Final = Mark(
+    key="", issued=False, power=Power.UNKNOWN, host="", domain_id=NOT_RUNNING, run=""
+)
 
 
 def mark_to_xml(mark: Mark) -> str:
@@ -32,6 +38,8 @@ def mark_to_xml(mark: Mark) -> str:
         "key": mark.key,
         "issued": "yes" if mark.issued else "no",
         "power": mark.power,
+        "host": mark.host,
+        "id": str(mark.domain_id),
         "run": mark.run,
     }
     return ET.tostring(ET.Element("task", attributes), encoding="unicode")
@@ -43,11 +51,14 @@ def mark_from_xml(text: str) -> Mark:
         # libvirt wrote it itself, and writes no entities.
         element = ET.fromstring(text)  # noqa: S314
         power = Power(element.get("power", Power.UNKNOWN))
+        domain_id = int(element.get("id", NOT_RUNNING))
     except (ET.ParseError, ValueError):
         return NO_MARK
     return Mark(
         key=element.get("key", ""),
         issued=element.get("issued") == "yes",
         power=power,
+        host=element.get("host", ""),
+        domain_id=domain_id,
         run=element.get("run", ""),
     )
