@@ -50,7 +50,7 @@ class TestLibvirt(DriverContract):
     async def stage(
         self, request: pytest.FixtureRequest, hypervisor: "libvirt.virConnect"
     ) -> AsyncIterator[LibvirtStage]:
-        from forewarned.actuators.libvirt.event_thread import event_thread
+        from forewarned.actuators.libvirt.connections.event_thread import event_thread
 
         stage = LibvirtStage(action=an_action(request.param), hypervisor=hypervisor)
         with event_thread():

@@ -22,9 +22,9 @@ from forewarned.actuators.driver import (
     Vm,
 )
 from forewarned.actuators.libvirt import power
-from forewarned.actuators.libvirt.failures import NoEffectError, after_effect
+from forewarned.actuators.libvirt.connections.failures import NoEffectError, after_effect
+from forewarned.actuators.libvirt.connections.hosts import Hosts
 from forewarned.actuators.libvirt.feasibility import objection
-from forewarned.actuators.libvirt.hosts import Hosts
 from forewarned.actuators.libvirt.instances import has_own_id, write_mark
 from forewarned.actuators.libvirt.marks import Mark
 from forewarned.actuators.libvirt.migration import Migration, Routes, definition_of

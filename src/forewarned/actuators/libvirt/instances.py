@@ -8,7 +8,7 @@ from uuid import UUID
 import libvirt
 
 from forewarned.actuators.driver import Power, Vm
-from forewarned.actuators.libvirt.failures import is_code
+from forewarned.actuators.libvirt.connections.failures import is_code
 from forewarned.actuators.libvirt.marks import (
     NAMESPACE,
     NO_MARK,

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import libvirt
 
 from forewarned.actuators.driver import DriverError, Power
+from forewarned.actuators.libvirt.connections.event_thread import event_thread
+from forewarned.actuators.libvirt.connections.hosts import Host
 from forewarned.actuators.libvirt.definition import Definition, Interface, parse_definition
-from forewarned.actuators.libvirt.event_thread import event_thread
-from forewarned.actuators.libvirt.hosts import Host
 from forewarned.actuators.libvirt.instances import power_of
 from forewarned.actuators.listing import ListedVm, Listing
 

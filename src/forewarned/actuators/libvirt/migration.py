@@ -12,10 +12,10 @@ from typing import Final
 import libvirt
 
 from forewarned.actuators.driver import DriverError, Power, Progress, RefusedError
+from forewarned.actuators.libvirt.connections.failures import after_effect
+from forewarned.actuators.libvirt.connections.hosts import Host, Hosts
 from forewarned.actuators.libvirt.definition import Definition, parse_definition
-from forewarned.actuators.libvirt.failures import after_effect
 from forewarned.actuators.libvirt.feasibility import describe_shortage
-from forewarned.actuators.libvirt.hosts import Host, Hosts
 from forewarned.actuators.libvirt.search import LocatedVm, locate
 
 _PROGRESS: Final = 1.0

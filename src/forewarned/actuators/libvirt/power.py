@@ -8,10 +8,10 @@ from typing import Final
 import libvirt
 
 from forewarned.actuators.driver import DriverError, Power, RefusedError, Vm
-from forewarned.actuators.libvirt.failures import after_effect, is_code
-from forewarned.actuators.libvirt.hosts import Hosts
+from forewarned.actuators.libvirt.connections.failures import after_effect, is_code
+from forewarned.actuators.libvirt.connections.hosts import Hosts
+from forewarned.actuators.libvirt.connections.threads import in_thread
 from forewarned.actuators.libvirt.search import LocatedVm, locate
-from forewarned.actuators.libvirt.threads import in_thread
 
 _LOOKS: Final = 0.25
 """Seconds between two looks at a VM that is shutting down."""

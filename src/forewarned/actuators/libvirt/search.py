@@ -8,7 +8,7 @@ from typing import TypeVar
 import libvirt
 
 from forewarned.actuators.driver import DriverError, Power, RefusedError, Vm
-from forewarned.actuators.libvirt.hosts import Host, Hosts
+from forewarned.actuators.libvirt.connections.hosts import Host, Hosts
 from forewarned.actuators.libvirt.instances import Instance, best, domain_of, look
 
 T = TypeVar("T")

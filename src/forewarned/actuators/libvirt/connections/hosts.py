@@ -9,9 +9,9 @@ from typing import Final, Self, TypeVar
 import libvirt
 
 from forewarned.actuators.driver import DriverError, TryLaterError
-from forewarned.actuators.libvirt.event_thread import event_thread
-from forewarned.actuators.libvirt.failures import driver_error, is_code, message
-from forewarned.actuators.libvirt.threads import in_thread
+from forewarned.actuators.libvirt.connections.event_thread import event_thread
+from forewarned.actuators.libvirt.connections.failures import driver_error, is_code, message
+from forewarned.actuators.libvirt.connections.threads import in_thread
 from forewarned.core.ids import same_name
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""Connections to the libvirts of hosts, and the threads that calls block in."""
