@@ -22,7 +22,7 @@ _WORDS: Final = {
     EventType.REBOOT: (Word.ACPI, Word.RESET, Word.RESTART),
     EventType.REDEPLOY: (Word.COLD_MOVE, Word.LIVE_MIGRATE),
     EventType.PREEMPT: (Word.SHUTDOWN, Word.DESTROY),
-    EventType.TERMINATE: (Word.UNDEFINE,),
+    EventType.TERMINATE: (Word.UNDEFINE, Word.SHUTDOWN, Word.DESTROY),
 }
 """An event of a type must not do to a VM what its guest was not told."""
 
@@ -33,7 +33,7 @@ class LibvirtAction(ActionTable, frozen=True, kw_only=True):
     do: Word
     """Freeze: `live-migrate` or `hold`. Reboot: `acpi` (the power button), `reset`, or `restart`
     (off and on). Redeploy: `cold-move` or `live-migrate`. Preempt: `shutdown` (the power button) or
-    `destroy` (off). Terminate: `undefine`; disks stay."""
+    `destroy` (off). Terminate: `undefine`, `shutdown` or `destroy`; disks stay."""
     otherwise: Word | None = field(default=None, name="else")
     """What to do if that can't be done, or has had no effect within `patience`."""
     patience: timedelta | None = None
@@ -49,7 +49,7 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
     `qemu+tls://{host}/system`."""
     targets: tuple[str, ...] = ()
     """The hosts that VMs may be moved to, by their names. They are also looked through for VMs that
-    are no longer where the fleet says."""
+    are no longer where the fleet says. If not given, those in `hosts` that are names."""
     peer_uri: str | None = None
     """Where libvirt of one host reaches that of another, with the other's name for `{target}`. If
     not given, as `uri`."""
@@ -95,7 +95,8 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
 
         peer = self.peer_uri or self.uri.replace("{host}", "{target}")
         routes = Routes(peer=peer, memory=self.migrate_to)
-        return LibvirtDriver(self.targets, uri=self.uri, routes=routes)
+        named = [name for name in self.hosts if not set(name) & set("*?[")]
+        return LibvirtDriver(self.targets or named, uri=self.uri, routes=routes)
 
     def _actions(self) -> Mapping[EventType, LibvirtAction]:
         tables = {
