@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-import uvicorn
 from click.testing import CliRunner, Result
 
 from forewarned.cli import cli
 from forewarned.clock import SystemClock
 from forewarned.core.tasks import ActuatorOf
+from forewarned.runtime.listeners import asgi
+from forewarned.runtime.listeners.acceptor import Limits
 from forewarned.service.lifecycle.assignment import simulated
 from tests.control.control_api import ControlApi, control_api
 
@@ -81,14 +82,13 @@ async def _serve(
     stop.set_result(stopped)
     async with control_api(clock=clock, actuator_of=actuator_of) as steered:
         listener = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(
-            uvicorn.Config(steered.app, lifespan="off", log_config=None, access_log=False)
-        )
-        task = asyncio.create_task(server.serve(sockets=[listener]))
         host, port = listener.getsockname()
-        ready.set_result(Served(f"{host}:{port}", steered, asyncio.get_running_loop()))
-        await stopped.wait()
-        steered.services.changes.close()
-        server.should_exit = True
-        await task
-        listener.close()
+        async with asgi.serving(
+            steered.app,
+            listener,
+            name="control",
+            limits=Limits(most=100, most_of_one_address=100),
+            on_stop=steered.services.changes.close,
+        ):
+            ready.set_result(Served(f"{host}:{port}", steered, asyncio.get_running_loop()))
+            await stopped.wait()

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final
 
 import uvicorn
 from typing_extensions import override
@@ -14,6 +14,11 @@ from forewarned.runtime.listeners.acceptor import Acceptor, Limits, Slot, Tls
 from forewarned.runtime.listeners.conversation import Conversation
 
 _log = logging.getLogger(__name__)
+
+_DATE_SECONDS: Final = 1.0
+_GRACE_SECONDS: Final = 5.0
+"""For requests under way to be answered."""
+_LOOK_SECONDS: Final = 0.01
 
 # As ASGI has them.
 Message = MutableMapping[str, Any]
@@ -26,7 +31,8 @@ App = Callable[
 class _Server(uvicorn.Server):
     """uvicorn without its own way to accept connections, which knows no limits.
 
-    Nor has it its own idea of what a signal means: the whole server stops, or nothing.
+    Nor has it its own idea of what a signal means: the whole server stops, or nothing. It is told
+    to stop, where uvicorn looks ten times a second, and sleeps before it asks who is still there.
     """
 
     def __init__(self, config: uvicorn.Config, limits: Limits, tls: Tls) -> None:
@@ -34,6 +40,10 @@ class _Server(uvicorn.Server):
         self._limits = limits
         self._tls = tls
         self._acceptor: Acceptor | None = None
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
 
     @override
     @contextmanager
@@ -49,10 +59,31 @@ class _Server(uvicorn.Server):
         self.started = True
 
     @override
+    async def main_loop(self) -> None:
+        while not self._stopping.is_set():
+            # Sets the Date of answers.
+            await self.on_tick(0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DATE_SECONDS):
+                    await self._stopping.wait()
+
+    @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._acceptor is not None:
             await self._acceptor.close()
-        await super().shutdown(sockets)
+        for listener in sockets or []:
+            listener.close()
+        state = self.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(_GRACE_SECONDS):
+                while state.connections or state.tasks:  # noqa: ASYNC110  # sets tell no one
+                    await asyncio.sleep(_LOOK_SECONDS)
+        except TimeoutError:
+            _log.warning("requests are broken off", extra={"requests": len(state.tasks)})
+            for task in state.tasks:
+                task.cancel()
 
     def _converse(self, slot: Slot) -> Conversation:
         return Conversation(
@@ -90,7 +121,6 @@ async def serving(
         server_header=False,
         # Otherwise a local user could forge the caller's address in a header.
         proxy_headers=False,
-        timeout_graceful_shutdown=5,
     )
     # Here rather than in the task: what can't be loaded must keep the server from starting.
     config.load()
@@ -101,6 +131,5 @@ async def serving(
         yield
     finally:
         on_stop()
-        server.should_exit = True
+        server.stop()
         await task
-        listener.close()
