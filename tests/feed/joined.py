@@ -14,11 +14,10 @@ from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.feed.board_mirror import BoardMirror
-from forewarned.feed.poller_end import PollerEnd
+from forewarned.feed.poller_end import PollerEnd, socket_path
 from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
 from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
-from forewarned.feed.writer_socket import socket_path
 from forewarned.metadata.counts import Counts
 from forewarned.runtime.assembly import Application
 from forewarned.runtime.writer import FeedDelivery

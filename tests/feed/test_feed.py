@@ -10,6 +10,7 @@ import pytest
 
 from forewarned.core.errors import UnknownEventError
 from forewarned.feed.frames import frame
+from forewarned.feed.poller_end import socket_path
 from forewarned.feed.protocol import (
     Activate,
     Committed,
@@ -21,7 +22,6 @@ from forewarned.feed.protocol import (
     encode,
 )
 from forewarned.feed.writer_end import PATIENCE
-from forewarned.feed.writer_socket import socket_path
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 from forewarned.service.records import Caller, News

@@ -3,7 +3,10 @@
 import asyncio
 import contextlib
 import logging
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from typing_extensions import override
@@ -32,6 +35,9 @@ from forewarned.feed.send_buffer import SendBuffer
 
 _log = logging.getLogger(__name__)
 
+_NAME: Final = "feed.sock"
+_LONGEST: Final = 100
+"""Bytes of a path that a Unix socket may have on every system, with a little to spare."""
 _MOST_UNSENT: Final = 16 * 1024 * 1024
 """Bytes kept for a writer that does not read."""
 _REPORT_EVERY: Final = 1.0
@@ -192,3 +198,17 @@ class _Connection(asyncio.Protocol):
     def _drop(self, why: str) -> None:
         _log.warning("the feed broke and is being restarted", extra={"why": why})
         self.close()
+
+
+def socket_path(folder: Path) -> str:
+    """The socket's path, short enough for one. Raises OSError.
+
+    A deep folder is kept open for as long as the process lives, and the path leads through that.
+    """
+    path = folder / _NAME
+    if len(os.fsencode(path)) <= _LONGEST:
+        return str(path)
+    if sys.platform != "linux":
+        raise OSError(f"the path {path} is too long for a socket")
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    return f"/proc/self/fd/{opened}/{_NAME}"

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import os
 import socket
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Self
 
 from forewarned import __version__
+from forewarned.feed.poller_end import socket_path
 from forewarned.feed.poller_link import LinkLostError, PollerLink
 from forewarned.feed.protocol import PROTOCOL, Hello
 from forewarned.feed.snapshot import send_snapshot
@@ -18,11 +18,8 @@ from forewarned.feed.writer_requests import WriterRequests
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.use_cases import UseCases
 
-_NAME: Final = "feed.sock"
 _GRACE: Final = timedelta(seconds=2)
 """How long pollers have to take in the last answers once the writer is told to stop."""
-_LONGEST: Final = 100
-"""Bytes of a path that a Unix socket may have on every system, with a little to spare."""
 
 
 class FeedServer:
@@ -109,17 +106,3 @@ class FeedServer:
             link.drop(f"no snapshot is available: {error}")
             return
         link.end_snapshot()
-
-
-def socket_path(folder: Path) -> str:
-    """The socket's path, short enough for one. Raises OSError.
-
-    A deep folder is kept open for as long as the process lives, and the path leads through that.
-    """
-    path = folder / _NAME
-    if len(os.fsencode(path)) <= _LONGEST:
-        return str(path)
-    if sys.platform != "linux":
-        raise OSError(f"the path {path} is too long for a socket")
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    return f"/proc/self/fd/{opened}/{_NAME}"

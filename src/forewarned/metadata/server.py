@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import socket
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Self
@@ -36,9 +35,7 @@ _log = logging.getLogger(__name__)
 _SWEEP_EVERY: Final = 1.0
 _DATE_EVERY: Final = 0.1
 _REVIEW_EVERY: Final = 0.25
-_BACKLOG: Final = 4096
 _ACCEPTS_AT_ONCE: Final = 64
-_DEFER_SECONDS: Final = 2
 
 
 class MetadataServer:
@@ -109,7 +106,7 @@ class MetadataServer:
 
     async def __aenter__(self) -> Self:
         if self._listener is None:
-            self._listener = listen(self._options.host, self._options.port)
+            self._listener = sockets.listen(self._options.host, self._options.port)
         self._listener.setblocking(False)
         self._context = self._build_context()
         self._context.loop.add_reader(self._listener, self._accept)
@@ -251,15 +248,3 @@ class MetadataServer:
 
     def _after(self, seconds: float, call: Callable[[], None]) -> None:
         self._timers[call] = asyncio.get_running_loop().call_later(seconds, call)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    # Accepted sockets inherit this, which saves a system call for each.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sockets.cork(listener)
-    if sys.platform == "linux":
-        # The kernel hands a connection over once its first request has arrived, or after a while.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_SECONDS)
-    return listener

@@ -10,11 +10,10 @@ import uvloop
 from forewarned.clock import FollowingClock
 from forewarned.config.values import LogFormat
 from forewarned.feed.board_mirror import BoardMirror
-from forewarned.feed.poller_end import PollerEnd
+from forewarned.feed.poller_end import PollerEnd, socket_path
 from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
 from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
-from forewarned.feed.writer_socket import socket_path
 from forewarned.metadata.counts import Counts
 from forewarned.metadata.http.barrier import Barrier
 from forewarned.metadata.http.responses import render

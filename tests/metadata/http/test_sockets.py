@@ -9,7 +9,6 @@ import pytest
 
 from forewarned.metadata.http import sockets
 from forewarned.metadata.options import Options
-from forewarned.metadata.server import listen
 from tests.metadata.fakes import FakeService, Site, get
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is held back")
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothi
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Both ends of a new connection of the listener, the server's first."""
     with ExitStack() as stack:
-        listener = stack.enter_context(listen("127.0.0.1", 0))
+        listener = stack.enter_context(sockets.listen("127.0.0.1", 0))
         theirs = stack.enter_context(socket.create_connection(listener.getsockname(), timeout=30))
         theirs.sendall(b"?")
         ours = stack.enter_context(listener.accept()[0])

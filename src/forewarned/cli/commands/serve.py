@@ -6,16 +6,14 @@ from datetime import timedelta
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from forewarned.cli.credentials import credential_options
 from forewarned.cli.failures import RefusedError, UsageError
 from forewarned.cli.session import Session, json_option, printed_as_json
-from forewarned.cli.tables import setting_table
 from forewarned.config.values import Address, show
-from forewarned.control.v1 import wire
 from forewarned.runtime.settings import (
     SETTINGS,
     Resolved,
@@ -24,6 +22,9 @@ from forewarned.runtime.settings import (
     SettingsError,
     load_here,
 )
+
+if TYPE_CHECKING:
+    from forewarned.control.v1 import wire
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -154,6 +155,10 @@ def settings(*, config: Path | None, running: bool, **flags: str | None) -> None
 
     It takes the options of 'forewarned serve', and shows the settings that 'serve' would use.
     """
+    # Not for `serve`, which keeps what it has imported for as long as it runs.
+    from forewarned.cli.tables import setting_table
+    from forewarned.control.v1 import wire
+
     session = Session(flags["control"] or "")
     if running:
         answer = session.control.get("/v1/settings")
@@ -175,7 +180,9 @@ def load_settings(config: Path | None, flags: Mapping[str, str | None]) -> Resol
         ) from error
 
 
-def _listed(resolved: Resolved) -> list[wire.Setting]:
+def _listed(resolved: Resolved) -> "list[wire.Setting]":
+    from forewarned.control.v1 import wire
+
     return [
         wire.Setting(
             name=setting.name,

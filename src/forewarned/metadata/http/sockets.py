@@ -1,4 +1,7 @@
-"""Operations on a connected socket by its file descriptor: connections keep no socket object."""
+"""The metadata listener's socket, and operations on connected ones by their file descriptors.
+
+Connections keep no socket object.
+"""
 
 import contextlib
 import socket
@@ -7,7 +10,21 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+_BACKLOG: Final = 4096
+_DEFER_SECONDS: Final = 2
 _RESET: Final = struct.pack("ii", 1, 0)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    # Accepted sockets inherit this, which saves a system call for each.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    cork(listener)
+    if sys.platform == "linux":
+        # The kernel hands a connection over once its first request has arrived, or after a while.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _DEFER_SECONDS)
+    return listener
 
 
 def cork(listener: socket.socket) -> None:

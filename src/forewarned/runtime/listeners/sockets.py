@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 from forewarned.clock import monotonic
 from forewarned.config.values import Address
+from forewarned.metadata.http.sockets import listen
 from forewarned.metadata.options import Identification, Options
-from forewarned.metadata.server import listen
 from forewarned.runtime.listeners import port_marks
 from forewarned.runtime.listeners.acceptor import Limits
 from forewarned.runtime.settings import Mode, Settings
