@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import psycopg
@@ -43,13 +44,15 @@ class Databases:
     def template(self) -> Iterator[Database]:
         """The database that the others are copies of. Nobody may be connected while one is made."""
         # As most servers out there sort: a listing that forgot to ask for byte order shows itself.
-        sorting = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'" if self._version() >= 150_000 else ""
+        sorting = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'" if self._version >= 150_000 else ""
         with self._made(_TEMPLATE, f"TEMPLATE template0 {sorting}") as made:
             yield made
 
     @contextlib.contextmanager
     def copy(self, template: Database) -> Iterator[Database]:
-        with self._made(str(next(self._numbers)), f"TEMPLATE {template.name}") as made:
+        # By its files: through the log, which no one reads here, takes half as long again.
+        strategy = "STRATEGY file_copy" if self._version >= 150_000 else ""
+        with self._made(str(next(self._numbers)), f"TEMPLATE {template.name} {strategy}") as made:
             yield made
 
     @contextlib.contextmanager
@@ -67,6 +70,7 @@ class Databases:
         finally:
             _ask(self._url, f"DROP DATABASE {full} WITH (FORCE)")
 
+    @cached_property
     def _version(self) -> int:
         return int(_ask(self._url, "SHOW server_version_num")[0][0])
 

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from kubernetes import client
 
 from forewarned.agent.hooks.ports import Call, Hook
 from forewarned.agent.model import HookOutcome, Verdict
@@ -53,7 +52,11 @@ def another(event_id: str = OTHER_EVENT) -> Call:
     return a_call(sighting=a_sighting(event_id))
 
 
-def kubectl(service: Service) -> client.CoreV1Api:
+# Any: what it answers is looked at by the test.
+def kubectl(service: Service) -> Any:
+    # Takes two seconds, which only who runs this test has to wait.
+    from kubernetes import client
+
     configuration = client.Configuration(host=service.url)
     configuration.api_key["authorization"] = f"Bearer {TOKEN}"
     return client.CoreV1Api(client.ApiClient(configuration))

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
 from tests.agent.hooks.kubernetes_api import TOKEN, Budget, KubernetesApi
 
@@ -17,20 +15,29 @@ def api() -> KubernetesApi:
     return made
 
 
+# Any: a module.
+@pytest.fixture
+def client() -> Any:
+    # Takes two seconds, which only who runs these tests has to wait.
+    from kubernetes import client
+
+    return client
+
+
 # Any: what it answers is looked at by each test.
 @pytest.fixture
-def core(api: KubernetesApi) -> Iterator[Any]:
+def core(api: KubernetesApi, client: Any) -> Iterator[Any]:
     with api.serving() as service:
-        yield client.CoreV1Api(connected(service.url))
+        yield client.CoreV1Api(connected(client, service.url))
 
 
-def connected(url: str) -> Any:
+def connected(client: Any, url: str) -> Any:
     configuration = client.Configuration(host=url)
     configuration.api_key["authorization"] = f"Bearer {TOKEN}"
     return client.ApiClient(configuration)
 
 
-def evict(core: Any, name: str, uid: str | None = None) -> Any:
+def evict(client: Any, core: Any, name: str, uid: str | None = None) -> Any:
     options = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=uid)) if uid else None
     return core.create_namespaced_pod_eviction(
         name,
@@ -55,11 +62,11 @@ def test_every_change_gives_a_new_version_and_no_change_does_not(core: Any) -> N
     assert again.metadata.resource_version == cordoned.metadata.resource_version
 
 
-def test_a_change_that_names_an_old_version_is_a_conflict(core: Any) -> None:
+def test_a_change_that_names_an_old_version_is_a_conflict(core: Any, client: Any) -> None:
     old = core.read_node("node-1")
     core.patch_node("node-1", {"metadata": {"annotations": {"a": "b"}}})
 
-    with pytest.raises(ApiException) as patched:
+    with pytest.raises(client.ApiException) as patched:
         core.patch_node(
             "node-1",
             {
@@ -67,7 +74,7 @@ def test_a_change_that_names_an_old_version_is_a_conflict(core: Any) -> None:
                 "spec": {"unschedulable": True},
             },
         )
-    with pytest.raises(ApiException) as replaced:
+    with pytest.raises(client.ApiException) as replaced:
         core.replace_node("node-1", old)
 
     assert (patched.value.status, patched.value.reason) == (409, "Conflict")
@@ -99,64 +106,68 @@ def test_pods_of_a_node_come_in_pages(api: KubernetesApi, core: Any) -> None:
     assert found == [f"web-{number}" for number in range(5)]
 
 
-def test_an_evicted_pod_is_seen_as_it_ends(api: KubernetesApi, core: Any) -> None:
+def test_an_evicted_pod_is_seen_as_it_ends(api: KubernetesApi, core: Any, client: Any) -> None:
     api.add_pod("web-1")
 
-    assert evict(core, "web-1").kind == "Status"
+    assert evict(client, core, "web-1").kind == "Status"
     ending = core.list_pod_for_all_namespaces().items
     gone = core.list_pod_for_all_namespaces().items
 
     assert [pod.metadata.deletion_timestamp is not None for pod in ending] == [True]
     assert gone == []
-    with pytest.raises(ApiException) as missing:
-        evict(core, "web-1")
+    with pytest.raises(client.ApiException) as missing:
+        evict(client, core, "web-1")
     assert missing.value.status == 404
 
 
-def test_a_budget_that_has_none_left_answers_429(api: KubernetesApi, core: Any) -> None:
+def test_a_budget_that_has_none_left_answers_429(
+    api: KubernetesApi, core: Any, client: Any
+) -> None:
     api.add_pod("web-1")
     api.add_pod("web-2")
     api.budgets.append(Budget("default", "web", allowed=1))
 
-    evict(core, "web-1")
-    with pytest.raises(ApiException) as held:
-        evict(core, "web-2")
+    evict(client, core, "web-1")
+    with pytest.raises(client.ApiException) as held:
+        evict(client, core, "web-2")
 
     assert (held.value.status, held.value.reason) == (429, "Too Many Requests")
 
 
-def test_two_budgets_for_a_pod_are_an_error(api: KubernetesApi, core: Any) -> None:
+def test_two_budgets_for_a_pod_are_an_error(api: KubernetesApi, core: Any, client: Any) -> None:
     api.add_pod("web-1")
     api.budgets += [Budget("default", "web", 1), Budget("default", "web", 1)]
 
-    with pytest.raises(ApiException) as failed:
-        evict(core, "web-1")
+    with pytest.raises(client.ApiException) as failed:
+        evict(client, core, "web-1")
 
     assert failed.value.status == 500
 
 
-def test_another_pod_of_the_same_name_is_not_evicted(api: KubernetesApi, core: Any) -> None:
+def test_another_pod_of_the_same_name_is_not_evicted(
+    api: KubernetesApi, core: Any, client: Any
+) -> None:
     api.add_pod("web-1")
     old = core.list_pod_for_all_namespaces().items[0].metadata.uid
     api.add_pod("web-1", node="node-2")
 
-    with pytest.raises(ApiException) as conflict:
-        evict(core, "web-1", uid=old)
+    with pytest.raises(client.ApiException) as conflict:
+        evict(client, core, "web-1", uid=old)
 
     assert conflict.value.status == 409
 
 
-def test_nobody_is_let_in_without_the_token(api: KubernetesApi) -> None:
-    with api.serving() as service, pytest.raises(ApiException) as refused:
+def test_nobody_is_let_in_without_the_token(api: KubernetesApi, client: Any) -> None:
+    with api.serving() as service, pytest.raises(client.ApiException) as refused:
         client.CoreV1Api(client.ApiClient(client.Configuration(host=service.url))).read_node("a")
 
     assert refused.value.status == 401
 
 
-def test_who_may_do_what_can_be_asked(api: KubernetesApi) -> None:
+def test_who_may_do_what_can_be_asked(api: KubernetesApi, client: Any) -> None:
     api.forbidden.add(("create", "pods/eviction"))
     with api.serving() as service:
-        reviews = client.AuthorizationV1Api(connected(service.url))
+        reviews = client.AuthorizationV1Api(connected(client, service.url))
 
         def may(verb: str, resource: str, subresource: str | None = None) -> object:
             attributes = client.V1ResourceAttributes(
