@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -115,13 +115,18 @@ class Node:
 
     def stop(self) -> None:
         """As an operator does. Does nothing if it does not run."""
+        self.ask_to_stop()
+        if self._running is not None:
+            self._reap()
+
+    def ask_to_stop(self) -> None:
+        """Return at once, so that several can stop at the same time."""
         if self._running is None:
             return
         with contextlib.suppress(ProcessLookupError):
             # One that a test has paused would never hear of it.
             self._send(signal.SIGCONT)
         self._running.send_signal(signal.SIGTERM)
-        self._reap()
 
     def _send(self, number: signal.Signals) -> None:
         assert self._running is not None, f"node {self.name} does not run"
@@ -148,14 +153,24 @@ def running_nodes(
     first = nodes[names[0]]
     first.flags += (f"--fleet={fleet}",)
     try:
-        for node in nodes.values():
-            node.begin()
-        for node in nodes.values():
-            node.wait_until_ready()
+        start_all(nodes.values())
         yield nodes
     finally:
-        for node in nodes.values():
-            node.stop()
+        stop_all(nodes.values())
+
+
+def start_all(nodes: Collection[Node]) -> None:
+    for node in nodes:
+        node.begin()
+    for node in nodes:
+        node.wait_until_ready()
+
+
+def stop_all(nodes: Collection[Node]) -> None:
+    for node in nodes:
+        node.ask_to_stop()
+    for node in nodes:
+        node.stop()
 
 
 def fleet_of(vms: Mapping[str, str]) -> str:

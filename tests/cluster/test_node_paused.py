@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.cluster import requests
 from tests.cluster.incarnation_watch import addresses
 from tests.cluster.nodes import Node, running_nodes
 from tests.cluster.waiting import wait_until
-from tests.postgresql.databases import Database
+from tests.postgresql.databases import Database, Databases
 from tests.postgresql.pauses import paused
 
 VMS = addresses(2)
@@ -22,15 +21,22 @@ MUCH = "UPDATE events SET description = repeat('x', 30000000)"
 LITTLE = "UPDATE events SET description = ''"
 
 
-@pytest.fixture
-def nodes(tmp_path: Path, database: Database) -> Iterator[dict[str, Node]]:
-    with running_nodes(tmp_path, database.url, vms=VMS, names=("a", "b")) as running:
+@pytest.fixture(scope="module")
+def shared(databases: Databases, migrated_template: Database) -> Iterator[Database]:
+    with databases.copy(migrated_template) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory, shared: Database) -> Iterator[dict[str, Node]]:
+    folder = tmp_path_factory.mktemp("nodes")
+    with running_nodes(folder, shared.url, vms=VMS, names=("a", "b")) as running:
         yield running
 
 
 @pytest.mark.parametrize("rows", ["few", "many"])
 def test_a_node_that_stands_still_in_a_transaction_holds_no_one_up_for_five_seconds(
-    nodes: dict[str, Node], database: Database, rows: str
+    nodes: dict[str, Node], shared: Database, rows: str
 ) -> None:
     """I5, I20: idle in its transaction, or with rows that it does not read."""
     stopped, other = nodes["a"], nodes["b"]
@@ -39,15 +45,15 @@ def test_a_node_that_stands_still_in_a_transaction_holds_no_one_up_for_five_seco
     event_id = requests.schedule(other, "vm-0").json["events"][0]["event_id"]
     wait_until(lambda: event_id in requests.events_of(_polled(stopped)))
     if rows == "many":
-        database.ask(MUCH)
+        shared.ask(MUCH)
 
-    with ThreadPoolExecutor(1) as pool, database.connect() as holding:
+    with ThreadPoolExecutor(1) as pool, shared.connect() as holding:
         # The test ends though the lock does not.
         holding.execute("SET lock_timeout = '20s'")
         holding.commit()
         holding.execute(LOCK)
         asked = pool.submit(requests.approve, stopped, event_id, address=VMS["vm-0"])
-        wait_until(lambda: database.ask(WAITING) == [(1,)])
+        wait_until(lambda: shared.ask(WAITING) == [(1,)])
         with paused(stopped.pid("writer")):
             # The lock is the stopped node's now.
             holding.rollback()
@@ -64,7 +70,7 @@ def test_a_node_that_stands_still_in_a_transaction_holds_no_one_up_for_five_seco
     # It took up its transaction again, or said that it could not.
     assert answered.status in {200, 503}
     starts = "SELECT count(*) FROM history WHERE action = 'started' AND event_id = %s"
-    assert database.ask(starts, event_id) == [(1,)]
+    assert shared.ask(starts, event_id) == [(1,)]
     wait_until(lambda: requests.health(stopped).status == 200)
 
 

@@ -22,6 +22,8 @@ from tests.cluster.operations import Kind, Operation, Outcome, Recorder, outcome
 
 PATIENCE: Final = 60.0
 _BETWEEN_TRIES: Final = 0.05
+_BETWEEN_EVENTS: Final = 0.02
+"""Seconds. Without them the threads would take whatever the nodes leave of a small machine."""
 
 
 class Traffic:
@@ -93,7 +95,7 @@ class Traffic:
     def _work(self, number: int, pool: ThreadPoolExecutor) -> None:
         chance = random.Random(f"{self._seed}/{number}")
         vms = self._vms[number :: self._threads]
-        while not self._enough.is_set():
+        while not self._enough.wait(_BETWEEN_EVENTS):
             name, address = chance.choice(vms)
             event_id = self._schedule(name, chance)
             if event_id is None:
