@@ -21,7 +21,7 @@ from tests.end_to_end.supervised_server import PATIENCE
 
 BROKEN: Final = 0
 """In place of a status: no answer came."""
-_BETWEEN_POLLS: Final = 0.1
+_BETWEEN_POLLS: Final = 0.25
 _BETWEEN_TRIES: Final = 0.02
 _WAIT: Final = "2s"
 

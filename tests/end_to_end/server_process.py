@@ -16,6 +16,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
+from click.testing import CliRunner
+
+from forewarned.cli import cli
 
 METADATA: Final = {"Metadata": "true"}
 DOCUMENT: Final = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -58,15 +61,7 @@ class Server:
 
     def command(self, *words: str) -> Any:
         """Run the CLI with --json, and return what it printed."""
-        done = subprocess.run(
-            [sys.executable, "-m", "forewarned", *words, "--json"],
-            env=environment(FOREWARNED_CONTROL=f"http://{self.control}"),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return _command(*words, FOREWARNED_CONTROL=f"http://{self.control}")
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """Ask the control listener, which is quicker than starting the CLI."""
@@ -125,14 +120,15 @@ def local_command(server: Server, *words: str) -> Any:  # JSON, which tests look
 
     For those that need no server, such as `token` and `ca`.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "forewarned", *words, "--data", str(server.data), "--json"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    return _command(*words, "--data", str(server.data))
+
+
+def _command(*words: str, **variables: str) -> Any:  # as above
+    """In this process: to start another takes longer than most commands do."""
+    theirs = {name: None for name in os.environ if name.startswith("FOREWARNED_")}
+    runner = CliRunner(env=theirs | {"NO_COLOR": "1"} | variables)
+    done = runner.invoke(cli, [*words, "--json"], prog_name="forewarned")
+    assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
 

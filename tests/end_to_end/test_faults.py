@@ -1,29 +1,44 @@
 """Faults of a real server, with VMs at a process of their own and without."""
 
+from collections.abc import Iterator
 from http.client import IncompleteRead
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.server_process import WORKERS, serving
+from tests.end_to_end.server_process import WORKERS, Server, serving
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-def test_faults_happen_exactly_as_often_as_asked(tmp_path: Path, workers: str) -> None:
-    with serving(tmp_path, "--workers", workers) as server:
-        healthy = server.get()
-        server.command("faults", "add", "status", "--status", "410", "--times", "2")
-        statuses = [server.get().status for _ in range(3)]
-        server.call("POST", "/v1/faults", {"kind": "reset", "times": 1})
-        with pytest.raises(ConnectionResetError):
-            server.get()
-        server.call("POST", "/v1/faults", {"kind": "truncated", "times": 1})
-        with pytest.raises(IncompleteRead):
-            server.get()
-        server.call("POST", "/v1/faults", {"kind": "empty", "times": 1})
-        empty = server.get()
-        used = [fault["used"] for fault in server.call("GET", "/v1/faults")["faults"]]
-        after = server.get()
+@pytest.fixture(scope="module", params=WORKERS)
+def emulator(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("server"), "--workers", request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def server(emulator: Server) -> Server:
+    """One that other tests have used, without their faults."""
+    emulator.call("POST", "/v1/reset")
+    emulator.call("DELETE", "/v1/faults")
+    return emulator
+
+
+def test_faults_happen_exactly_as_often_as_asked(server: Server) -> None:
+    healthy = server.get()
+    server.command("faults", "add", "status", "--status", "410", "--times", "2")
+    statuses = [server.get().status for _ in range(3)]
+    server.call("POST", "/v1/faults", {"kind": "reset", "times": 1})
+    with pytest.raises(ConnectionResetError):
+        server.get()
+    server.call("POST", "/v1/faults", {"kind": "truncated", "times": 1})
+    with pytest.raises(IncompleteRead):
+        server.get()
+    server.call("POST", "/v1/faults", {"kind": "empty", "times": 1})
+    empty = server.get()
+    used = [fault["used"] for fault in server.call("GET", "/v1/faults")["faults"]]
+    after = server.get()
 
     assert statuses == [410, 410, 200]
     assert empty.body == b""
@@ -31,17 +46,15 @@ def test_faults_happen_exactly_as_often_as_asked(tmp_path: Path, workers: str) -
     assert after.body == healthy.body
 
 
-@pytest.mark.parametrize("workers", WORKERS)
-def test_a_stale_document_is_shown_until_the_fault_is_removed(tmp_path: Path, workers: str) -> None:
-    with serving(tmp_path, "--workers", workers) as server:
-        vm = server.get("/metadata/instance/compute/name?api-version=2021-12-13&format=text")
-        before = server.get()
-        server.call("POST", "/v1/faults", {"kind": "stale"})
-        event = {"type": "Reboot", "resources": [vm.body.decode()]}
-        server.call("POST", "/v1/events", event)
-        stale = server.get()
-        server.call("DELETE", "/v1/faults")
-        fresh = server.get()
+def test_a_stale_document_is_shown_until_the_fault_is_removed(server: Server) -> None:
+    vm = server.get("/metadata/instance/compute/name?api-version=2021-12-13&format=text")
+    before = server.get()
+    server.call("POST", "/v1/faults", {"kind": "stale"})
+    event = {"type": "Reboot", "resources": [vm.body.decode()]}
+    server.call("POST", "/v1/events", event)
+    stale = server.get()
+    server.call("DELETE", "/v1/faults")
+    fresh = server.get()
 
     assert stale.body == before.body
     assert len(fresh.json["Events"]) == 1

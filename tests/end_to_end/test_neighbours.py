@@ -25,9 +25,11 @@ QUICK: Final = 2.0
 """Seconds within which a neighbour is answered. A loaded machine may take half of them itself."""
 RATE: Final = 5
 """Requests a second that a VM may make; as many at once are within the rate, however fast."""
-NEIGHBOURS: Final = 12
+NEIGHBOURS: Final = 11
+STREETS: Final = 8
+"""As many as there are tests. A scale set has up to 100 VMs in one scope."""
 POLLS: Final = NEIGHBOURS * RATE
-MANY: Final = 1200
+MANY: Final = 1100
 """Polls of the VM that polls too often, while its neighbours make theirs."""
 MOST_CONNECTIONS: Final = 128
 """Of one VM."""
@@ -54,18 +56,36 @@ class Street:
         return int(kib) * 1024
 
 
-@pytest.fixture
-def street(tmp_path: Path) -> Iterator[Street]:
-    fleet = tmp_path / "street.toml"
-    fleet.write_text(f'[[scale_sets]]\nname = "street"\ncapacity = {NEIGHBOURS + 2}\n')
+@dataclass(frozen=True, slots=True)
+class Town:
+    """A server that the tests share, and its VMs, of which each test takes some of its own."""
+
+    supervised: SupervisedServer
+    addresses: Iterator[str]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    folder = tmp_path_factory.mktemp("town")
+    fleet = folder / "town.toml"
+    fleet.write_text(
+        f'[[scale_sets]]\nname = "town"\ncapacity = {STREETS * (NEIGHBOURS + 1) + 1}\n'
+    )
     limit = ("--rate-limit", "on", "--rate", str(RATE))
     flags = ("--workers", "1", "--arm", "off", "--fleet", str(fleet), *limit)
-    with start_supervised(tmp_path, {}, *flags) as supervised:
+    with start_supervised(folder, {}, *flags) as supervised:
         [scope] = supervised.server.call("GET", "/v1/fleet")["scopes"]
-        first, strainer, *neighbours = (vm["address"] for vm in scope["vms"])
+        first, *others = (vm["address"] for vm in scope["vms"])
         # The first read switches the scope on, and is the only one that needs the store.
         assert ask_once(supervised.server, first, closing_poll()).status == 200
-        yield Street(supervised, strainer, neighbours)
+        yield Town(supervised, iter(others))
+
+
+@pytest.fixture
+def street(town: Town) -> Street:
+    """VMs that no other test has polled for, so that each may poll at its full rate."""
+    strainer, *neighbours = (next(town.addresses) for _ in range(NEIGHBOURS + 1))
+    return Street(town.supervised, strainer, neighbours)
 
 
 def strainers_socket(street: Street) -> socket.socket:

@@ -1,9 +1,14 @@
 """One node whose store is a PostgreSQL database, as a VM and an operator see it."""
 
+import contextlib
 import json
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,7 @@ import pytest
 
 from tests.end_to_end.server_process import Server, environment, local_command, serving
 from tests.end_to_end.test_cli_access import FLEET, SERVICE, command
-from tests.postgresql.databases import Database
+from tests.postgresql.databases import Database, Databases
 from tests.postgresql.servers import free_port
 
 
@@ -29,10 +34,17 @@ def admitted(server: Server, database: Database, name: str, role: str) -> str:
     words = ("token", "create", name, "--role", role, "--store", database.url)
     token = str(local_command(server, *words)["token"])
     # Nodes look for new principals once a second.
+    pause = threading.Event()
     until = time.monotonic() + 30
-    while command(server, "events", token=token).returncode and time.monotonic() < until:
-        pass
+    while not _is_let_in(server, token) and time.monotonic() < until:
+        pause.wait(0.1)
     return token
+
+
+def _is_let_in(server: Server, token: str) -> bool:
+    with contextlib.closing(HTTPConnection(server.control, timeout=60)) as connection:
+        connection.request("GET", "/v1/clock", headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse().status == 200
 
 
 def test_an_event_lives_through_a_restart_of_its_node(database: Database, tmp_path: Path) -> None:
@@ -67,13 +79,39 @@ def test_an_event_lives_through_a_restart_of_its_node(database: Database, tmp_pa
     assert database.ask("SELECT status FROM events") == [("Completed",)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two nodes that tests share. Both have a password in the URL of their database."""
+
+    database: Database
+    url: str
+    one: Server
+    two: Server
+    token: str
+    """Of a reader."""
+
+
+@pytest.fixture(scope="module")
+def pair(
+    databases: Databases, migrated_template: Database, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("pair")
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+    with databases.copy(migrated_template) as database:
+        url = database.url.replace("postgres@", "postgres:s3cret@")
+        flags = ("--mode", "service", "--clock", "real", "--store", url)
+        with serving(folder / "one", *flags) as one, serving(folder / "two", *flags) as two:
+            token = admitted(two, database, "rita", "reader")
+            yield Pair(database=database, url=url, one=one, two=two, token=token)
+
+
 def test_a_server_with_other_rules_does_not_start_while_one_runs(
-    database: Database, tmp_path: Path
+    pair: Pair, tmp_path: Path
 ) -> None:
-    (tmp_path / "fleet.toml").write_text(FLEET)
-    with serving(tmp_path, *SERVICE, "--store", database.url):
-        other = start(tmp_path / "other", "--store", database.url, "--silence", "2d")
-    alone = start(tmp_path / "other", "--store", f"{database.url}_missing", "--silence", "2d")
+    other = start(tmp_path / "other", "--store", pair.url, "--silence", "2d")
+    missing = f"{pair.database.url}_missing"
+    alone = start(tmp_path / "other", "--store", missing, "--silence", "2d")
 
     assert other.returncode == 1
     assert "silence is 1d there and 2d here" in other.stderr
@@ -81,27 +119,30 @@ def test_a_server_with_other_rules_does_not_start_while_one_runs(
     assert "createdb" in alone.stderr
 
 
-def test_every_node_lists_all_of_them(database: Database, tmp_path: Path) -> None:
-    flags = ("--mode", "service", "--clock", "real", "--store", database.url)
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-    with serving(tmp_path / "one", *flags) as one, serving(tmp_path / "two", *flags) as two:
-        token = admitted(two, database, "rita", "reader")
-        until = time.monotonic() + 30
-        while True:
-            told = json.loads(command(two, "nodes --json", token=token).stdout)
-            if len(told["nodes"]) == 2 or time.monotonic() > until:
-                break
-        shown = command(two, "nodes", token=token).stdout
+def test_every_node_lists_all_of_them(pair: Pair) -> None:
+    until = time.monotonic() + 30
+    while True:
+        told = json.loads(command(pair.two, "nodes --json", token=pair.token).stdout)
+        if len(told["nodes"]) == 2 or time.monotonic() > until:
+            break
+    shown = command(pair.two, "nodes", token=pair.token).stdout
 
     assert {node["metadata"] for node in told["nodes"]} == {
-        f"http://{each.metadata}" for each in (one, two)
+        f"http://{each.metadata}" for each in (pair.one, pair.two)
     }
     [this] = [node for node in told["nodes"] if node["this"]]
-    assert this["metadata"] == f"http://{two.metadata}"
+    assert this["metadata"] == f"http://{pair.two.metadata}"
     assert all(node["fresh"] for node in told["nodes"])
     assert (told["epoch"], told["standbys"]) == (1, "")
     assert "One copy" in shown
+
+
+def test_the_listing_of_settings_hides_the_password(pair: Pair) -> None:
+    told = command(pair.one, "settings --running", token=pair.token)
+    local = local_command(pair.one, "settings", "--mode", "service", "--store", pair.url)
+
+    assert "postgres:***@" in told.stdout
+    assert "s3cret" not in told.stdout + str(local)
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
@@ -132,14 +173,3 @@ def start(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
-
-
-def test_the_listing_of_settings_hides_the_password(database: Database, tmp_path: Path) -> None:
-    url = database.url.replace("postgres@", "postgres:s3cret@")
-    with serving(tmp_path, "--mode", "service", "--clock", "real", "--store", url) as server:
-        token = admitted(server, database, "rita", "reader")
-        told = command(server, "settings --running", token=token)
-        local = local_command(server, "settings", "--mode", "service", "--store", url)
-
-    assert "postgres:***@" in told.stdout
-    assert "s3cret" not in told.stdout + str(local)
