@@ -26,6 +26,9 @@ LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 60.0
 """Seconds until a start or an end is given up. A busy machine takes long for both."""
 _POLL: Final = 0.02
+_MEMORY: Final = Path("/dev/shm")
+_ROOM: Final = 4 * 1024**3
+"""Bytes that have to be free there. A container may have as good as none."""
 _QUICK: Final = {
     # Nothing here outlives the machine, so nothing needs to reach a disk.
     "fsync": "off",
@@ -33,6 +36,7 @@ _QUICK: Final = {
     # As in front of a small cluster: three nodes with all of their connections, and tests beside.
     "max_connections": "200",
     "shared_buffers": "32MB",
+    "max_wal_size": "128MB",
     "log_line_prefix": "%m [%p] %a ",
 }
 _ACCESS: Final = """
@@ -94,9 +98,15 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """Not one of pytest's, which are closed to others: PostgreSQL refuses to run as root."""
+    """Not one of pytest's, which are closed to others: PostgreSQL refuses to run as root.
+
+    In memory, if there is room: each database has 300 files, and some disks take long over them.
+    """
+    is_room = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM
     with tempfile.TemporaryDirectory(
-        prefix="forewarned-postgres-", ignore_cleanup_errors=True
+        prefix="forewarned-postgres-",
+        dir=_MEMORY if is_room else None,
+        ignore_cleanup_errors=True,
     ) as name:
         if os.geteuid() == 0:
             shutil.chown(name, SUPERUSER, SUPERUSER)
