@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import product
+from benchmarks import product, usage
 from benchmarks.bench import Bench
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.product import Product
@@ -79,6 +79,11 @@ class Databases:
         query = "SELECT 1 FROM pg_database WHERE datname = %s"
         if not self.pair.primary.ask(query, database):
             self.pair.primary.ask(f"CREATE DATABASE {database}")
+
+    def processor_seconds(self) -> float:
+        """Of both servers, with all their sessions, as far as these are open."""
+        servers = (self.pair.primary.pid, self.pair.other.pid)
+        return sum(usage.processor_seconds(usage.family(pid)) for pid in servers)
 
     def copy(self, database: str, to: str) -> None:
         """All of its tables and rows, though nodes are connected to it."""

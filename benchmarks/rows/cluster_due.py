@@ -6,6 +6,7 @@ needs 30 seconds' notice only.
 
 import contextlib
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
@@ -18,7 +19,7 @@ from benchmarks.bench import Bench, many
 from benchmarks.crowd import Crowd
 from benchmarks.exchange import BrokenExchangeError
 from benchmarks.figures import Line, Spread, at_most, measured, ratios
-from benchmarks.nodes import AT_ONCE
+from benchmarks.nodes import AT_ONCE, Databases
 from benchmarks.product import Product
 from benchmarks.rows.cluster_approvals import shoot
 from benchmarks.shots import Shot
@@ -52,20 +53,26 @@ def _together(bench: Bench) -> Line:
     bench.say(f"C6: {vms} events due at once, at three nodes and at a server on SQLite")
     fleet = _fleet(vms)
     shared, own = [], []
+    spent: dict[str, list[float]] = {"nodes": [], "databases": []}
     with nodes.databases(bench) as databases:
         for number in range(min(ROUNDS, bench.rounds)):
             with databases.serving(f"due{number}", fleet) as serving:
-                shared.append(_come(bench, serving, vms))
+                took, used = _come(bench, serving, vms, databases)
+                shared.append(took)
+                for name, seconds in used.items():
+                    spent[name].append(seconds)
             folder = bench.scratch / f"due-sqlite-{number}"
             with product.serving(folder, fleet, *nodes.SERVICE, *bench.flags) as server:
-                own.append(_come(bench, [server], vms))
+                own.append(_come(bench, [server], vms)[0])
     return measured(
         "C6",
         f"{many(vms, 'events')} due at one instant → the last visible, three nodes ÷ SQLite",
         ratios(shared, own),
         unit="×",
         goal=at_most(1.5),
-        note=f"three nodes {Spread.of(shared).median:.2f} s, SQLite {Spread.of(own).median:.2f} s",
+        note=f"three nodes {Spread.of(shared).median:.2f} s, SQLite {Spread.of(own).median:.2f} s;"
+        f" processor time of the nodes {Spread.of(spent['nodes']).median:.1f} s, of the database"
+        f" servers {Spread.of(spent['databases']).median:.1f} s, on {os.cpu_count()} cores",
     )
 
 
@@ -78,7 +85,8 @@ def _with_one_paused(bench: Bench) -> Line:
             with databases.serving(f"paused{number}", _fleet(vms)) as serving:
                 # Another one each time, and another moment of its work.
                 victim = serving.pop(number % len(serving))
-                seen.append(_come(bench, serving, vms, victim=victim, after=0.02 * (number + 1)))
+                after = 0.02 * (number + 1)
+                seen.append(_come(bench, serving, vms, victim=victim, after=after)[0])
     return measured(
         "C7",
         f"{many(vms, 'events')} due, SIGSTOP to one node of three → the last visible at the others",
@@ -99,11 +107,15 @@ def _come(
     bench: Bench,
     serving: Sequence[Product],
     vms: int,
+    databases: Databases | None = None,
     *,
     victim: Product | None = None,
     after: float = 0,
-) -> float:
-    """Seconds from the instant until every VM has read that its event started."""
+) -> tuple[float, dict[str, float]]:
+    """Seconds from the instant until every VM has read that its event started.
+
+    With the processor time that nodes and databases took from then until all VMs had looked.
+    """
     addresses = product.addresses(vms)
     visits = [
         Shot(serving[number % len(serving)].metadata, address, exchange.poll())
@@ -130,11 +142,19 @@ def _come(
         if left < 1:
             raise BrokenExchangeError("the machine is too slow: events fell due before VMs waited")
         began = time.monotonic() + left
-        if victim is not None:
-            usage.wait(began + after - time.monotonic())
+        usage.wait(began + after - time.monotonic())
+        before = _used(serving, databases)
         with paused(*(victim.pids if victim is not None else ())):
             last = max(_started(part) for part in parts)
-    return last - began
+        used = _used(serving, databases)
+    return last - began, {name: used[name] - before[name] for name in used}
+
+
+def _used(serving: Sequence[Product], databases: Databases | None) -> dict[str, float]:
+    return {
+        "nodes": sum(usage.processor_seconds(node.pids) for node in serving),
+        "databases": databases.processor_seconds() if databases is not None else 0.0,
+    }
 
 
 def _started(part: Served) -> float:
