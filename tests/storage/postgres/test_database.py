@@ -25,7 +25,7 @@ def test_a_statement_gives_each_column_a_value_of_its_type(database: Database, n
 
     asked = in_bulk(statement)
 
-    assert [part.split("[]")[0] for part in asked.split("%s::")[1:]] == [
+    assert [part.split("[]")[0] for part in asked.split("%b::")[1:]] == [
         "text" if types[column] == "text" else "bigint" for column in columns
     ]
 

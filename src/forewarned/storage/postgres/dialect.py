@@ -70,7 +70,7 @@ POSTGRES: Final[Dialect] = PostgresDialect()
 def in_bulk(statement: Statement) -> str:
     """One statement for any number of rows, with a list of the values of each column."""
     names = (*statement.columns, *statement.key)
-    lists = ", ".join(f"%s::{'bigint' if name in _NUMBERS else 'text'}[]" for name in names)
+    lists = ", ".join(f"%b::{'bigint' if name in _NUMBERS else 'text'}[]" for name in names)
     values = [_stored(name) for name in statement.columns]
     if not statement.key:
         # Rows are numbered in the order in which they are added.
