@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tools.mutants.actuators import ACTUATORS
 from tools.mutants.edges import EDGES
 from tools.mutants.mutant import Mutant
 from tools.mutants.nodes import NODES
@@ -383,4 +384,4 @@ _STORAGE: Final = (
     ),
 )
 
-MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *EDGES, *NODES)
+MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *EDGES, *NODES, *ACTUATORS)
