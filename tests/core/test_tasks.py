@@ -116,6 +116,11 @@ def test_a_report_on_a_task_that_nobody_holds_is_refused(state: TaskState) -> No
         tasks.refuse_lost(replace(under_way(), state=state), 1)
 
 
+def test_a_report_on_a_task_that_ended_with_its_event_is_refused() -> None:
+    with pytest.raises(TaskLostError):
+        tasks.refuse_lost(replace(under_way(), ended_at=NOON), 1)
+
+
 def test_a_lease_that_is_renewed_lasts_longer() -> None:
     assert tasks.renewed(under_way(), now=NOON + MINUTE).claimable_at == NOON + MINUTE + LEASE
 

@@ -24,11 +24,9 @@ from forewarned.core.transitions import (
     Completed,
     Deactivated,
     EventTransition,
-    Interrupted,
     Narrowed,
     ResourceAdded,
     ResourceRemoved,
-    Restored,
     Scheduled,
     Started,
     Transition,
@@ -48,7 +46,7 @@ LATEST_START: Final = 5 * SECOND
 
 _NEXT: Final[dict[EventStatus, tuple[type[EventTransition], ...]]] = {
     EventStatus.SCHEDULED: (Approved, Narrowed, Started, Canceled),
-    EventStatus.STARTED: (Interrupted, Restored, Narrowed, Completed),
+    EventStatus.STARTED: (VmsTransition, Narrowed, Completed),
     EventStatus.COMPLETED: (),
     EventStatus.CANCELED: (),
 }

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from forewarned.core.ids import EventId, ScopeId
+from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Document
 from forewarned.core.transitions import EventTransition, Transition
 from forewarned.service.lifecycle.activation import MARKS
-from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow
+from forewarned.service.listings import EventFilter, HistoryFilter, HistoryRow, TaskFilter
 from forewarned.service.ports import Snapshot
 from forewarned.service.records import EventRecord, Saved
 from tests.stateful.oracle import Oracle
@@ -23,6 +23,8 @@ class State:
     scopes: dict[ScopeId, Saved]
     """In the store."""
     records: dict[EventId, EventRecord]
+    tasks: set[tuple[EventId, ResourceName]]
+    """Of open events."""
     rows: list[HistoryRow]
     """Oldest first, from the first that was not looked at before, and one ahead of it."""
     rows_seen: int
@@ -34,6 +36,7 @@ class State:
 class Stored:
     scopes: dict[ScopeId, Saved]
     records: dict[EventId, EventRecord]
+    tasks: set[tuple[EventId, ResourceName]]
     rows: list[HistoryRow]
 
 
@@ -44,6 +47,7 @@ def stored(snapshot: Snapshot, *, rows: int) -> Stored:
         records={
             record.event.id: record for record in snapshot.events(EventFilter(limit=_EVERYTHING))
         },
+        tasks={(task.event_id, task.vm) for task in snapshot.tasks(TaskFilter(limit=_EVERYTHING))},
         rows=snapshot.history(HistoryFilter(limit=rows))[::-1],
     )
 
@@ -87,6 +91,13 @@ def i20_nothing_is_overdue(oracle: Oracle, state: State) -> None:
         assert state.now < life.not_before, f"I20: {life.event.id} should have started"
 
 
+def i22_each_vm_of_a_started_event_has_a_task(oracle: Oracle, state: State) -> None:
+    started = {
+        (life.event.id, name) for life in oracle.under_way() for name in life.event.resources
+    }
+    assert state.tasks == started, "I22: a task too many, or one is missing"
+
+
 def i28_scopes_are_on_while_somebody_reads(oracle: Oracle, state: State) -> None:
     for scope_id, saved in state.scopes.items():
         if oracle.must_be_active(scope_id, state.now, state.silence):
@@ -121,6 +132,7 @@ LAWS: Final = (
     i14_what_was_told_is_stored,
     i19_every_event_has_its_record,
     i20_nothing_is_overdue,
+    i22_each_vm_of_a_started_event_has_a_task,
     i28_scopes_are_on_while_somebody_reads,
     i28_the_store_knows_of_reads_within_the_hour,
     i29_history_is_what_was_told,

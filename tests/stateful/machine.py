@@ -10,7 +10,7 @@ from random import Random
 from typing import ClassVar, Final, TypeVar
 
 import hypothesis.strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 from typing_extensions import override
 
 from forewarned.core.errors import (
@@ -36,6 +36,7 @@ from tests.stateful.fleet import BATCH, FULL, SCOPES, SPOT_SCOPES, VMS, plan
 from tests.stateful.observer import Observer, changed_nothing
 from tests.stateful.oracle import Life, Oracle
 from tests.stateful.stack import Stack
+from tests.stateful.task_rules import TaskRules
 
 T = TypeVar("T")
 
@@ -68,9 +69,8 @@ downtimes = st.sampled_from([NO_TIME, NO_TIME, MILLISECOND, 4 * MINUTE, 20 * MIN
 offsets = st.sampled_from([-SECOND, -MILLISECOND, NO_TIME, MILLISECOND, SECOND, MINUTE])
 
 
-class ScheduledEvents(RuleBasedStateMachine):
+class ScheduledEvents(TaskRules):
     stack_type: ClassVar[type[Stack]]
-    observer: Observer
 
     @property
     def oracle(self) -> Oracle:
@@ -330,7 +330,7 @@ class ScheduledEvents(RuleBasedStateMachine):
 
         assert life.is_over or life.is_waiting
 
-    @precondition(lambda self: self.oracle.under_way())
+    @precondition(lambda self: self.is_simulated and self.oracle.under_way())
     @rule(pick=picks, order=st.permutations([*Stage, Stage.COMPLETED]))
     def report(self, pick: int, order: list[Stage]) -> None:
         """Actuators may repeat themselves, in any order. The first completion counts."""

@@ -248,6 +248,7 @@ class Observer:
             silence=self.stack.rules.silence,
             scopes=held.scopes,
             records=held.records,
+            tasks=held.tasks,
             rows=held.rows,
             rows_seen=self._rows_seen,
             board={

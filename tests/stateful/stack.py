@@ -18,9 +18,8 @@ from forewarned.actuators.simulated import Timing
 from forewarned.clock import VirtualClock
 from forewarned.core import lifecycle
 from forewarned.core.ids import EventId
-from forewarned.core.model import EventType
+from forewarned.core.model import EventType, Resource
 from forewarned.core.rules import Rules
-from forewarned.core.tasks import by_operators
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.ports import Listener, Store, Timer
@@ -37,6 +36,10 @@ TIMINGS: Final = {
     EventType.TERMINATE: Timing(impact=SECOND, span=MINUTE),
 }
 ADDRESSES: Final = ipaddress.IPv4Network("10.0.0.0/24")
+
+
+def rack1(_: Resource) -> str:
+    return "rack1"
 
 
 class SplitSecondClock(VirtualClock):
@@ -110,7 +113,8 @@ class Stack(ABC):
         self.dial = Dial(SplitSecondClock(start))
         self.failures = Failures()
         self._timings = TIMINGS if is_simulated else None
-        self.actuator_of = simulated if is_simulated else by_operators
+        self.is_simulated = is_simulated
+        self.actuator_of = simulated if is_simulated else rack1
         self._ids = iter(ids)
         self._next_ids: list[EventId] = []
         self._prepare()

@@ -168,7 +168,7 @@ def claimed(task: Task, *, holder: str, now: datetime) -> Task:
 
 def refuse_lost(task: Task, attempt: int) -> None:
     """Raises TaskLostError unless this attempt is the one under way."""
-    if task.state not in _HELD or task.attempt != attempt:
+    if task.ended_at is not None or task.state not in _HELD or task.attempt != attempt:
         raise TaskLostError(task.key, attempt)
 
 

@@ -240,6 +240,8 @@ async def test_reports_on_an_event_that_is_over_are_refused(cloud: Cloud) -> Non
     with pytest.raises(TaskLostError):
         await cloud.tasks.begin(held, THERE, by=RACK)
     with pytest.raises(TaskLostError):
+        await cloud.tasks.renew(held)
+    with pytest.raises(TaskLostError):
         await cloud.tasks.renew(held._replace(vm=DB0))
 
     assert (await cloud.actions(event))[-1] == "completed"
