@@ -10,11 +10,9 @@ From one request to the next it is all az's own code; what is not there is the n
 import json
 import os
 import sys
-import tempfile
 from types import SimpleNamespace
 
-# Before az is imported: it looks for its settings, and tells Microsoft what it does.
-os.environ["AZURE_CONFIG_DIR"] = tempfile.mkdtemp()
+# Before az is imported: it tells Microsoft what it does.
 os.environ["AZURE_CORE_COLLECT_TELEMETRY"] = "no"
 
 from azure.cli.command_modules.vm import custom

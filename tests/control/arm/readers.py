@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -44,9 +46,17 @@ def azure_sdk(kind: Kind, body: Any) -> Any:
 def real_az() -> Iterator[Reader]:
     assert AZ.exists(), "there is no az to test with: `make az` installs it"
     script = Path(__file__).with_name("az_models.py")
-    with subprocess.Popen(
-        [AZ, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as running:
+    with (
+        # For its settings, which would be those of whoever runs this.
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(
+            [AZ, script],
+            env=os.environ | {"AZURE_CONFIG_DIR": folder},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as running,
+    ):
         assert running.stdin is not None
         assert running.stdout is not None
         sending, receiving = running.stdin, running.stdout
