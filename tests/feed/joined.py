@@ -14,7 +14,7 @@ from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.feed.board_mirror import BoardMirror
-from forewarned.feed.poller_end import PollerEnd, socket_path
+from forewarned.feed.poller_end import Connect, PollerEnd, connecting
 from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
 from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
@@ -43,7 +43,7 @@ FLEET: Final = FleetPlan(
 
 
 class Poller:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, connect: Connect) -> None:
         self.board: Board[str] = Board(lambda document, _: str(document.incarnation))
         self.directory = MemoryDirectory()
         self.clock = FollowingClock()
@@ -56,7 +56,7 @@ class Poller:
         self.snapshots = 0
         self.freshness: list[int] = []
         self.receiver = PollerEnd(
-            partial(socket_path, folder),
+            connect,
             BoardMirror(
                 self.board,
                 self.directory,
@@ -133,7 +133,7 @@ async def writing(*, is_file: bool) -> AsyncIterator[Writer]:
 @asynccontextmanager
 async def polling(writer: Writer) -> AsyncIterator[Poller]:
     """From its first snapshot on."""
-    poller = Poller(writer.folder)
+    poller = Poller(connecting(writer.folder))
     async with poller.receiver, asyncio.timeout(60):
         await poller.receiver.first_snapshot()
         yield poller

@@ -10,7 +10,7 @@ import pytest
 
 from forewarned.core.errors import UnknownEventError
 from forewarned.feed.frames import frame
-from forewarned.feed.poller_end import socket_path
+from forewarned.feed.poller_end import connecting, socket_path
 from forewarned.feed.protocol import (
     Activate,
     Committed,
@@ -222,7 +222,7 @@ async def test_commits_during_a_snapshot_are_neither_lost_nor_undone(writer: Wri
     """I7, I25: they come while the poller is being told, at any moment of it."""
     async with polling(writer) as first:
         await activate(first)
-    newcomers = [Poller(writer.folder) for _ in range(10)]
+    newcomers = [Poller(connecting(writer.folder)) for _ in range(10)]
     async with asyncio.timeout(60):
         for newcomer in newcomers:
             async with newcomer.receiver:

@@ -5,7 +5,8 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
@@ -45,26 +46,31 @@ _SHORTEST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 0.5
 
 
+Connect = Callable[[Callable[[], asyncio.Protocol]], Awaitable[object]]
+"""Opens a connection to the writer, for the protocol that is made then. Raises OSError."""
+
+
 class PollerEnd:
     """Connects from `async with` on."""
 
     def __init__(
         self,
-        path: Callable[[], str],
+        connect: Connect,
         mirror: BoardMirror[Any],  # what a page is rendered to does not matter here
         asking: RemoteWriter,
         reader: RemoteReader,
         *,
         on_snapshot: Callable[[], None] = lambda: None,
     ) -> None:
-        """The path is asked for until there is one; `on_snapshot` follows each that is complete."""
-        self._path = path
+        """Connects again and again; `on_snapshot` follows each snapshot that is complete."""
+        self._connect = connect
         self._mirror = mirror
         self._asking = asking
         self._reader = reader
         self._on_snapshot = on_snapshot
         self._task: asyncio.Task[None] | None = None
         self._hello: asyncio.Future[Hello] | None = None
+        self._failure = ""
 
     async def __aenter__(self) -> Self:
         self._hello = asyncio.get_running_loop().create_future()
@@ -93,7 +99,7 @@ class PollerEnd:
 
     async def _hold(self, connection: "_Connection") -> None:
         """Until the connection is lost. Raises OSError if it can't connect."""
-        await asyncio.get_running_loop().create_unix_connection(lambda: connection, self._path())
+        await self._connect(lambda: connection)
         try:
             while not connection.lost.is_set():
                 with contextlib.suppress(TimeoutError):
@@ -105,6 +111,10 @@ class PollerEnd:
             connection.close()
         if connection.was_in_step:
             _log.warning("the writer is gone: serving the last known documents")
+        elif connection.failure != self._failure:
+            # Once for each reason: such as a certificate that it does not take.
+            _log.warning("the writer hung up", extra={"why": connection.failure})
+        self._failure = connection.failure
 
     def _in_step(self, hello: Hello) -> None:
         self._on_snapshot()
@@ -133,6 +143,8 @@ class _Connection(asyncio.Protocol):
         self._hello: Hello | None = None
         self.lost = asyncio.Event()
         self.was_in_step = False
+        self.failure = ""
+        """Of the network, or of TLS."""
 
     def send(self, message: FromPoller) -> None:
         if self._outgoing is not None:
@@ -161,6 +173,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is None:
             return
+        self.failure = "" if exc is None else str(exc)
         self._transport = self._outgoing = None
         self._mirror.lose()
         self._asking.close()
@@ -198,6 +211,16 @@ class _Connection(asyncio.Protocol):
     def _drop(self, why: str) -> None:
         _log.warning("the feed broke and is being restarted", extra={"why": why})
         self.close()
+
+
+def connecting(folder: Path) -> Connect:
+    """How a poller of the same machine reaches the writer of this folder."""
+    path = cache(partial(socket_path, folder))
+
+    async def connect(make: Callable[[], asyncio.Protocol]) -> object:
+        return await asyncio.get_running_loop().create_unix_connection(make, path())
+
+    return connect
 
 
 def socket_path(folder: Path) -> str:

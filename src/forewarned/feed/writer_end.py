@@ -29,11 +29,23 @@ class PacedClock(Protocol):
     def watch(self, watcher: Callable[[], None]) -> None: ...
 
 
+class Link(Protocol):
+    def publish(self, framed: bytes) -> None: ...
+    def drop(self, why: str) -> None: ...
+
+
+class CommitLink(Link, Protocol):
+    """To the poller of a hypervisor, which is told a part of each commit only."""
+
+    def hear(self, commit: Commit) -> None: ...
+
+
 class WriterEnd:
     def __init__(self, clock: PacedClock, faults: FaultSource) -> None:
         self._clock = clock
         self._faults = faults
         self._links: set[PollerLink] = set()
+        self._hosts: set[CommitLink] = set()
         self._syncs = 0
         self.sequence = 0
         """Of the last commit told."""
@@ -51,6 +63,13 @@ class WriterEnd:
     def leave(self, link: PollerLink) -> None:
         self._links.discard(link)
 
+    def join_host(self, link: CommitLink) -> None:
+        """Nobody waits for it to be in step: a slow hypervisor must not delay operators."""
+        self._hosts.add(link)
+
+    def leave_host(self, link: CommitLink) -> None:
+        self._hosts.discard(link)
+
     def count(self, increments: Mapping[str, int]) -> None:
         self._counters.update(increments)
 
@@ -63,6 +82,8 @@ class WriterEnd:
         for message in committed(commit, after=self.sequence):
             self.sequence = message.sequence
             self._publish(message)
+        for host in tuple(self._hosts):
+            host.hear(commit)
 
     def hear_news(self, news: News) -> None:
         """What any node has committed. After this, pollers are as new as the store was then."""
@@ -73,7 +94,8 @@ class WriterEnd:
 
     def restart(self, why: str) -> None:
         """Let every poller take a new snapshot."""
-        for link in tuple(self._links):
+        every: list[Link] = [*self._links, *self._hosts]
+        for link in every:
             link.drop(why)
 
     def time(self) -> ClockSet:
@@ -100,14 +122,14 @@ class WriterEnd:
             asked[one].is_lagging = True
 
     def _tell_time(self) -> None:
-        if self._links:
-            self._publish(self.time())
+        if self._links or self._hosts:
+            self._publish(self.time(), *self._hosts)
 
     def _tell_faults(self, _: tuple[Fault, ...]) -> None:
-        self._publish(self.faults())
+        self._publish(self.faults(), *self._hosts)
 
-    def _publish(self, message: Committed | ClockSet | FaultsSet | Fresh) -> None:
-        if not self._links:
+    def _publish(self, message: Committed | ClockSet | FaultsSet | Fresh, *hosts: Link) -> None:
+        if not self._links and not hosts:
             return
         try:
             framed = frame(encode(message))
@@ -117,8 +139,9 @@ class WriterEnd:
             for link in tuple(self._links):
                 link.drop("it missed a commit")
             return
-        for link in tuple(self._links):
-            link.publish(framed)
+        told: list[Link] = [*self._links, *hosts]
+        for each in told:
+            each.publish(framed)
 
 
 def committed(commit: Commit, *, after: int) -> Iterator[Committed]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-from functools import cache, partial
 from typing import Final
 
 import uvloop
@@ -10,7 +9,7 @@ import uvloop
 from forewarned.clock import FollowingClock
 from forewarned.config.values import LogFormat
 from forewarned.feed.board_mirror import BoardMirror
-from forewarned.feed.poller_end import PollerEnd, socket_path
+from forewarned.feed.poller_end import PollerEnd, connecting
 from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
 from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
@@ -50,14 +49,14 @@ async def _poll(brief: child_process.Brief) -> None:
     barrier = None if settings.store is None else Barrier(settings.balancing)
     fresh = _no_one_waits if barrier is None else barrier.fresh
     receiver = PollerEnd(
-        cache(partial(socket_path, settings.data)),
+        connecting(settings.data),
         BoardMirror(board, directory, clock, faults.show, fresh),
         asking,
         reader,
         on_snapshot=_set_snapshot_aside,
     )
     async with clock, receiver:
-        if not await _has_snapshot(receiver, stop):
+        if not await has_snapshot(receiver, stop):
             return
         server = MetadataServer(
             board=board,
@@ -82,7 +81,7 @@ def _no_one_waits(_: int) -> None:
     """One writer alone is always as new as its store."""
 
 
-async def _has_snapshot(receiver: PollerEnd, stop: asyncio.Event) -> bool:
+async def has_snapshot(receiver: PollerEnd, stop: asyncio.Event) -> bool:
     """Wait for the first snapshot; False if told to stop before."""
     first = asyncio.create_task(receiver.first_snapshot())
     stopped = asyncio.create_task(stop.wait())

@@ -20,8 +20,10 @@ from forewarned.feed.writer_end import WriterEnd
 from forewarned.feed.writer_socket import FeedServer
 from forewarned.runtime import child_process
 from forewarned.runtime.assembly import Clock
+from forewarned.runtime.hosts.feed import serving_hosts
 from forewarned.runtime.listeners.sockets import StartError
 from forewarned.runtime.server import run_server
+from forewarned.runtime.settings import Settings
 from forewarned.security.tokens import Tokens
 from forewarned.service.clock_control import MovableClock
 from forewarned.service.engine import Engine
@@ -36,9 +38,13 @@ _COLLECT_AFTER: Final = (50_000, 20, 100)
 class FeedDelivery:
     """Over the feed, to pollers that take a snapshot each."""
 
-    def __init__(self, clock: Clock, faults: Faults, data: Path) -> None:
+    def __init__(
+        self, clock: Clock, faults: Faults, data: Path, settings: Settings | None = None
+    ) -> None:
+        """Without settings, no hypervisors are fed."""
         self.feed = WriterEnd(clock, faults)
         self._data = data
+        self._settings = settings or Settings()
         self.hear = self.feed.hear
         self.hear_news = self.feed.hear_news
         self.take_counts = self.feed.take_counts
@@ -66,7 +72,8 @@ class FeedDelivery:
                 "directory on a local disk with --data, or use --workers 0"
             ) from error
         try:
-            yield
+            async with serving_hosts(self._settings, self.feed, use_cases):
+                yield
         finally:
             await server.__aexit__()
 
@@ -88,7 +95,9 @@ async def _write(brief: child_process.Brief) -> None:
     gc.disable()
     async with run_server(
         resolved,
-        lambda clock, faults: FeedDelivery(clock, faults, resolved.settings.data),
+        lambda clock, faults: FeedDelivery(
+            clock, faults, resolved.settings.data, resolved.settings
+        ),
         control=child_process.listener(brief),
         arm=arm,
         addresses=brief.addresses,

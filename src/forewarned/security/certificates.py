@@ -38,7 +38,7 @@ _RENEWAL: Final = timedelta(days=30)
 # Clocks of clients in containers and virtual machines may be behind.
 _LEEWAY: Final = timedelta(hours=1)
 
-Name = x509.DNSName | x509.IPAddress
+Name = x509.DNSName | x509.IPAddress | x509.UniformResourceIdentifier
 
 
 class CertificateError(Exception):
@@ -61,22 +61,35 @@ class _Pair:
     key: ec.EllipticCurvePrivateKey
 
 
-def provide(folder: Path, *, names: Collection[str], now: datetime) -> ServerCertificate:
+def provide(
+    folder: Path, *, names: Collection[str], now: datetime, file: str = SERVER_FILE
+) -> ServerCertificate:
     """Find or make certificates for these names, and for `ALWAYS`.
 
     For the process that holds the store. Raises CertificateError.
     """
-    wanted = _names([*ALWAYS, *names])
+    wanted, path = _names([*ALWAYS, *names]), folder / file
     with _write_errors(folder):
         authority = _authority(folder, now)
-        found = _server(folder)
+        found = _server(path)
         if found is None or not _serves(found.certificate, authority, wanted, now):
-            _write_pair(_issue(authority, wanted, now), folder / SERVER_FILE, authority)
-    return ServerCertificate(
-        certificate=folder / SERVER_FILE,
-        key=folder / SERVER_KEY_FILE,
-        authority=folder / CA_FILE,
-    )
+            _write_pair(_issue(authority, wanted, now), path, authority)
+    return ServerCertificate(certificate=path, key=_key_path(path), authority=folder / CA_FILE)
+
+
+def issue_to_host(folder: Path, host: Name, *, now: datetime) -> bytes:
+    """As PEM: the private key of a hypervisor's poller, its certificate, and the authority's.
+
+    Raises CertificateError.
+    """
+    if not (folder / CA_FILE).exists():
+        raise CertificateError(
+            f"{folder / CA_FILE} does not exist: start a server with --feed there first"
+        )
+    with _write_errors(folder):
+        authority = _authority(folder, now)
+    made = _issue(authority, [host], now, usage=ExtendedKeyUsageOID.CLIENT_AUTH)
+    return _key_pem(made) + _certificates_pem(made, authority)
 
 
 # --- what is there -------------------------------------------------------------------------------
@@ -109,9 +122,9 @@ def _authority(folder: Path, now: datetime) -> _Pair:
     return found
 
 
-def _server(folder: Path) -> _Pair | None:
+def _server(certificate: Path) -> _Pair | None:
     """Whatever is wrong with it, a new one is as good: no client trusts this one itself."""
-    certificate, key = folder / SERVER_FILE, folder / SERVER_KEY_FILE
+    key = _key_path(certificate)
     return _read(certificate, key) if certificate.exists() and key.exists() else None
 
 
@@ -188,7 +201,12 @@ def _make_authority(now: datetime) -> _Pair:
     return _Pair(certificate=certificate, key=key)
 
 
-def _issue(authority: _Pair, names: Collection[Name], now: datetime) -> _Pair:
+def _issue(
+    authority: _Pair,
+    names: Collection[Name],
+    now: datetime,
+    usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
+) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = authority.certificate
     identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
@@ -202,7 +220,7 @@ def _issue(authority: _Pair, names: Collection[Name], now: datetime) -> _Pair:
         .not_valid_after(min(now + _SERVER_LIFE - _LEEWAY, issuer.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
@@ -257,16 +275,24 @@ def _host_name(name: str) -> Name:
 
 def _write_pair(pair: _Pair, path: Path, *chain: _Pair) -> None:
     """The key first: if there is a certificate, both are complete."""
-    key = pair.key.private_bytes(
+    replace_file(_key_path(path), _key_pem(pair))
+    replace_file(path, _certificates_pem(pair, *chain), mode=CERTIFICATE)
+
+
+def _key_path(certificate: Path) -> Path:
+    return certificate.with_name(f"{certificate.stem}-key{certificate.suffix}")
+
+
+def _key_pem(pair: _Pair) -> bytes:
+    return pair.key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    certificates = b"".join(
-        each.certificate.public_bytes(serialization.Encoding.PEM) for each in (pair, *chain)
-    )
-    replace_file(path.with_name(f"{path.stem}-key{path.suffix}"), key)
-    replace_file(path, certificates, mode=CERTIFICATE)
+
+
+def _certificates_pem(*pairs: _Pair) -> bytes:
+    return b"".join(each.certificate.public_bytes(serialization.Encoding.PEM) for each in pairs)
 
 
 @contextmanager

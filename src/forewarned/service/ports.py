@@ -114,6 +114,9 @@ class Snapshot(Listings, Protocol):
     def scopes(self) -> Iterator[Saved]:
         """Of the whole fleet, as all iterators here: loaded as the caller goes through them."""
 
+    def page(self, scope_id: ScopeId) -> PageContent:
+        """Raises UnknownScopeError."""
+
     def pages(self) -> Iterator[PageContent]:
         """The pages of all `scopes`, without loading the VMs: a hundredth of the work."""
 

@@ -1,7 +1,7 @@
 """Serving, and the settings it is done with. Their flags are made from the table of settings."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from importlib.util import find_spec
@@ -40,6 +40,12 @@ SERVER_PACKAGES: Final = (
 )
 """What the extra `server` installs, by the names that are imported."""
 
+_LISTENER: Final = frozenset(
+    {
+        *("identity", "rate_limit", "rate", "strict_forwarding", "hosts", "max_connections"),
+        *("max_connections_per_vm", "log_level", "log_format"),
+    }
+)
 
 _config_option = click.option(
     "--config",
@@ -51,14 +57,23 @@ _config_option = click.option(
 
 def setting_options(function: F) -> F:
     """A flag for each setting, and --config for the file that holds them."""
-    for setting in reversed(SETTINGS):
+    return _config_option(_flags(function, SETTINGS))
+
+
+def listener_options(function: F) -> F:
+    """Flags for what the metadata listener of a hypervisor is told; no file holds them."""
+    return _flags(function, [each for each in SETTINGS if each.name in _LISTENER])
+
+
+def _flags(function: F, settings: Sequence[Setting]) -> F:
+    for setting in reversed(settings):
         function = click.option(
             setting.flag,
             setting.name,
             metavar=_form(setting),
             help=f"{setting.help} [env: {setting.variable}; default: {_default(setting)}].",
         )(function)
-    return _config_option(function)
+    return function
 
 
 def folder_options(function: F) -> F:

@@ -1,17 +1,27 @@
 """Hosts: the machines that VMs run on."""
 
+from pathlib import Path
 from urllib.parse import quote
 
 import click
 
+from forewarned.cli.commands.serve import (
+    data_folder,
+    folder_options,
+    listener_options,
+    load_settings,
+    refuse_missing_packages,
+)
+from forewarned.cli.failures import RefusedError, UsageError
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.wording import count
+from forewarned.config.values import Address
 from forewarned.control.v1 import wire
 
 
 @click.group()
 def host() -> None:
-    """Prepare the machines that VMs run on."""
+    """Prepare the machines that VMs run on, and serve their VMs there."""
 
 
 @host.command()
@@ -53,3 +63,68 @@ def _warning(left_out: tuple[str, ...]) -> str:
         f"{count(len(left_out), 'VM')} left out: the fleet has no 'interface' for {few}. Nothing"
         " that they send is marked or checked."
     )
+
+
+@host.command()
+@click.argument("name", metavar="HOST")
+@folder_options
+def certificate(*, name: str, data: str | None, config: Path | None) -> None:
+    """Print what 'forewarned host serve' needs on HOST: a private key and certificates.
+
+    Run it where the server's state is, and keep what it prints from all others: with it, a machine
+    reads the documents of HOST's VMs and approves in their names. It is good for 13 months.
+    """
+    refuse_missing_packages()
+    from forewarned.clock import wall_clock
+    from forewarned.core.ids import HostName
+    from forewarned.security import host_certificates
+    from forewarned.security.certificates import CertificateError
+
+    try:
+        made = host_certificates.issue(data_folder(config, data), HostName(name), now=wall_clock())
+    except CertificateError as error:
+        raise RefusedError(str(error), code="no_authority") from error
+    click.echo(made.decode(), nl=False)
+
+
+@host.command()
+@click.option(
+    "--feed",
+    required=True,
+    metavar="HOST:PORT",
+    help="Where the server feeds hypervisors: its setting feed.",
+)
+@click.option(
+    "--certificate",
+    "bundle",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="What 'forewarned host certificate' printed for this host.",
+)
+@click.option(
+    "--metadata",
+    default="169.254.169.254:80",
+    metavar="HOST:PORT",
+    help="Where VMs of this host read their scheduled events [default: 169.254.169.254:80].",
+)
+@listener_options
+def serve(*, feed: str, bundle: Path, **flags: str | None) -> None:
+    """Serve the VMs of this host, on the host itself, until interrupted.
+
+    The documents come from a server. While it can't be reached, VMs read those that they last had,
+    and approvals get 503.
+    """
+    refuse_missing_packages()
+    from forewarned.runtime.hosts import poller
+    from forewarned.runtime.listeners.sockets import StartError
+
+    try:
+        server = Address.parse(feed)
+    except ValueError as error:
+        raise UsageError(f"--feed {feed}: {error}", code="bad_address") from error
+    settings = load_settings(None, {"mode": "service", "control": "127.0.0.1:0", **flags}).settings
+    try:
+        poller.run(settings, feed=server, certificate=bundle)
+    except StartError as error:
+        raise RefusedError(str(error), code="cannot_start") from error

@@ -54,8 +54,7 @@ class Listeners:
 async def open_listeners(settings: Settings) -> AsyncIterator[Listeners]:
     """Raises StartError."""
     with ExitStack() as stack:
-        _refuse_unreadable_marks(settings)
-        metadata = stack.enter_context(await metadata_listener(settings.metadata))
+        metadata = stack.enter_context(await open_metadata(settings))
         control = stack.enter_context(await control_listener(settings.control))
         arm = None
         if settings.arm is not None:
@@ -68,10 +67,11 @@ async def open_listeners(settings: Settings) -> AsyncIterator[Listeners]:
         yield Listeners(metadata=metadata, control=control, arm=arm, addresses=addresses)
 
 
-def _refuse_unreadable_marks(settings: Settings) -> None:
-    """Without marks no VM would be known, or worse, one would be taken for another."""
+async def open_metadata(settings: Settings) -> socket.socket:
+    """Raises StartError, also where the kernel would not say which port a VM comes from."""
     if settings.identity is Identification.PORT_MARKS and (why := port_marks.why_unreadable()):
         raise StartError(f"can't identify VMs by port marks: {why}")
+    return await metadata_listener(settings.metadata)
 
 
 async def patiently(
@@ -91,6 +91,11 @@ async def patiently(
 async def metadata_listener(address: Address) -> socket.socket:
     """Raises StartError."""
     return await _listening("metadata", address, lambda at: listen(at.host, at.port))
+
+
+async def feed_listener(address: Address) -> socket.socket:
+    """Raises StartError."""
+    return await _listening("feed", address, _listen)
 
 
 async def control_listener(address: Address) -> socket.socket:

@@ -46,10 +46,12 @@ def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             "or --mode service",
         )
     yield from _half_certificates(settings, refuse)
-    listeners = [settings.metadata, settings.control, settings.arm]
+    if settings.feed is not None and (why := _why_no_feed(settings)):
+        yield refuse("feed", why)
+    listeners = [settings.metadata, settings.control, settings.arm, settings.feed]
     fixed = [one for one in listeners if one is not None and one.port]
     if len(set(fixed)) < len(fixed):
-        yield refuse("control", "metadata, control and arm need different addresses")
+        yield refuse("control", "metadata, control, arm and feed need different addresses")
     if why := _why_unusable(settings.store, settings.mode):
         yield f"{origin['store']}: store = {settings.store}: {why}"
 
@@ -59,6 +61,14 @@ def _half_certificates(settings: Settings, refuse: Callable[[str, str], str]) ->
     for given, missing in ((certificate, key), (key, certificate)):
         if getattr(settings, given) is not None and getattr(settings, missing) is None:
             yield refuse(given, f"a certificate and its key go together: give {missing} too")
+
+
+def _why_no_feed(settings: Settings) -> str | None:
+    if settings.mode is not Mode.SERVICE:
+        return "an emulator's VMs have no hypervisors: use --mode service"
+    if settings.store is not None:
+        return "where servers share a store, run one of them on each hypervisor: omit --feed"
+    return None if settings.workers else "one process for everything has no feed: use --workers 1"
 
 
 def _why_unusable(store: DatabaseUrl | None, mode: Mode) -> str | None:

@@ -137,6 +137,12 @@ class Settings:
         " server's own SQLite database, in the data directory",
         is_secret=True,
     )
+    feed: Address | None = _setting(
+        None,
+        optional(Address.parse),
+        "address where pollers on hypervisors get the documents of their VMs, over TLS with host"
+        " certificates; none: no such listener",
+    )
     balancing: Balancing = _setting(
         Balancing.STICKY,
         one_of(Balancing),

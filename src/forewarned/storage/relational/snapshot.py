@@ -7,7 +7,7 @@ from typing import Final
 from forewarned.core.errors import UnknownScopeError
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
 from forewarned.core.model import EventStatus, EventType, Scope
-from forewarned.service.records import Binding, Census, EventRecord, GroupPlace, Saved
+from forewarned.service.records import Binding, Census, EventRecord, GroupPlace, PageContent, Saved
 from forewarned.storage import rows
 from forewarned.storage.diff import fold
 from forewarned.storage.errors import UnfinishedCopyError
@@ -30,6 +30,9 @@ class RelationalSnapshot(Listings, Streams, Declarations, Tasks):
 
     def load(self, scope_id: ScopeId) -> Scope:
         return self._saved(scope_id).scope
+
+    def page(self, scope_id: ScopeId) -> PageContent:
+        return PageContent.of(self._saved(scope_id))
 
     def binding(self, name: str) -> Binding | None:
         row = self._one(

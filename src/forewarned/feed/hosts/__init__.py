@@ -1,0 +1,1 @@
+"""The feed of a poller on a hypervisor: over TLS, and of that hypervisor's VMs only."""

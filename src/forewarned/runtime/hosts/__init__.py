@@ -1,0 +1,1 @@
+"""Pollers on hypervisors: what feeds them, and how one is run."""
