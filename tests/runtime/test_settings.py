@@ -460,6 +460,16 @@ def test_actuators_are_read_beside_the_settings(tmp_path: Path) -> None:
     assert actuators.folder == tmp_path
 
 
+def test_actuators_are_listed_with_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "forewarned.toml"
+    file.write_text(ACTUATORS)
+
+    listed = load(flags={}, environ={}, path=file).listing()
+
+    assert ("mode", "service", f"file {file}:1") in listed
+    assert ("actuators.rack1", "remote", f"file {file}") in listed
+
+
 @pytest.mark.parametrize(
     ("old", "new", "mistake"),
     [

@@ -9,7 +9,6 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from forewarned.clock import VirtualClock
-from forewarned.config.values import show
 from forewarned.console.actions import Actions
 from forewarned.console.app import create_console
 from forewarned.console.services import ConsoleServices
@@ -27,7 +26,7 @@ from forewarned.metadata.versions import EVENT_VERSIONS, METADATA_VERSIONS
 from forewarned.runtime.admission import Admission
 from forewarned.runtime.assembly import Application
 from forewarned.runtime.listeners.sockets import Addresses
-from forewarned.runtime.settings import SETTINGS, Mode, Resolved
+from forewarned.runtime.settings import Mode, Resolved
 from forewarned.service.engine import Engine
 from forewarned.service.events.schedule import Scheduler
 from forewarned.service.fleet.declaration import NO_SUBSCRIPTION, FleetPlan
@@ -78,10 +77,7 @@ class Edges:
             arm_url=self.addresses.arm_url,
             ca_file=admission.ca_file,
             data_folder=str(settings.data.absolute()),
-            settings_listing=[
-                (each.name, show(getattr(settings, each.name)), self.resolved.origin[each.name])
-                for each in SETTINGS
-            ],
+            settings_listing=self.resolved.listing(),
             # With TLS, clients use the name in the certificate.
             allowed_hosts=_names(*settings.hosts, settings.control.host),
         )

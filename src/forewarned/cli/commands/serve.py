@@ -199,10 +199,6 @@ def _listed(resolved: Resolved) -> "list[wire.Setting]":
     from forewarned.control.v1 import wire
 
     return [
-        wire.Setting(
-            name=setting.name,
-            value=show(getattr(resolved.settings, setting.name)),
-            origin=resolved.origin[setting.name],
-        )
-        for setting in SETTINGS
+        wire.Setting(name=name, value=value, origin=origin)
+        for name, value, origin in resolved.listing()
     ]

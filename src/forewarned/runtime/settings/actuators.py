@@ -39,6 +39,10 @@ class DeclaredActuators:
         """Those that this server runs itself."""
         return {name: table for name, table in self.tables().items() if not table.is_remote}
 
+    def listing(self) -> list[tuple[str, str]]:
+        """Name and driver of each, for people."""
+        return [(f"{TABLE}.{name}", str(raw["driver"])) for name, raw in self.declared.items()]
+
 
 def read_actuators(
     path: Path | None, settings: Settings, *, error: type[MistakesError]

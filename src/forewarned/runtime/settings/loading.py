@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from forewarned.config.mistakes import MistakesError, shown
 from forewarned.config.sources import Given, from_environ, from_file, from_flags
+from forewarned.config.values import show
 from forewarned.runtime.settings.actuators import TABLE, DeclaredActuators, read_actuators
 from forewarned.runtime.settings.conflicts import conflicts
-from forewarned.runtime.settings.table import BY_NAME, Mode, Settings
+from forewarned.runtime.settings.table import BY_NAME, SETTINGS, Mode, Settings
 
 DEFAULT_FILE: Final = Path("forewarned.toml")
 
@@ -30,6 +31,15 @@ class Resolved:
     file: Path | None
     """The settings file that was read; None where there was none."""
     actuators: DeclaredActuators = DeclaredActuators()  # noqa: RUF009  # frozen
+
+    def listing(self) -> list[tuple[str, str, str]]:
+        """Each setting's name, value and origin, as people read them."""
+        settings = [
+            (each.name, show(getattr(self.settings, each.name)), self.origin[each.name])
+            for each in SETTINGS
+        ]
+        actuators = self.actuators.listing()
+        return settings + [(name, driver, f"file {self.file}") for name, driver in actuators]
 
 
 class SettingsError(MistakesError):

@@ -125,7 +125,8 @@ class Settings:
         Mode.EMULATOR,
         one_of(Mode),
         "emulator: VMs, time and work on VMs are simulated, on loopback only;"
-        " service: real VMs and real time, and an operator does the work and completes events",
+        " service: real VMs and real time; actuators carry events out, and where there are none, an"
+        " operator does the work and completes events",
     )
     data: Path = _setting(
         Path(".forewarned"), file_path, "directory of the store; created at the first start"
