@@ -69,8 +69,8 @@ def start_supervised(
                 running.send_signal(signal.SIGTERM)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+def wait_until(holds: Callable[[], bool], *, patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
     pause = threading.Event()
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"

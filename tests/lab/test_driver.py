@@ -54,6 +54,7 @@ def ignore(_: str) -> None:
     pass
 
 
+@pytest.mark.thorough  # test_service.py has the same, with events
 async def test_a_reset_boots_the_guest_exactly_once(
     driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
@@ -83,10 +84,13 @@ async def test_the_power_button_lets_the_guest_reboot_by_itself(
     assert len(guest.serial.boots()) == len(before) + 1
 
 
+@pytest.mark.thorough  # test_service.py has the same, with events
 async def test_a_live_migration_moves_a_guest_that_goes_on_polling(
     driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
+    await asyncio.to_thread(guest.serial.wait_for, "poll", since=len(guest.serial.lines))
     before, boots, heard = await driver.observe(vm), guest.serial.boots(), len(guest.serial.lines)
+    usual = guest.serial.longest_gap(since=-5)
 
     await driver.mark(vm, key)
     await driver.act(an_action("live-migrate"), vm, key, ignore)
@@ -98,9 +102,11 @@ async def test_a_live_migration_moves_a_guest_that_goes_on_polling(
     assert (after.power, after.intent, after.issued) == (Power.RUNNING, key, True)
     assert after.witness == before.witness
     assert guest.serial.boots() == boots
-    assert guest.serial.longest_gap(since=heard) < 3
+    # A machine that is busy with other things lets its guests poll less often at any time.
+    assert guest.serial.longest_gap(since=heard) < 3 + usual
 
 
+@pytest.mark.thorough  # test_service.py has the same, with events
 async def test_a_migration_that_fails_leaves_the_guest_running(
     the_lab: Lab, driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:

@@ -135,4 +135,5 @@ class SerialPort:
     def longest_gap(self, *, since: int) -> float:
         """Seconds between two polls, from line number `since` until now."""
         polls = [line.at for line in self.lines[since:] if line.text.startswith("poll ")]
-        return max(later - earlier for earlier, later in itertools.pairwise(polls))
+        gaps = (later - earlier for earlier, later in itertools.pairwise(polls))
+        return max(gaps, default=0)

@@ -62,8 +62,9 @@ while true; do
 	case "$(option approve)$document" in
 	yes*'"EventStatus":"Scheduled"'*)
 		event=$(echo "$document" | sed -n 's/.*"EventId":"\([^"]*\)".*/\1/p')
+		# Said first: it may be reset before it hears that this was accepted.
+		say "approves $event"
 		ask POST "{\"StartRequests\":[{\"EventId\":\"$event\"}]}" >/dev/null
-		say "approved $event"
 		;;
 	esac
 	usleep 300000
