@@ -32,7 +32,7 @@ from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import LARGE, SHARED_LARGE, Fleet
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation, hand_over
-from forewarned.service.lifecycle.guest_returns import GuestReturns
+from forewarned.service.lifecycle.guest_returns import LIMIT, GuestReturns
 from forewarned.service.lifecycle.tasks import Tasks
 from forewarned.service.lifecycle.waker import BATCH, SHARED_BATCH, Waker
 from forewarned.service.listings import HistoryFilter
@@ -120,9 +120,11 @@ class Application:
         observer: Observer | None = None,
         faults: Faults | None = None,
         shared: SharedStore | None = None,
+        guest_return: timedelta = LIMIT,
     ) -> None:
         """`timings` are those of the simulated actuator; None where operators complete events.
 
+        `guest_return` is how long the guest of a restarted VM may take to read again.
         Without `faults` none can be injected. `shared` is the store, if other nodes use it too.
         """
         self.clock = clock
@@ -163,7 +165,7 @@ class Application:
             engine.tell(readiness.hear)
         if observer is not None:
             engine.tell(observer.hear)
-        self._returns = GuestReturns(engine, tasks, activation, clock)
+        self._returns = GuestReturns(engine, tasks, activation, clock, limit=guest_return)
         if shared is None:
             engine.tell(self._returns.hear)
         else:

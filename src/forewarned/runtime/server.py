@@ -90,6 +90,7 @@ async def run_server(
                 observer=metrics,
                 faults=faults,
                 shared=shared,
+                guest_return=settings.guest_return,
             )
         )
         plan = await declare_fleet(application, settings)

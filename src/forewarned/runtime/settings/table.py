@@ -312,6 +312,12 @@ class Settings:
         timedelta(seconds=10), _spans, "from the start of a Terminate until the VM is gone"
     )
 
+    guest_return: timedelta = _setting(
+        timedelta(minutes=10),
+        _spans,
+        "how long to wait for the guest of a VM that an actuator restarted to read again",
+    )
+
     @property
     def control_is_tls(self) -> bool:
         """Off this machine, tokens are not sent unencrypted."""
