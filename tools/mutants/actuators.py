@@ -8,7 +8,41 @@ _DECISION: Final = "tests/actuators/test_decision.py"
 _ATTEMPT: Final = "tests/actuators/test_attempt.py"
 _COMMAND: Final = "tests/actuators/command"
 
+_TASKS: Final = ("tests/core/test_tasks.py", "tests/service/lifecycle/test_tasks.py")
+
 ACTUATORS: Final = (
+    Mutant(
+        name="old-attempt-heard",
+        file="core/tasks.py",
+        old="task.state not in _HELD or task.attempt != attempt:",
+        new="task.state not in _HELD or task.attempt < attempt:",
+        breaks="I22: an actuator that was taken over from reports, and is believed",
+        tests=_TASKS,
+    ),
+    Mutant(
+        name="claim-keeps-attempt",
+        file="core/tasks.py",
+        old="attempt=task.attempt + 1,",
+        new="attempt=max(task.attempt, 1),",
+        breaks="I22: two actuators carry out the same attempt",
+        tests=_TASKS,
+    ),
+    Mutant(
+        name="guest-not-awaited",
+        file="service/lifecycle/guest_returns.py",
+        old="_UNDER_WAY: Final = timedelta(seconds=2)",
+        new="_UNDER_WAY: Final = timedelta(seconds=0)",
+        breaks="I22: a read from before the restart counts as the guest's return",
+        tests=_TASKS,
+    ),
+    Mutant(
+        name="task-outlives-event",
+        file="storage/relational/tasks.py",
+        old="if not ended.issuperset(fact.event.resources):",
+        new="if ended:",
+        breaks="I22: an event that is over is still carried out",
+        tests=("tests/storage/test_contract_tasks.py",),
+    ),
     Mutant(
         name="doubt-repeated",
         file="actuators/decision.py",

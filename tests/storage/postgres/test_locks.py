@@ -11,6 +11,7 @@ from forewarned.core.change import Change
 from forewarned.core.errors import DuplicateEventError
 from forewarned.core.ids import ScopeId
 from forewarned.core.model import Scope
+from forewarned.core.tasks import claimed
 from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Declaration
 from forewarned.storage.postgres.epoch import EpochCheck
@@ -21,6 +22,7 @@ from tests.storage.postgres.attempts import attempt, do
 from tests.storage.store_calls import settle_in
 
 SCOPES = SCOPE1, SCOPE2, SCOPE3 = [ScopeId(f"scope{number}") for number in (1, 2, 3)]
+EVENTS = [event_id(number) for number in (1, 2)]
 TOO_LONG = 30
 
 
@@ -228,3 +230,47 @@ def test_a_new_scope_and_a_new_epoch_never_wait_for_each_other(
         adding.commit()
 
     assert checking.result(TOO_LONG) == 2
+
+
+# --- tasks ---------------------------------------------------------------------------------------
+
+
+def add_tasks(database: Database) -> None:
+    """Of events 1 and 2, which have started."""
+    database.ask("UPDATE events SET status = 'Started' WHERE id = ANY(%s)", EVENTS)
+    for vm, event in enumerate(EVENTS, start=1):
+        database.ask(
+            "INSERT INTO tasks (event_id, vm, scope_id, type, host, actuator, claimable_at)"
+            " VALUES (%s, %s, %s, 'Reboot', 'hv-a', 'rack1', 0)",
+            event,
+            f"vm{vm}",
+            f"scope{vm}",
+        )
+
+
+def test_a_task_is_claimed_by_one_of_several_nodes(database: Database) -> None:
+    """I22: what another is claiming is not found, and not waited for."""
+    add_tasks(database)
+
+    with attempt(database) as first, attempt(database) as second:
+        one = first.transaction.claimable_tasks("rack1", limit=1)
+        two = second.transaction.claimable_tasks("rack1", limit=9)
+
+    assert [task.vm for task in one] == ["vm1"]
+    assert [task.vm for task in two] == ["vm2"]
+
+
+def test_a_report_on_a_task_waits_for_a_claim_of_it(
+    database: Database, thread: ThreadPoolExecutor
+) -> None:
+    """I22: it finds the attempt that the claim has begun."""
+    add_tasks(database)
+
+    with attempt(database) as claiming:
+        found = claiming.transaction.claimable_tasks("rack1", limit=1)
+        reporting = thread.submit(do, database, lambda tx: tx.tasks_of(EVENTS[:1]))
+        claiming.transaction.put_tasks([claimed(found[0], holder="one", now=NOON)])
+        claiming.connection.commit()
+
+    [task] = reporting.result(TOO_LONG)
+    assert task.attempt == 1
