@@ -108,6 +108,8 @@ def _host_serve(hv: Hypervisor, folder: Path) -> Iterator[None]:
                 *inside(hv.namespace),
                 *(*_CLI, "host", "serve", "--feed", f"{SERVER}:8172"),
                 *("--certificate", str(bundle), "--identity", "port-marks"),
+                # The test asks as fast as it can until it is told what it waits for.
+                *("--rate-limit", "off"),
             ],
             env=environment(),
             cwd=folder,

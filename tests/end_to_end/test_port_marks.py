@@ -84,7 +84,10 @@ class Site:
 
 _CLI: Final = (sys.executable, "-m", "forewarned")
 _CONTROL: Final = "127.0.0.1:8082"
-_SERVICE: Final = ("--mode", "service", "--control-access", "open", "--identity", "port-marks")
+_SERVICE: Final = (
+    *("--mode", "service", "--control-access", "open", "--identity", "port-marks"),
+    *("--rate-limit", "off"),
+)
 
 
 @pytest.fixture(scope="module")
