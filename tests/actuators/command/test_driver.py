@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -187,6 +188,28 @@ async def test_a_state_directory_that_cannot_be_written_is_a_refusal(
         await scripts.driver().mark(WEB_0, KEY)
     with pytest.raises(RefusedError, match="can't start a program for web-0"):
         await scripts.driver().act(REBOOT, WEB_0, KEY, quiet)
+
+
+async def test_the_state_may_be_relative_to_where_the_actuator_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reboot = program(tmp_path / "vm-reboot", "pwd")
+    driver = CommandDriver({EventType.REBOOT: (reboot,)}, (), Path("state"))
+
+    await driver.mark(WEB_0, KEY)
+    await driver.act(REBOOT, WEB_0, KEY, quiet)
+
+    assert (await driver.observe(WEB_0)).issued
+
+
+async def test_a_program_that_was_not_even_started_has_done_nothing(
+    scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+
+    with pytest.raises(RefusedError, match="could not be started"):
+        await acted(scripts)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ class CommandDriver:
         """`state` is a directory for what becomes of programs, on a local disk."""
         self._argvs = argvs
         self._check = check
-        self._state = state
+        # Programs and their runners have another working directory.
+        self._state = state.absolute()
         self._started: dict[Path, subprocess.Popen[bytes]] = {}
         """By this process, to be told when they have ended."""
 
@@ -82,6 +83,8 @@ class CommandDriver:
         while (record := await self._read(folder)).is_running:  # noqa: ASYNC110  # see `_start`
             await asyncio.sleep(_LOOK_AGAIN)
         if record.key != key or record.exit_code is None:
+            if record.is_untouched:
+                raise RefusedError(f"{action.do} could not be started")
             raise DriverError(f"{action.do} was killed")
         if record.exit_code == TRY_LATER:
             raise TryLaterError(record.last_error or f"{action.do} ended with exit code 75")
