@@ -40,8 +40,8 @@ ACTUATORS: Final = (
         file="storage/relational/tasks.py",
         old="if not ended.issuperset(fact.event.resources):",
         new="if ended:",
-        breaks="I22: an event that is over is still carried out",
-        tests=("tests/storage/test_contract_tasks.py",),
+        breaks="I22: an actuator keeps the task of an event that is over",
+        tests=_TASKS,
     ),
     Mutant(
         name="doubt-repeated",
