@@ -1,6 +1,6 @@
 # Every command of the project. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help venv az run cluster test test-core test-tools test-all coverage check lint types fmt bench \
+.PHONY: help venv az run cluster lab test test-core test-tools test-all coverage check lint types fmt bench \
 	bench-smoke docs mutants screenshots constraints clean FORCE
 
 PYTHON ?= python3
@@ -42,6 +42,9 @@ run: .venv/.server ## serve; pass flags as ARGS="--clock paused"
 
 cluster: .venv/.dev ## serve with three nodes on a PostgreSQL with a standby, and say how to break them
 	@$(BIN)/python -m tools.cluster
+
+lab: .venv/.dev ## serve two hypervisors with real guests, whose events are carried out
+	@$(BIN)/python -m tools.lab $(ARGS)
 
 # Two jobs at a time, each shown whole when it is over, where this make can do that.
 TWO_JOBS := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)

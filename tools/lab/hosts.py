@@ -106,6 +106,8 @@ migration_address = "{self.address}"
     def wait_until_ready(self) -> None:
         import libvirt  # noqa: PLC0415  # once the lab has seen that it is installed
 
+        # It would print every failure.
+        libvirt.registerErrorHandler(lambda _, __: None, None)
         give_up_at = time.monotonic() + PATIENCE
         while True:
             try:
