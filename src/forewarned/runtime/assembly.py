@@ -23,6 +23,8 @@ from forewarned.runtime.settings import Mode, Settings
 from forewarned.service.board import Board
 from forewarned.service.clock_control import ClockControl, MovableClock
 from forewarned.service.directory import MemoryDirectory
+from forewarned.service.drains.follower import DrainFollower
+from forewarned.service.drains.host_drains import HostDrains
 from forewarned.service.engine import Engine
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.events.approval import Approvals
@@ -139,6 +141,7 @@ class Application:
         large = LARGE if shared is None else SHARED_LARGE
         completed_by = CompletedBy.OPERATOR if timings is None else CompletedBy.SIMULATION
         readiness = MemoryReadiness(engine, now=wall_clock)
+        drains = HostDrains(engine, rules, basis.new_event_id)
         self.use_cases = UseCases(
             engine=engine,
             basis=basis,
@@ -146,6 +149,7 @@ class Application:
             approvals=Approvals(engine, rules),
             actuation=actuation,
             tasks=tasks,
+            drains=drains,
             explainer=Explainer(engine, completed_by=completed_by),
             activation=activation,
             readiness=readiness if shared is None else shared.readiness,
@@ -166,10 +170,14 @@ class Application:
         if observer is not None:
             engine.tell(observer.hear)
         self._returns = GuestReturns(engine, tasks, activation, clock, limit=guest_return)
+        self._drains = DrainFollower(engine, drains, clock)
+        drains.tell(self._drains.hear_drain)
         if shared is None:
             engine.tell(self._returns.hear)
+            engine.tell(self._drains.hear)
         else:
             engine.tell_history(self._returns)
+            engine.tell_history(self._drains)
         if self._actuator is not None:
             engine.tell(partial(hand_over, actuator=self._actuator))
 
@@ -184,6 +192,7 @@ class Application:
             self.clock.catch_up(last_instant)
         self._waker.set(await ask(self._load))
         await self._returns.resume()
+        self._drains.resume()
         if self._actuator is not None:
             await self.use_cases.actuation.resume(self._actuator)
         return self
@@ -210,6 +219,7 @@ class Application:
             self._opened = stack.pop_all()
         engine.follow(self.following)
         await self._returns.resume()
+        self._drains.resume()
         self.following.go()
 
     def _hear_own(self, commit: Commit) -> None:

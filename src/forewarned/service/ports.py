@@ -13,10 +13,11 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from forewarned.core.change import Change
 from forewarned.core.ids import EventId, HostName, MaintenanceId, ResourceName, ScopeId
-from forewarned.core.model import Actor, Event, Scope, ScopeKind
+from forewarned.core.model import Actor, Event, Resource, Scope, ScopeKind
 from forewarned.core.tasks import Task, TaskState
 from forewarned.security.identities import Bearer, Claims, IssuedToken, Principal
 from forewarned.security.signing_keys import SharedKeys
+from forewarned.service.drains.model import Drain
 from forewarned.service.listings import (
     EventFilter,
     FoundVm,
@@ -192,6 +193,11 @@ class Snapshot(Listings, Protocol):
         """Those with this prefix of their path, in any letter case; in order of path."""
 
     def operation(self, operation_id: str) -> OperationRecord | None: ...
+    def drain(self, host: HostName) -> Drain | None:
+        """The newest of this host."""
+
+    def drains(self) -> list[Drain]:
+        """The newest of each host, in order of name."""
 
 
 class Transaction(Snapshot, Protocol):
@@ -243,6 +249,18 @@ class Transaction(Snapshot, Protocol):
         """Remove a declaration, if there is one with this path."""
 
     def open_operation(self, operation: OperationRecord) -> None: ...
+    def lock_drain(self, host: HostName) -> Drain | None:
+        """As `drain`. Until the transaction ends no other one changes it.
+
+        To be called before scopes are loaded: all who need both lock them in this order.
+        """
+
+    def put_drain(self, drain: Drain) -> None:
+        """Add it, or replace the one of its host."""
+
+    def actuator_of(self, vm: Resource) -> str:
+        """The name of the actuator that carries out the VM's events; empty if none does."""
+
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         """One row of history for what concerns no scope, such as a caller that was refused."""
 

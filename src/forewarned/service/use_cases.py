@@ -8,6 +8,7 @@ from forewarned.core.model import Actor
 from forewarned.core.rules import Rules
 from forewarned.service.azure.context import AzureContext, Ids
 from forewarned.service.clock_control import ClockControl
+from forewarned.service.drains.host_drains import HostDrains
 from forewarned.service.engine import Engine
 from forewarned.service.events.approval import Approvals
 from forewarned.service.events.explain import Explainer
@@ -41,6 +42,7 @@ class UseCases:
     approvals: Approvals
     actuation: Actuation
     tasks: Tasks
+    drains: HostDrains
     explainer: Explainer
     activation: Activation
     readiness: Readiness

@@ -32,6 +32,8 @@ class Actuation:
     async def report(self, *reports: Report) -> None:
         def decision(tx: Transaction) -> None:
             begun = _begun_before(reports, tx)
+            ends = any(report.stage is Stage.COMPLETED for report in reports)
+            cordoned = _cordoned_hosts(tx) if ends else frozenset()
             for report in reports:
                 scope = tx.load(report.scope_id)
                 event = scope.events.get(report.event_id)
@@ -41,7 +43,7 @@ class Actuation:
                     if event.id in begun:
                         continue
                     begun.add(event.id)
-                change, moved = _decide(report.stage, scope, event, tx)
+                change, moved = _decide(report.stage, scope, event, tx, cordoned=cordoned)
                 save(tx, change, by=_ACTUATOR, moved=moved)
 
         touching = list(dict.fromkeys(report.scope_id for report in reports))
@@ -59,7 +61,8 @@ class Actuation:
             scope = tx.load(record.scope_id)
             simulated = {task.vm for task in tx.tasks_of([event_id]) if task.actuator == SIMULATED}
             names = [name for name in record.event.resources if name in simulated]
-            moved_to = _new_hosts(record.event, names, tx)
+            cordoned = _cordoned_hosts(tx)
+            moved_to = _new_hosts(scope, record.event, names, tx, cordoned=cordoned)
             save(tx, lifecycle.complete(scope, event_id, now=tx.now, moved_to=moved_to), by=by)
             return tx.event(event_id) or record
 
@@ -87,7 +90,9 @@ def _begun_before(reports: Collection[Report], tx: Transaction) -> set[EventId]:
     return set(tx.recorded(_INTERRUPTED, impacts)) if impacts else set()
 
 
-def _decide(stage: Stage, scope: Scope, event: Event, tx: Transaction) -> tuple[Change, list[Task]]:
+def _decide(
+    stage: Stage, scope: Scope, event: Event, tx: Transaction, *, cordoned: Collection[HostName]
+) -> tuple[Change, list[Task]]:
     now = tx.now
     match stage:
         case Stage.INTERRUPTED:
@@ -97,7 +102,7 @@ def _decide(stage: Stage, scope: Scope, event: Event, tx: Transaction) -> tuple[
             return lifecycle.restore(scope, event.id, now=now), []
         case Stage.COMPLETED:
             done = _tasks(scope, event, TaskState.DONE, ended_at=now)
-            moved_to = _new_hosts(event, event.resources, tx)
+            moved_to = _new_hosts(scope, event, event.resources, tx, cordoned=cordoned)
             return lifecycle.complete(scope, event.id, now=now, moved_to=moved_to), done
         case other:
             assert_never(other)
@@ -114,8 +119,23 @@ def _tasks(
     ]
 
 
+def _cordoned_hosts(tx: Transaction) -> frozenset[HostName]:
+    return frozenset(drain.host for drain in tx.drains() if drain.is_cordoned)
+
+
 def _new_hosts(
-    event: Event, vms: Collection[ResourceName], tx: Transaction
+    scope: Scope,
+    event: Event,
+    vms: Collection[ResourceName],
+    tx: Transaction,
+    *,
+    cordoned: Collection[HostName],
 ) -> Mapping[ResourceName, HostName]:
     """Only what is simulated is moved by saying so. Other platforms say where VMs are."""
-    return spare_hosts(tx, vms) if event.type is EventType.REDEPLOY else {}
+    if event.type is EventType.REDEPLOY:
+        return spare_hosts(tx, vms)
+    if event.type is EventType.FREEZE and cordoned:
+        # A VM of a host that is being drained is not only paused: it is migrated.
+        found = ((name, scope.resources.get(name)) for name in vms)
+        return spare_hosts(tx, [name for name, vm in found if vm and vm.host in cordoned])
+    return {}

@@ -13,6 +13,7 @@ from forewarned.storage.diff import fold
 from forewarned.storage.errors import UnfinishedCopyError
 from forewarned.storage.matching import each_once
 from forewarned.storage.relational.declarations import Declarations
+from forewarned.storage.relational.drains import Drains
 from forewarned.storage.relational.listings import Listings
 from forewarned.storage.relational.streams import Streams
 from forewarned.storage.relational.tasks import Tasks
@@ -22,7 +23,7 @@ UNFINISHED: Final = "unfinished copy of"
 """The note of a store that a copy is being written to."""
 
 
-class RelationalSnapshot(Listings, Streams, Declarations, Tasks):
+class RelationalSnapshot(Listings, Streams, Declarations, Tasks, Drains):
     def refuse_unfinished_copy(self, where: str) -> None:
         """For a server that opens the store. Raises UnfinishedCopyError."""
         if self.note(UNFINISHED) is not None:

@@ -12,13 +12,14 @@ from forewarned.core.errors import DuplicateEventError
 from forewarned.core.ids import EventId, ResourceName, ScopeId
 from forewarned.core.model import Actor, Resource, Scope, ScopeKind
 from forewarned.core.tasks import ActuatorOf, Task
+from forewarned.service.drains.model import Drain
 from forewarned.service.errors import NameTakenError
 from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
 from forewarned.storage import diff, rows
 from forewarned.storage.commit_builder import CommitBuilder
 from forewarned.storage.diff import Delta, fold
 from forewarned.storage.errors import UnloadedScopeError
-from forewarned.storage.relational import changes, declarations, tasks
+from forewarned.storage.relational import changes, declarations, drains, tasks
 from forewarned.storage.relational.bindings import bindings_that_change
 from forewarned.storage.relational.database import BufferedDatabase
 from forewarned.storage.relational.snapshot import RelationalSnapshot
@@ -181,6 +182,14 @@ class RelationalTransaction(RelationalSnapshot):
 
     def open_operation(self, operation: OperationRecord) -> None:
         declarations.open_operation(self._writable, operation, now=self.now)
+
+    def put_drain(self, drain: Drain) -> None:
+        # As with notes.
+        is_new = self.drain(drain.host) is None
+        self._writable.write(drains.ADD if is_new else drains.REPLACE, drains.from_drain(drain))
+
+    def actuator_of(self, vm: Resource) -> str:
+        return self._actuator_of(vm)
 
     def record(self, action: str, *, by: Actor, cause: str) -> None:
         self._remark(action, at=self.now, by=by, cause=cause)

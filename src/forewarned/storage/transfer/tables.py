@@ -88,6 +88,7 @@ TABLES: Final = (
             *("claimable_at", "begun_at", "seen_before", "seen_after", "error", "ended_at"),
         ),
     ),
+    Table("drains", ("host",), ("document",)),
     Table(
         "history",
         ("id",),

@@ -1,0 +1,36 @@
+"""Refusals that concern host drains."""
+
+from datetime import timedelta
+
+from forewarned.config.durations import format_duration
+from forewarned.core.errors import Category, RefusalError
+
+
+class NotDrainedError(RefusalError, category=Category.NOT_FOUND, field="host"):
+    def __init__(self, host: str) -> None:
+        super().__init__(f"host {host!r} is not being drained")
+        self.host = host
+
+
+class DrainUnderWayError(RefusalError, category=Category.CONFLICT, field="host"):
+    def __init__(self, host: str) -> None:
+        super().__init__(f"host {host!r} is already being drained: undrain it to begin again")
+        self.host = host
+
+
+class UndrainableError(RefusalError, category=Category.INVALID, field="type"):
+    def __init__(self, type_: str) -> None:
+        super().__init__(
+            f"a {type_} moves no VM to another host: use Freeze for live migration, or Redeploy"
+        )
+        self.type = type_
+
+
+class DeadlineTooSoonError(RefusalError, category=Category.INVALID, field="deadline"):
+    def __init__(self, deadline: timedelta, notice: timedelta) -> None:
+        super().__init__(
+            f"a deadline of {format_duration(deadline)} is shorter than the notice that VMs get,"
+            f" {format_duration(notice)}"
+        )
+        self.deadline = deadline
+        self.notice = notice

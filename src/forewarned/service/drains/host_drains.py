@@ -1,0 +1,331 @@
+"""The use cases of host drains: begin one, look at it, answer what it asks, and end it.
+
+The server can't look at a platform: only actuators can. So a drain has questions, which follow from
+its row, and an actuator that comes for them answers: can this VM be moved, which VMs are on this
+host. Asking and answering twice changes nothing, so nobody holds a question.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from forewarned.core import lifecycle
+from forewarned.core.change import Change
+from forewarned.core.copying import replace
+from forewarned.core.descriptions import HOST_MAINTENANCE
+from forewarned.core.errors import RefusalError, UnknownHostError
+from forewarned.core.ids import EventId, HostName, ResourceName, same_name
+from forewarned.core.lifecycle import Plan
+from forewarned.core.model import Actor, EventSource, EventStatus, EventType, ResourceState
+from forewarned.core.rules import Rules
+from forewarned.service.drains import progress
+from forewarned.service.drains.errors import (
+    DeadlineTooSoonError,
+    DrainUnderWayError,
+    NotDrainedError,
+    UndrainableError,
+)
+from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move, MoveState
+from forewarned.service.drains.progress import Standing, Standings
+from forewarned.service.engine import Engine, save
+from forewarned.service.events.schedule import NewIds
+from forewarned.service.ports import Snapshot, Transaction
+from forewarned.service.records import EventRecord
+
+_MOVING_TYPES = frozenset({EventType.FREEZE, EventType.REDEPLOY})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a drain wants to know of an actuator."""
+
+    host: HostName
+    type: EventType
+    """What would be scheduled."""
+    vm: ResourceName | None
+    """Whether this VM can be moved; None to ask which VMs are on the host."""
+    vm_id: str = ""
+    """The platform's own id of the VM; empty if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainView:
+    drain: Drain
+    events: dict[ResourceName, EventRecord]
+    """The newest event of each VM that has had one."""
+
+
+class HostDrains:
+    def __init__(self, engine: Engine, rules: Rules, new_id: Callable[[], EventId]) -> None:
+        self._engine = engine
+        self._rules = rules
+        self._new_id = new_id
+        self._listeners: list[Callable[[Drain], None]] = []
+
+    def tell(self, listener: Callable[[Drain], None]) -> None:
+        """Tell the listener of every drain that is changed here, after the commit."""
+        self._listeners.append(listener)
+
+    async def begin(self, host: HostName, order: DrainOrder, *, by: Actor) -> DrainView:
+        """Raises UnknownHostError, DrainUnderWayError, DeadlineTooSoonError, UndrainableError."""
+        if order.type not in _MOVING_TYPES:
+            raise UndrainableError(order.type)
+        new_ids = NewIds(self._new_id)
+
+        def decision(tx: Transaction) -> DrainView:
+            earlier = tx.lock_drain(host)
+            if earlier is not None and earlier.is_under_way:
+                raise DrainUnderWayError(host)
+            if not tx.scopes_on(host):
+                raise UnknownHostError(host)
+            drain = Drain(
+                host=host,
+                order=order,
+                by=by.name,
+                began_at=tx.now,
+                changed_at=tx.now,
+                # What an earlier drain has begun is a part of this one.
+                moves=tuple(move for move in earlier.moves if move.is_open) if earlier else (),
+            )
+            least = progress.least_notice(drain)
+            if order.deadline is not None and order.deadline < least:
+                raise DeadlineTooSoonError(order.deadline, least)
+            tx.record("drain_begun", by=by, cause=f"host {host}")
+            return self._advanced(tx, drain, new_ids, by=by)
+
+        return self._told(await self._engine.decide(decision))
+
+    async def show(self, host: HostName) -> DrainView:
+        """Raises NotDrainedError."""
+
+        def question(snapshot: Snapshot) -> DrainView:
+            drain = snapshot.drain(host)
+            if drain is None:
+                raise NotDrainedError(host)
+            return _view(snapshot, drain)
+
+        return await self._engine.ask(question)
+
+    async def end(self, host: HostName, *, by: Actor) -> DrainView:
+        """Cancel what has not begun, and allow VMs to be moved to the host. Raises NotDrainedError.
+
+        Events that have started go on.
+        """
+
+        def decision(tx: Transaction) -> DrainView:
+            drain = tx.lock_drain(host)
+            if drain is None or drain.state is DrainState.CANCELED:
+                raise NotDrainedError(host)
+            standings = _standings(tx, drain)
+            _cancel(tx, drain.moves, standings, reason=f"host {host} is no longer drained", by=by)
+            drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
+            drain = replace(
+                drain, state=DrainState.CANCELED, changed_at=tx.now, reason=f"ended by {by.name}"
+            )
+            tx.put_drain(drain)
+            tx.record("drain_canceled", by=by, cause=f"host {host}")
+            return _view(tx, drain)
+
+        return self._told(await self._engine.decide(decision))
+
+    async def advance(self, host: HostName, *, by: Actor) -> None:
+        """Do what follows from where the VMs are now. Changes nothing of a drain that is over."""
+        new_ids = NewIds(self._new_id)
+
+        def decision(tx: Transaction) -> DrainView | None:
+            drain = tx.lock_drain(host)
+            if drain is None or not drain.is_watched:
+                return None
+            return self._advanced(tx, drain, new_ids, by=by)
+
+        view = await self._engine.decide(decision)
+        if view is not None:
+            self._told(view)
+
+    # --- what actuators are asked, and what they say -------------------------------------------
+
+    async def questions(self, actuator: str) -> list[Question]:
+        def asked(snapshot: Snapshot) -> list[Question]:
+            found = []
+            for drain in snapshot.drains():
+                found += _questions(snapshot, drain, actuator)
+            return found
+
+        return await self._engine.ask(asked)
+
+    async def answer_survey(
+        self,
+        host: HostName,
+        vm: ResourceName,
+        *,
+        possible: bool,
+        reason: str,
+        target: str | None,
+        by: Actor,
+    ) -> None:
+        """Changes nothing if nobody asks any more. Raises NotDrainedError."""
+
+        def answered(move: Move) -> Move:
+            if move.state is not MoveState.ASKED or not same_name(move.vm, vm):
+                return move
+            state = MoveState.WAITING if possible else MoveState.BLOCKED
+            return replace(move, state=state, possible=possible, reason=reason, target=target)
+
+        await self._answer(
+            host,
+            lambda drain: replace(drain, moves=tuple(map(answered, drain.moves))),
+            by=by,
+        )
+
+    async def answer_listing(self, host: HostName, vms: Iterable[str], *, by: Actor) -> None:
+        """Changes nothing if nobody asks any more. Raises NotDrainedError."""
+        listed = tuple(vms)
+
+        def answered(drain: Drain) -> Drain:
+            if not progress.is_asked_for_listing(drain):
+                return drain
+            return replace(drain, listed=listed)
+
+        await self._answer(host, answered, by=by)
+
+    async def _answer(
+        self, host: HostName, answered: Callable[[Drain], Drain], *, by: Actor
+    ) -> None:
+        new_ids = NewIds(self._new_id)
+
+        def decision(tx: Transaction) -> DrainView:
+            drain = tx.lock_drain(host)
+            if drain is None:
+                raise NotDrainedError(host)
+            if not drain.is_watched:
+                return _view(tx, drain)
+            return self._advanced(tx, answered(drain), new_ids, by=by)
+
+        self._told(await self._engine.decide(decision))
+
+    def _told(self, view: DrainView) -> DrainView:
+        for listener in self._listeners:
+            listener(view.drain)
+        return view
+
+    # --- one step ------------------------------------------------------------------------------
+
+    def _advanced(
+        self, tx: Transaction, drain: Drain, new_ids: Iterable[EventId], *, by: Actor
+    ) -> DrainView:
+        before = tx.drain(drain.host)
+        ids = iter(new_ids)
+        standings = _standings(tx, drain)
+        drain = progress.reviewed(drain, standings, now=tx.now)
+        gone = [move for move in drain.moves if move.state is MoveState.MOVED]
+        _cancel(tx, gone, standings, reason=f"the VM is no longer on {drain.host}", by=by)
+        drain = progress.settled(drain, now=tx.now)
+        for move, notice in progress.due(drain, now=tx.now):
+            given = self._given_event(
+                tx, drain, move, standings[move.vm], notice=notice, event_id=next(ids), by=by
+            )
+            moves = tuple(given if each.vm == move.vm else each for each in drain.moves)
+            drain = replace(drain, moves=moves)
+        drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
+        drain = progress.settled(drain, now=tx.now)
+        if drain != before:
+            tx.put_drain(drain)
+            if before is None or before.state is not drain.state:
+                cause = f"host {drain.host}" + (f": {drain.reason}" if drain.reason else "")
+                tx.record(f"drain_{drain.state.lower()}", by=by, cause=cause)
+        return _view(tx, drain)
+
+    def _given_event(
+        self,
+        tx: Transaction,
+        drain: Drain,
+        move: Move,
+        standing: Standing,
+        *,
+        notice: timedelta,
+        event_id: EventId,
+        by: Actor,
+    ) -> Move:
+        order = drain.order
+        plan = Plan(
+            id=event_id,
+            type=order.type,
+            source=EventSource.PLATFORM,
+            resources=(move.vm,),
+            notice=notice,
+            short_notice=order.short_notice,
+            description=HOST_MAINTENANCE,
+        )
+        try:
+            scope = tx.load(standing.scope_id)
+            save(tx, lifecycle.schedule(scope, plan, rules=self._rules, now=tx.now), by=by)
+        except RefusalError as refusal:
+            return replace(move, state=MoveState.BLOCKED, reason=str(refusal))
+        return replace(move, event_id=event_id, tries=move.tries + 1)
+
+
+def _standings(tx: Transaction, drain: Drain) -> Standings:
+    """The VMs of the host first, each with its scope locked."""
+    elsewhere = tx.bindings_named([move.vm for move in drain.moves])
+    scope_ids = dict.fromkeys((*tx.scopes_on(drain.host), *(each.scope_id for each in elsewhere)))
+    events = {move.vm: tx.event(move.event_id) for move in drain.moves if move.event_id is not None}
+    wanted = {move.vm for move in drain.moves}
+    return {
+        vm.name: Standing(
+            scope_id=scope.id,
+            resource=vm,
+            reads=scope.active,
+            actuator=tx.actuator_of(vm),
+            event=events.get(vm.name),
+        )
+        for scope in tx.load_all(scope_ids)
+        for vm in scope.resources.values()
+        if (vm.host == drain.host or vm.name in wanted)
+        and vm.state is not ResourceState.DEALLOCATED
+    }
+
+
+def _cancel(
+    tx: Transaction, moves: Iterable[Move], standings: Standings, *, reason: str, by: Actor
+) -> None:
+    """Cancel the events of these that have not started."""
+    for move in moves:
+        standing = standings.get(move.vm)
+        if standing is None or standing.event is None:
+            continue
+        event = standing.event.event
+        if event.status is EventStatus.SCHEDULED:
+            scope = tx.load(standing.scope_id)
+            change: Change = lifecycle.cancel(scope, event.id, reason=reason, now=tx.now)
+            save(tx, change, by=by)
+
+
+def _view(snapshot: Snapshot, drain: Drain) -> DrainView:
+    events = {}
+    for move in drain.moves:
+        record = None if move.event_id is None else snapshot.event(move.event_id)
+        if record is not None:
+            events[move.vm] = record
+    return DrainView(drain=drain, events=events)
+
+
+def _questions(snapshot: Snapshot, drain: Drain, actuator: str) -> list[Question]:
+    if not drain.is_watched:
+        return []
+    asked = [
+        move.vm
+        for move in drain.moves
+        if move.state is MoveState.ASKED and move.actuator == actuator
+    ]
+    questions = [
+        Question(
+            host=drain.host,
+            type=drain.order.type,
+            vm=binding.name,
+            vm_id=binding.profile.vm_id,
+        )
+        for binding in (snapshot.bindings_named(asked) if asked else ())
+    ]
+    if progress.is_asked_for_listing(drain) and progress.listing_actuator(drain) == actuator:
+        questions.append(Question(host=drain.host, type=drain.order.type, vm=None))
+    return questions

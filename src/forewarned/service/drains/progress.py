@@ -1,0 +1,284 @@
+"""What follows for a drain from where its VMs are. Pure: the time is an argument.
+
+Invariant: a drain never repeats itself without end. Each VM gets a few events, and what is then
+still on the host is named with its reason, for an operator.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, assert_never
+
+from forewarned.config.durations import format_duration
+from forewarned.core import notice
+from forewarned.core.copying import replace
+from forewarned.core.ids import HostName, ResourceName, ScopeId
+from forewarned.core.model import EventStatus, Resource
+from forewarned.core.tasks import SIMULATED
+from forewarned.service.drains.model import (
+    PATIENCE,
+    SPACING,
+    TRIES,
+    Drain,
+    DrainState,
+    Move,
+    MoveState,
+)
+from forewarned.service.records import EventRecord
+
+NO_ACTUATOR: Final = "no actuator carries out its events"
+_SHOWN: Final = 5
+"""VMs that a reason names; the drain itself has all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A VM as the store has it now."""
+
+    scope_id: ScopeId
+    resource: Resource
+    reads: bool
+    """Whether VMs of its scope read their document."""
+    actuator: str
+    event: EventRecord | None
+    """The newest that the drain has scheduled for it."""
+
+
+Standings = Mapping[ResourceName, Standing]
+"""Of the host's VMs, and of those that the drain has moved and the fleet still has."""
+
+
+def reviewed(drain: Drain, standings: Standings, *, now: datetime) -> Drain:
+    """The drain with every VM's part as it is now, and with VMs that have come to the host."""
+    known = {move.vm for move in drain.moves}
+    arrived = [
+        Move(vm=name, actuator=standing.actuator, asked_at=now)
+        for name, standing in sorted(standings.items())
+        if name not in known and standing.resource.host == drain.host
+    ]
+    moves = [
+        _moved_on(move, drain, standings.get(move.vm), now=now) for move in (*drain.moves, *arrived)
+    ]
+    moves = [_given_up(move) if _is_unanswered(move, now=now) else move for move in moves]
+    return _in_waves(replace(drain, moves=tuple(moves)), standings)
+
+
+def due(drain: Drain, *, now: datetime) -> list[tuple[Move, timedelta]]:
+    """The VMs that get an event now, each with its notice.
+
+    VMs that read their document get theirs early: they may be ready before their wave. The others
+    are moved without notice, so no more of them than a wave has are moved at once.
+    """
+    if not drain.goes:
+        return []
+    least = least_notice(drain)
+    unread = sum(1 for move in drain.moves if move.is_open and not move.reads)
+    found = []
+    for move in drain.moves:
+        if move.state is not MoveState.WAITING:
+            continue
+        if move.reads:
+            planned_at = drain.began_at + least + move.wave * _spacing(drain, least)
+            found.append((move, max(least, planned_at - now)))
+        elif unread < drain.order.wave:
+            unread += 1
+            found.append((move, least))
+    return found
+
+
+def least_notice(drain: Drain) -> timedelta:
+    if drain.order.notice is not None:
+        return drain.order.notice
+    return notice.minimum(drain.order.type, ())
+
+
+def settled(drain: Drain, *, now: datetime) -> Drain:
+    """The drain in the state that its VMs put it in."""
+    is_left = any(move.state is not MoveState.MOVED for move in drain.moves)
+    moved_at = None if is_left else drain.moved_at or now
+    listed = None if is_left else drain.listed
+    goes = drain.goes or _may_go(drain)
+    drain = replace(drain, goes=goes, moved_at=moved_at, listed=listed)
+    state, reason = _state(drain, now=now)
+    changed_at = drain.changed_at if state is drain.state else now
+    return replace(drain, state=state, reason=reason, changed_at=changed_at)
+
+
+def next_look(drain: Drain, *, now: datetime) -> datetime | None:
+    """When to look at it even if nothing happens; None if time alone changes nothing."""
+    if not drain.is_watched:
+        return None
+    limits = [drain.deadline_at]
+    limits += [each.asked_at + PATIENCE for each in drain.moves if each.state is MoveState.ASKED]
+    if drain.moved_at is not None:
+        limits.append(drain.moved_at + PATIENCE)
+    return min((limit for limit in limits if limit is not None and limit > now), default=None)
+
+
+def is_asked_for_listing(drain: Drain) -> bool:
+    return drain.moved_at is not None and drain.is_watched
+
+
+def listing_actuator(drain: Drain) -> str:
+    """The one that is asked which VMs the platform has on the host; empty if none can be."""
+    return next((each.actuator for each in drain.moves if each.actuator not in {"", SIMULATED}), "")
+
+
+# --- one VM --------------------------------------------------------------------------------------
+
+
+def _moved_on(move: Move, drain: Drain, standing: Standing | None, *, now: datetime) -> Move:
+    if standing is None:
+        return replace(move, state=MoveState.MOVED, reason="gone, or deallocated", moved_to=None)
+    host = standing.resource.host
+    if host != drain.host:
+        return replace(move, state=MoveState.MOVED, reason="", moved_to=host)
+    move = replace(move, reads=standing.reads, actuator=standing.actuator, moved_to=None)
+    if standing.event is not None:
+        return _by_event(move, drain.host, standing.event)
+    if not move.actuator:
+        return replace(move, state=MoveState.BLOCKED, reason=NO_ACTUATOR)
+    if move.actuator == SIMULATED:
+        return replace(move, state=_unless_blocked(move), possible=True)
+    if move.state is MoveState.MOVED:
+        # It has come back without an event of this drain.
+        return replace(move, state=MoveState.ASKED, asked_at=now)
+    return move
+
+
+def _unless_blocked(move: Move) -> MoveState:
+    return move.state if move.state is MoveState.BLOCKED else MoveState.WAITING
+
+
+def _by_event(move: Move, host: HostName, record: EventRecord) -> Move:
+    match record.event.status:
+        case EventStatus.SCHEDULED:
+            return replace(move, state=MoveState.NOTICE)
+        case EventStatus.STARTED:
+            return replace(move, state=MoveState.MOVING)
+        case EventStatus.CANCELED:
+            # Someone does not want it to be moved: another event would only be canceled again.
+            reason = f"its event was canceled: {record.end_reason}"
+            return replace(move, state=MoveState.BLOCKED, reason=reason)
+        case EventStatus.COMPLETED:
+            reason = record.end_reason or f"its event is over, and it is still on {host}"
+            if move.tries >= TRIES:
+                reason = f"{move.tries} events have failed, the last: {reason}"
+                return replace(move, state=MoveState.BLOCKED, reason=reason)
+            return replace(move, state=MoveState.WAITING, reason=reason)
+        case other:
+            assert_never(other)
+
+
+def _is_unanswered(move: Move, *, now: datetime) -> bool:
+    return move.state is MoveState.ASKED and now >= move.asked_at + PATIENCE
+
+
+def _given_up(move: Move) -> Move:
+    reason = (
+        f"actuator {move.actuator!r} has not said within {format_duration(PATIENCE)} whether it"
+        " can be moved: check that it runs"
+    )
+    return replace(move, state=MoveState.BLOCKED, reason=reason)
+
+
+# --- all of them ---------------------------------------------------------------------------------
+
+
+def _in_waves(drain: Drain, standings: Standings) -> Drain:
+    """Give those that have had no event their wave.
+
+    Invariant: no wave has VMs of two update domains of one scope. An operator's promise to a set
+    is that they don't go down together.
+    """
+    waves: list[list[Move]] = []
+    placed = []
+    for move in drain.moves:
+        standing = standings.get(move.vm)
+        if standing is not None:
+            size = drain.order.wave
+            number = next(
+                (n for n, wave in enumerate(waves) if _fits(standing, wave, size, standings)),
+                len(waves),
+            )
+            if number == len(waves):
+                waves.append([])
+            waves[number].append(move)
+            if move.event_id is None:
+                move = replace(move, wave=number)  # noqa: PLW2901  # the same one, in its wave
+        placed.append(move)
+    return replace(drain, moves=tuple(placed))
+
+
+def _fits(standing: Standing, wave: Collection[Move], size: int, standings: Standings) -> bool:
+    if len(wave) >= size:
+        return False
+    others = (standings[move.vm] for move in wave)
+    return not any(
+        other.scope_id == standing.scope_id
+        and other.resource.update_domain != standing.resource.update_domain
+        for other in others
+    )
+
+
+def _spacing(drain: Drain, least: timedelta) -> timedelta:
+    if drain.order.deadline is None:
+        return SPACING
+    waves = max((move.wave for move in drain.moves), default=0) + 1
+    return max(timedelta(0), min(SPACING, (drain.order.deadline - least) / waves))
+
+
+def _may_go(drain: Drain) -> bool:
+    if drain.order.dry_run or any(move.state is MoveState.ASKED for move in drain.moves):
+        return False
+    return drain.order.anyway or not obstacles(drain)
+
+
+def obstacles(drain: Drain) -> str:
+    """What an operator should know before it begins; empty if there is nothing."""
+    blocked = [move.vm for move in drain.moves if move.state is MoveState.BLOCKED]
+    unread = [move.vm for move in drain.moves if move.state is MoveState.WAITING and not move.reads]
+    parts = []
+    if blocked:
+        parts.append(f"can't be moved: {_few(blocked)}")
+    if unread:
+        parts.append(f"would be moved without notice, because nobody reads theirs: {_few(unread)}")
+    return "; ".join(parts)
+
+
+def _state(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
+    states = {move.state for move in drain.moves}
+    if not drain.goes:
+        if MoveState.ASKED in states:
+            return DrainState.PLANNING, ""
+        return DrainState.PLANNED, obstacles(drain)
+    left = [move for move in drain.moves if move.state is not MoveState.MOVED]
+    if not left:
+        return _when_moved(drain, now=now)
+    blocked = [move.vm for move in left if move.state is MoveState.BLOCKED]
+    if len(blocked) == len(left):
+        return DrainState.STUCK, f"can't be moved: {_few(blocked)}"
+    if drain.deadline_at is not None and now >= drain.deadline_at:
+        return DrainState.STUCK, f"the deadline is over, and still here: {_few(m.vm for m in left)}"
+    begun = states & {MoveState.MOVING, MoveState.MOVED}
+    return DrainState.MOVING if begun else DrainState.NOTICE, ""
+
+
+def _when_moved(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
+    asked = listing_actuator(drain)
+    if not asked or drain.listed == ():
+        return DrainState.EMPTY, ""
+    reason = ""
+    if drain.listed:
+        reason = f"not moved, as the platform has it: {_few(drain.listed)}"
+    if drain.moved_at is None or now < drain.moved_at + PATIENCE:
+        return DrainState.VERIFYING, reason
+    # It is asked on: an answer that comes late counts as well.
+    silent = f"actuator {asked!r} does not say which VMs are on {drain.host}: check that it runs"
+    return DrainState.STUCK, reason or silent
+
+
+def _few(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more
