@@ -51,6 +51,7 @@ def everything(snapshot: Snapshot) -> tuple[object, ...]:
         snapshot.events(EventFilter()),
         snapshot.history(HistoryFilter()),
         snapshot.tasks(TaskFilter()),
+        snapshot.drains(),
         snapshot.note("fleet"),
         snapshot.next_wake(),
         snapshot.scope_ids(""),

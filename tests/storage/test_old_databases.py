@@ -25,6 +25,7 @@ from forewarned.core.model import (
 )
 from forewarned.core.tasks import Task, TaskState
 from forewarned.core.transitions import Canceled, Scheduled, Started
+from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move, MoveState
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Transaction
 from forewarned.service.records import Declaration, OperationRecord, Profile
@@ -168,10 +169,48 @@ def fill_tasks(tx: Transaction) -> None:
     )
 
 
+def fill_drains(tx: Transaction) -> None:
+    tx.put_drain(
+        Drain(
+            host=HostName("hv-a"),
+            order=DrainOrder(type=EventType.REDEPLOY, wave=2, deadline=6 * HOUR, anyway=True),
+            by="operator",
+            began_at=NOON,
+            state=DrainState.MOVING,
+            goes=True,
+            moves=(
+                Move(
+                    vm=ResourceName("vm5"),
+                    actuator="rack1",
+                    asked_at=NOON,
+                    state=MoveState.MOVING,
+                    reads=True,
+                    wave=1,
+                    possible=True,
+                    target="hv-b",
+                    event_id=event_id(0xD),
+                    tries=2,
+                    reason="no room",
+                ),
+                Move(
+                    vm=ResourceName("vm6"),
+                    actuator="rack1",
+                    asked_at=NOON,
+                    state=MoveState.MOVED,
+                    moved_to=HostName("hv-c"),
+                ),
+            ),
+            changed_at=NOON + MINUTE,
+            listed=("vm7",),
+        )
+    )
+
+
 FILLINGS: Mapping[int, Callable[[Transaction], None]] = {
     1: fill,
     2: fill_declarations,
     4: fill_tasks,
+    5: fill_drains,
 }
 """By the first schema that has a place for it."""
 

@@ -13,15 +13,16 @@ from forewarned.cli.commands.serve import (
     refuse_missing_packages,
 )
 from forewarned.cli.failures import RefusedError, UsageError
+from forewarned.cli.hosts.drains import drain, status, undrain
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.wording import count
 from forewarned.config.values import Address
 from forewarned.control.v1 import wire
 
 
-@click.group()
+@click.group(commands=[drain, status, undrain])
 def host() -> None:
-    """Prepare the machines that VMs run on, and serve their VMs there."""
+    """Empty and prepare the machines that VMs run on, and serve their VMs there."""
 
 
 @host.command()

@@ -21,6 +21,7 @@ from forewarned.control.http.operations import (
     write,
 )
 from forewarned.control.v1 import errors, events, faults, fleet, openapi, server, wire
+from forewarned.control.v1.drains import operations as drains
 from forewarned.control.v1.metrics import CONTENT_TYPE
 from forewarned.control.v1.request_wire import (
     EventQuery,
@@ -152,6 +153,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     # --- hosts
     read("/v1/hosts", fleet.list_hosts),
     read("/v1/hosts/{host}/rules", fleet.show_host_rules),
+    create("/v1/hosts/{host}/drain", drains.drain_host, needs=Role.MAINTAINER),
+    read("/v1/hosts/{host}/drain", drains.show_drain),
+    delete("/v1/hosts/{host}/drain", drains.undrain_host, needs=Role.MAINTAINER),
+    write("/v1/hosts/{host}/drain/survey", drains.answer_survey, needs=Role.MAINTAINER),
+    write("/v1/hosts/{host}/drain/listing", drains.answer_listing, needs=Role.MAINTAINER),
+    read("/v1/drain-questions", drains.list_questions),
     create("/v1/hosts/{host}/fail", events.fail_host, needs=Role.MAINTAINER),
     create("/v1/hosts/{host}/predict", events.predict_failure, needs=Role.MAINTAINER),
     create("/v1/hosts/{host}/maintain", events.maintain_host, needs=Role.MAINTAINER),

@@ -6,7 +6,7 @@ from forewarned.config.durations import format_duration
 from forewarned.core.errors import Category, RefusalError
 
 
-class NotDrainedError(RefusalError, category=Category.NOT_FOUND, field="host"):
+class UnknownDrainError(RefusalError, category=Category.NOT_FOUND, field="host"):
     def __init__(self, host: str) -> None:
         super().__init__(f"host {host!r} is not being drained")
         self.host = host

@@ -22,8 +22,8 @@ from forewarned.service.drains import progress
 from forewarned.service.drains.errors import (
     DeadlineTooSoonError,
     DrainUnderWayError,
-    NotDrainedError,
     UndrainableError,
+    UnknownDrainError,
 )
 from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move, MoveState
 from forewarned.service.drains.progress import Standing, Standings
@@ -96,26 +96,26 @@ class HostDrains:
         return self._told(await self._engine.decide(decision))
 
     async def show(self, host: HostName) -> DrainView:
-        """Raises NotDrainedError."""
+        """Raises UnknownDrainError."""
 
         def question(snapshot: Snapshot) -> DrainView:
             drain = snapshot.drain(host)
             if drain is None:
-                raise NotDrainedError(host)
+                raise UnknownDrainError(host)
             return _view(snapshot, drain)
 
         return await self._engine.ask(question)
 
     async def end(self, host: HostName, *, by: Actor) -> DrainView:
-        """Cancel what has not begun, and allow VMs to be moved to the host. Raises NotDrainedError.
+        """Cancel what has not begun, and allow VMs to be moved to the host.
 
-        Events that have started go on.
+        Events that have started go on. Raises UnknownDrainError.
         """
 
         def decision(tx: Transaction) -> DrainView:
             drain = tx.lock_drain(host)
             if drain is None or drain.state is DrainState.CANCELED:
-                raise NotDrainedError(host)
+                raise UnknownDrainError(host)
             standings = _standings(tx, drain)
             _cancel(tx, drain.moves, standings, reason=f"host {host} is no longer drained", by=by)
             drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
@@ -162,8 +162,8 @@ class HostDrains:
         reason: str,
         target: str | None,
         by: Actor,
-    ) -> None:
-        """Changes nothing if nobody asks any more. Raises NotDrainedError."""
+    ) -> DrainView:
+        """Changes nothing if nobody asks any more. Raises UnknownDrainError."""
 
         def answered(move: Move) -> Move:
             if move.state is not MoveState.ASKED or not same_name(move.vm, vm):
@@ -171,14 +171,14 @@ class HostDrains:
             state = MoveState.WAITING if possible else MoveState.BLOCKED
             return replace(move, state=state, possible=possible, reason=reason, target=target)
 
-        await self._answer(
+        return await self._answer(
             host,
             lambda drain: replace(drain, moves=tuple(map(answered, drain.moves))),
             by=by,
         )
 
-    async def answer_listing(self, host: HostName, vms: Iterable[str], *, by: Actor) -> None:
-        """Changes nothing if nobody asks any more. Raises NotDrainedError."""
+    async def answer_listing(self, host: HostName, vms: Iterable[str], *, by: Actor) -> DrainView:
+        """Changes nothing if nobody asks any more. Raises UnknownDrainError."""
         listed = tuple(vms)
 
         def answered(drain: Drain) -> Drain:
@@ -186,22 +186,22 @@ class HostDrains:
                 return drain
             return replace(drain, listed=listed)
 
-        await self._answer(host, answered, by=by)
+        return await self._answer(host, answered, by=by)
 
     async def _answer(
         self, host: HostName, answered: Callable[[Drain], Drain], *, by: Actor
-    ) -> None:
+    ) -> DrainView:
         new_ids = NewIds(self._new_id)
 
         def decision(tx: Transaction) -> DrainView:
             drain = tx.lock_drain(host)
             if drain is None:
-                raise NotDrainedError(host)
+                raise UnknownDrainError(host)
             if not drain.is_watched:
                 return _view(tx, drain)
             return self._advanced(tx, answered(drain), new_ids, by=by)
 
-        self._told(await self._engine.decide(decision))
+        return self._told(await self._engine.decide(decision))
 
     def _told(self, view: DrainView) -> DrainView:
         for listener in self._listeners:

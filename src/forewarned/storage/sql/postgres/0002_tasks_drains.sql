@@ -23,3 +23,9 @@ CREATE TABLE tasks (
 
 CREATE INDEX tasks_by_claim ON tasks (actuator, claimable_at)
     WHERE claimable_at IS NOT NULL AND ended_at IS NULL;
+
+-- The newest drain of each host, with what each of its VMs waits for.
+CREATE TABLE drains (
+    host text COLLATE "C" PRIMARY KEY,
+    document text COLLATE "C" NOT NULL -- JSON, as `storage.relational.drains` writes it
+);

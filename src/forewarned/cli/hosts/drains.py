@@ -1,0 +1,206 @@
+"""`forewarned host drain|status|undrain`: empty a host, and see how far that has come."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+import click
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from forewarned.cli.failures import CommandError
+from forewarned.cli.parameters import complete_host, read_span
+from forewarned.cli.session import Session, with_session
+from forewarned.cli.tables import frameless
+from forewarned.cli.wording import count, plain
+from forewarned.control.v1.drains.wire import ShownDrain, ShownMove
+from forewarned.core.model import EventType
+from forewarned.service.drains.model import DrainState, MoveState
+
+if TYPE_CHECKING:
+    from forewarned.cli.connection import Answer
+
+_WAYS: Final = {"live-migrate": EventType.FREEZE, "cold-move": EventType.REDEPLOY}
+_STYLES: Final = {
+    MoveState.BLOCKED: "bold red",
+    MoveState.MOVING: "yellow",
+    MoveState.MOVED: "green",
+}
+_OVER: Final = frozenset({DrainState.EMPTY, DrainState.STUCK, DrainState.CANCELED})
+_BETWEEN_LOOKS: Final = 1.0
+
+
+@click.command()
+@click.argument("name", metavar="HOST", shell_complete=complete_host)
+@click.option(
+    "--by",
+    "way",
+    type=click.Choice(list(_WAYS)),
+    default="live-migrate",
+    help="How VMs are moved [default: live-migrate]. They get a Freeze, or a Redeploy.",
+)
+@click.option("--wave", type=click.IntRange(min=1), metavar="N", help="Move N VMs at a time [4].")
+@click.option(
+    "--deadline", type=read_span, metavar="SPAN", help="When the host is to be empty: 6h."
+)
+@click.option("--notice", type=read_span, metavar="SPAN", help="More notice than the minimum.")
+@click.option("--short-notice", is_flag=True, help="Allow less than the minimum, on an emulator.")
+@click.option("--dry-run", is_flag=True, help="Say which VMs can't be moved, and do nothing.")
+@click.option(
+    "--yes", is_flag=True, help="Go ahead although some VMs can't be moved, or don't read."
+)
+@click.option("--wait", is_flag=True, help="Show progress until the host is empty.")
+@click.option("--then", "argv", metavar="COMMAND", help="Wait, then run COMMAND if it is empty.")
+@with_session
+def drain(
+    session: Session,
+    /,
+    *,
+    name: str,
+    way: str,
+    dry_run: bool,
+    yes: bool,
+    wait: bool,
+    argv: str | None,
+    **asked: str | int | bool | None,
+) -> None:
+    """Move every VM of HOST to other hosts, each with notice.
+
+    A VM is moved as soon as it approves, and at its NotBefore at the latest. No VM is moved to HOST
+    until 'forewarned host undrain'.
+    """
+    body: dict[str, object] = {
+        **{key: value for key, value in asked.items() if value is not None},
+        "type": _WAYS[way],
+        "dry_run": dry_run,
+        "anyway": yes,
+    }
+    answer = session.control.post(_path(name), body)
+    answer = _until(session, name, answer, frozenset(DrainState) - {DrainState.PLANNING})
+    found = answer.read(ShownDrain)
+    if found.state is DrainState.PLANNED and not dry_run:
+        if session.is_json or not sys.stdin.isatty():
+            raise _obstructed(found)
+        session.print(_page(found))
+        click.confirm("Go ahead with the others?", abort=True)
+        answer = session.control.post(_path(name), body | {"anyway": True})
+    if (wait or argv) and not dry_run:
+        answer = _until(session, name, answer, _OVER)
+    session.show(answer, lambda: _page(answer.read(ShownDrain)))
+    if argv and not dry_run:
+        _run_then(answer.read(ShownDrain), argv)
+
+
+@click.command()
+@click.argument("name", metavar="HOST", shell_complete=complete_host)
+@click.option("--wait", is_flag=True, help="Show progress until the host is empty.")
+@with_session
+def status(session: Session, name: str, *, wait: bool) -> None:
+    """Show how far the drain of HOST has come, and what each VM waits for."""
+    answer = session.control.get(_path(name))
+    if wait:
+        answer = _until(session, name, answer, _OVER | {DrainState.PLANNED})
+    session.show(answer, lambda: _page(answer.read(ShownDrain)))
+
+
+@click.command()
+@click.argument("name", metavar="HOST", shell_complete=complete_host)
+@with_session
+def undrain(session: Session, name: str) -> None:
+    """Cancel what has not begun of a drain, and allow VMs to be moved to HOST again."""
+    answer = session.control.delete(_path(name))
+    session.show(answer, lambda: _page(answer.read(ShownDrain)))
+
+
+def _path(host: str) -> str:
+    return f"/v1/hosts/{quote(host, safe='')}/drain"
+
+
+def _until(
+    session: Session, host: str, answer: "Answer", wanted: frozenset[DrainState]
+) -> "Answer":
+    """Look again until the drain is in one of the wanted states, showing how far it is."""
+    found = answer.read(ShownDrain)
+    if found.state in wanted:
+        return answer
+    pause = threading.Event()
+    with Live(console=session.out, transient=True, auto_refresh=False) as live:
+        while found.state not in wanted:
+            if not session.is_json and session.out.is_terminal:
+                live.update(Group(*_page(found)), refresh=True)
+            pause.wait(_BETWEEN_LOOKS)
+            answer = session.control.get(_path(host))
+            found = answer.read(ShownDrain)
+    return answer
+
+
+def _obstructed(found: ShownDrain) -> CommandError:
+    return CommandError(
+        f"nothing was begun on {found.host}: {found.reason}",
+        "--yes goes ahead with the others, and moves VMs that don't read without notice.",
+        code="drain_obstructed",
+    )
+
+
+def _run_then(found: ShownDrain, command: str) -> None:
+    if found.state is not DrainState.EMPTY:
+        raise CommandError(
+            f"{found.host} is {found.state}, so the command was not run", code="host_not_empty"
+        )
+    # A shell, as for any command that an operator types.
+    ended = subprocess.run(command, shell=True, check=False)  # noqa: S602
+    click.get_current_context().exit(ended.returncode)
+
+
+def _page(found: ShownDrain) -> Iterator[RenderableType]:
+    moved = sum(1 for each in found.vms if each.state is MoveState.MOVED)
+    yield plain(_headline(found))
+    if found.vms:
+        yield plain(f"{moved} of {count(len(found.vms), 'VM')} moved")
+        yield ""
+        yield _table(found)
+
+
+def _headline(found: ShownDrain) -> str:
+    if found.state is DrainState.EMPTY:
+        return f"{found.host} is empty since {_clock(found.since)}"
+    line = f"{found.host}: {found.state}"
+    if found.dry_run:
+        line += " (dry run: nothing is begun)"
+    return f"{line}: {found.reason}" if found.reason else line
+
+
+def _table(found: ShownDrain) -> Table:
+    table = frameless("VM", "State", "Waits for")
+    for move in found.vms:
+        table.add_row(
+            plain(move.vm), Text(move.state, _STYLES.get(move.state, "")), plain(_waits_for(move))
+        )
+    return table
+
+
+def _waits_for(move: ShownMove) -> str:
+    match move.state:
+        case MoveState.ASKED:
+            words = f"actuator {move.actuator}: can it be moved"
+        case MoveState.WAITING:
+            words = "its turn" if move.reads else "its turn, without notice: nobody reads"
+        case MoveState.NOTICE if move.not_before is not None:
+            words = f"its approval, or {_clock(move.not_before)}"
+        case MoveState.MOVED if move.moved_to is not None:
+            words = f"nothing: it is on {move.moved_to}"
+        case MoveState.MOVING:
+            words = "its task" if not move.target else f"its task: to {move.target}"
+        case _:
+            words = ""
+    return "; ".join(filter(None, (words, move.reason)))
+
+
+def _clock(instant: datetime) -> str:
+    return f"{instant:%H:%M:%S}Z"

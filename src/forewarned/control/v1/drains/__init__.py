@@ -1,0 +1,1 @@
+"""`/v1/hosts/{host}/drain`: host drains, and what they ask actuators."""

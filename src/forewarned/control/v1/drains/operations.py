@@ -1,0 +1,61 @@
+"""The operations of drains."""
+
+from collections.abc import Mapping
+
+from forewarned.control.http.operations import Asked
+from forewarned.control.v1.drains import wire
+from forewarned.control.v1.request_wire import Nothing
+from forewarned.control.v1.services import Services
+from forewarned.core.ids import HostName, ResourceName
+
+
+async def drain_host(services: Services, asked: Asked[wire.DrainHost, Nothing]) -> wire.ShownDrain:
+    """Move every VM of a host to others, each with notice; or only plan that."""
+    host, order = _host(asked.path), asked.body.order()
+    return wire.shown(await services.use_cases.drains.begin(host, order, by=asked.by))
+
+
+async def show_drain(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ShownDrain:
+    """A host's newest drain, with what each of its VMs waits for."""
+    return wire.shown(await services.use_cases.drains.show(_host(asked.path)))
+
+
+async def undrain_host(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ShownDrain:
+    """End a drain: cancel what has not begun, and allow VMs to be moved to the host."""
+    return wire.shown(await services.use_cases.drains.end(_host(asked.path), by=asked.by))
+
+
+async def list_questions(
+    services: Services, asked: Asked[Nothing, wire.QuestionsQuery]
+) -> wire.Questions:
+    """What drains want to know of an actuator."""
+    found = await services.use_cases.drains.questions(asked.query.actuator)
+    return wire.Questions(questions=tuple(map(wire.shown_question, found)))
+
+
+async def answer_survey(
+    services: Services, asked: Asked[wire.SurveyAnswer, Nothing]
+) -> wire.ShownDrain:
+    """Say whether a VM can be moved."""
+    drains, host, body = services.use_cases.drains, _host(asked.path), asked.body
+    view = await drains.answer_survey(
+        host,
+        ResourceName(body.vm),
+        possible=body.possible,
+        reason=body.reason,
+        target=body.target,
+        by=asked.by,
+    )
+    return wire.shown(view)
+
+
+async def answer_listing(
+    services: Services, asked: Asked[wire.HostListing, Nothing]
+) -> wire.ShownDrain:
+    """Say which VMs the platform has on a host."""
+    drains, host = services.use_cases.drains, _host(asked.path)
+    return wire.shown(await drains.answer_listing(host, asked.body.vms, by=asked.by))
+
+
+def _host(path: Mapping[str, str]) -> HostName:
+    return HostName(path["host"])
