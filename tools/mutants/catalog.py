@@ -4,6 +4,7 @@ from typing import Final
 
 from tools.mutants.actuators import ACTUATORS
 from tools.mutants.edges import EDGES
+from tools.mutants.hypervisors import HYPERVISORS
 from tools.mutants.mutant import Mutant
 from tools.mutants.nodes import NODES
 
@@ -384,4 +385,4 @@ _STORAGE: Final = (
     ),
 )
 
-MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *EDGES, *NODES, *ACTUATORS)
+MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *EDGES, *NODES, *ACTUATORS, *HYPERVISORS)
