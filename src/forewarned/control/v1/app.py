@@ -31,7 +31,8 @@ from forewarned.control.v1.request_wire import (
 from forewarned.control.v1.services import Services
 from forewarned.control.v1.shared_changes import SharedChanges
 from forewarned.control.v1.tasks import operations as tasks
-from forewarned.control.v1.tasks.wire import ClaimedTasks, ClaimTasks
+from forewarned.control.v1.tasks.requests import ClaimTasks
+from forewarned.control.v1.tasks.wire import ClaimedTasks
 from forewarned.security.identities import Role
 
 

@@ -11,14 +11,16 @@ from forewarned.control.http.admission import Admitted
 from forewarned.control.http.operations import MIB, Asked, json_response
 from forewarned.control.v1.request_wire import Nothing
 from forewarned.control.v1.services import Services
-from forewarned.control.v1.tasks import wire
+from forewarned.control.v1.tasks import requests, wire
 from forewarned.core.errors import InvalidIdError
 from forewarned.core.ids import EventId, ResourceName, parse_event_id
 from forewarned.core.tasks import LEASE
 from forewarned.service.lifecycle.tasks import TaskRef
 
 
-async def list_tasks(services: Services, asked: Asked[Nothing, wire.TasksQuery]) -> wire.TaskList:
+async def list_tasks(
+    services: Services, asked: Asked[Nothing, requests.TasksQuery]
+) -> wire.TaskList:
     """Tasks, those of the newest events first; by default only those of open events."""
     try:
         event_id = None if asked.query.event is None else parse_event_id(asked.query.event)
@@ -31,7 +33,7 @@ async def list_tasks(services: Services, asked: Asked[Nothing, wire.TasksQuery])
 
 async def claim_tasks(services: Services, request: Request, admitted: Admitted) -> Response:
     bodies.query(request, Nothing)
-    asked = await bodies.body(request, wire.ClaimTasks, largest=MIB)
+    asked = await bodies.body(request, requests.ClaimTasks, largest=MIB)
     found = await services.task_waits.until_found(
         partial(
             services.use_cases.tasks.claim,
@@ -39,7 +41,7 @@ async def claim_tasks(services: Services, request: Request, admitted: Admitted) 
             holder=asked.holder,
             limit=asked.limit,
         ),
-        seconds=min(asked.wait, wire.LONGEST_WAIT),
+        seconds=min(asked.wait, requests.LONGEST_WAIT),
         is_gone=partial(_is_gone, request, admitted),
     )
     claimed = tuple(wire.claimed(claim, lease=LEASE) for claim in found)
@@ -51,25 +53,25 @@ async def _is_gone(request: Request, admitted: Admitted) -> bool:
     return await request.is_disconnected() or not await admitted.is_still_admitted()
 
 
-async def renew_task(services: Services, asked: Asked[wire.Renew, Nothing]) -> wire.ShownTask:
+async def renew_task(services: Services, asked: Asked[requests.Renew, Nothing]) -> wire.ShownTask:
     """Keep a claimed task for another 30 seconds."""
     ref = _ref(asked.path, asked.body.attempt)
     return wire.shown(await services.use_cases.tasks.renew(ref))
 
 
-async def begin_task(services: Services, asked: Asked[wire.Begin, Nothing]) -> wire.ShownTask:
+async def begin_task(services: Services, asked: Asked[requests.Begin, Nothing]) -> wire.ShownTask:
     """Report that the VM of a claimed task is interrupted from now on."""
     ref, before = _ref(asked.path, asked.body.attempt), asked.body.seen()
     return wire.shown(await services.use_cases.tasks.begin(ref, before, by=asked.by))
 
 
-async def finish_task(services: Services, asked: Asked[wire.Finish, Nothing]) -> wire.ShownTask:
+async def finish_task(services: Services, asked: Asked[requests.Finish, Nothing]) -> wire.ShownTask:
     """Report that a claimed task was carried out."""
     ref, after = _ref(asked.path, asked.body.attempt), asked.body.seen()
     return wire.shown(await services.use_cases.tasks.finish(ref, after, by=asked.by))
 
 
-async def fail_task(services: Services, asked: Asked[wire.Fail, Nothing]) -> wire.ShownTask:
+async def fail_task(services: Services, asked: Asked[requests.Fail, Nothing]) -> wire.ShownTask:
     """Report that a claimed task was not carried out, or that it is unknown whether it was."""
     ref, body = _ref(asked.path, asked.body.attempt), asked.body
     task = await services.use_cases.tasks.fail(ref, body.failure(), body.seen(), by=asked.by)

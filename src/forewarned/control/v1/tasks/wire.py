@@ -1,86 +1,17 @@
-"""The JSON of `/v1/tasks`: bodies, query parameters and answers."""
+"""The JSON that `/v1/tasks` answers with."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 
-from forewarned.control.v1.request_wire import Ask, Limit, Text
 from forewarned.control.v1.wire import Shape, about
-from forewarned.core.ids import EventId, HostName
 from forewarned.core.model import EventType
-from forewarned.core.tasks import Failure, Task, TaskState
-from forewarned.service.lifecycle.tasks import Claim, Seen
-from forewarned.service.listings import TaskFilter
+from forewarned.core.tasks import Task, TaskState
+from forewarned.service.lifecycle.tasks import Claim
 
-LONGEST_WAIT: Final = 60
-_MOST_CLAIMED: Final = 1_000
-
-# Up to the largest number that a store gives a row.
-Attempt = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
 Sighting = dict[str, str | int | float | bool | None]
 """A VM as an actuator saw it. What it says is the actuator's own, but for `host`."""
-
-
-class TasksQuery(Ask, frozen=True):
-    state: TaskState | None = None
-    host: Annotated[Text, about("where the VM was when the event started")] | None = None
-    event: Text | None = None
-    actuator: Text | None = None
-    limit: Annotated[Limit, about("if there are more, those of the newest events")] = 1000
-
-    def filter(self, event_id: EventId | None) -> TaskFilter:
-        return TaskFilter(
-            state=self.state,
-            host=None if self.host is None else HostName(self.host),
-            event_id=event_id,
-            actuator=self.actuator,
-            limit=self.limit,
-        )
-
-
-class ClaimTasks(Ask, frozen=True):
-    actuator: Text
-    holder: Annotated[str, about("who claims, for people: a host and a process")]
-    limit: Annotated[int, msgspec.Meta(ge=1, le=_MOST_CLAIMED)] = 1
-    wait: Annotated[
-        float,
-        msgspec.Meta(ge=0, description="seconds to wait for a task; more than 60 counts as 60"),
-    ] = 0
-
-
-class Renew(Ask, frozen=True):
-    attempt: Attempt
-
-
-class Begin(Ask, frozen=True):
-    attempt: Attempt
-    before: Sighting
-
-    def seen(self) -> Seen:
-        return seen(self.before)
-
-
-class Finish(Ask, frozen=True):
-    attempt: Attempt
-    after: Sighting
-
-    def seen(self) -> Seen:
-        return seen(self.after)
-
-
-class Fail(Ask, frozen=True):
-    attempt: Attempt
-    error: Text
-    unharmed: Annotated[bool, about("the VM was seen to run where it was before")]
-    retry: Annotated[bool, about("try it again after a pause")] = False
-    after: Sighting | None = None
-
-    def failure(self) -> Failure:
-        return Failure(error=self.error, unharmed=self.unharmed, retry=self.retry)
-
-    def seen(self) -> Seen:
-        return Seen() if self.after is None else seen(self.after)
 
 
 class ShownTask(Shape, frozen=True):
@@ -123,13 +54,6 @@ class ClaimedTask(Shape, frozen=True):
 
 class ClaimedTasks(Shape, frozen=True):
     tasks: tuple[ClaimedTask, ...]
-
-
-def seen(sighting: Sighting) -> Seen:
-    host = sighting.get("host")
-    return Seen(
-        msgspec.json.encode(sighting).decode(), HostName(host) if isinstance(host, str) else None
-    )
 
 
 def shown(task: Task) -> ShownTask:
