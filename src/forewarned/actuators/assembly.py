@@ -11,6 +11,7 @@ from typing import Final
 
 from forewarned.actuators.actuator import Actuator
 from forewarned.actuators.http_desk import HttpDesk, Server
+from forewarned.actuators.surveyor import Surveyor
 from forewarned.actuators.table import ActuatorTable
 from forewarned.security.files import InUseError, locked_or_refused
 
@@ -59,7 +60,9 @@ async def _run(
         try:
             async with desk, table.equipped(state) as equipped:
                 _log.info("an actuator runs", extra={"actuator": name, "dry_run": table.dry_run})
-                await Actuator(name, equipped, desk).run(stop)
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(Surveyor(name, equipped, desk).run(stop))
+                    both.create_task(Actuator(name, equipped, desk).run(stop))
         except Exception:  # noqa: BLE001  # whatever a driver raises as it is opened
             _log.exception("an actuator has failed and is started again", extra={"actuator": name})
             try:

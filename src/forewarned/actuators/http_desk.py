@@ -5,6 +5,7 @@ token is not sent where it could be read on the way.
 """
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +21,8 @@ from forewarned.actuators.desk import (
     DeskUnavailableError,
     TaskRef,
 )
-from forewarned.actuators.driver import Sighting, Vm
+from forewarned.actuators.driver import Sighting, Verdict, Vm
+from forewarned.actuators.surveyor import Question
 from forewarned.config.values import Address
 from forewarned.core.errors import TaskLostError
 from forewarned.core.ids import EventId, ResourceName
@@ -82,6 +84,17 @@ class _Claimed(msgspec.Struct, kw_only=True):
 
 class _Claims(msgspec.Struct):
     tasks: list[_Claimed]
+
+
+class _Question(msgspec.Struct):
+    host: str
+    type: EventType
+    vm: str | None = None
+    vm_id: str = ""
+
+
+class _Questions(msgspec.Struct):
+    questions: list[_Question]
 
 
 class _Error(msgspec.Struct):
@@ -172,6 +185,30 @@ class HttpDesk:
         told = {"error": error, "unharmed": unharmed, "retry": retry, "after": after}
         await self._report(task, "fail", told)
 
+    async def questions(self) -> list[Question]:
+        answer = await self._send(
+            "GET", f"/v1/drain-questions?actuator={quote(self._actuator, safe='')}"
+        )
+        self._refuse_failure(answer)
+        try:
+            found = msgspec.json.decode(answer.content, type=_Questions)
+        except msgspec.MsgspecError as error:
+            raise DeskUnavailableError(f"its response can't be read: {error}") from error
+        return [_question(each) for each in found.questions]
+
+    async def answer_survey(self, host: str, vm: Vm, verdict: Verdict) -> None:
+        told = {"vm": vm.name, "possible": verdict.possible, "reason": verdict.reason}
+        await self._answer(host, "survey", {**told, "target": verdict.target})
+
+    async def answer_listing(self, host: str, vms: Sequence[str] | None) -> None:
+        await self._answer(host, "listing", {"vms": vms})
+
+    async def _answer(self, host: str, what: str, told: dict[str, object]) -> None:
+        answer = await self._post(f"/v1/hosts/{quote(host, safe='')}/drain/{what}", told)
+        # 404: nobody asks any more.
+        if answer.status_code != 404:
+            self._refuse_failure(answer)
+
     async def _report(self, task: TaskRef, what: str, told: dict[str, object]) -> None:
         vm = quote(task.vm, safe="")
         answer = await self._post(
@@ -185,10 +222,16 @@ class HttpDesk:
     async def _post(
         self, path: str, body: dict[str, object], *, patience: float = _ANSWERING
     ) -> httpx2.Response:
+        return await self._send("POST", path, msgspec.json.encode(body), patience=patience)
+
+    async def _send(
+        self, method: str, path: str, content: bytes = b"", *, patience: float = _ANSWERING
+    ) -> httpx2.Response:
         try:
-            return await self._open().post(
+            return await self._open().request(
+                method,
                 path,
-                content=msgspec.json.encode(body),
+                content=content,
                 timeout=httpx2.Timeout(patience, connect=_CONNECTING),
             )
         except (httpx2.ConnectError, OSError) as error:
@@ -225,3 +268,8 @@ def _assignment(claimed: _Claimed) -> Assignment:
         before=claimed.before,
         begun=claimed.begun,
     )
+
+
+def _question(asked: _Question) -> Question:
+    vm = None if asked.vm is None else Vm(name=asked.vm, vm_id=asked.vm_id, host=asked.host)
+    return Question(type=asked.type, host=asked.host, vm=vm)

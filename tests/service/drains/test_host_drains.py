@@ -291,6 +291,18 @@ async def test_a_drain_is_stuck_while_the_platform_does_not_say_that_the_host_is
     assert await rack.state() is DrainState.EMPTY
 
 
+async def test_a_host_that_can_not_be_listed_is_empty_as_the_fleet_has_it(rack: Cloud) -> None:
+    await rack.begin()
+    await rack.answer()
+    await rack.clock.step(15 * MINUTE)
+    await rack.carry_out()
+
+    view = await rack.drains.answer_listing(A, None, by=OPERATOR)
+
+    assert view.drain.state is DrainState.EMPTY
+    assert view.drain.reason == "as the fleet has it: its actuator can't list the VMs of a host"
+
+
 async def test_a_failed_migration_gets_new_events_but_not_without_end(rack: Cloud) -> None:
     """Harvester's drains loop on a VM that can't move."""
     await rack.begin()

@@ -169,7 +169,8 @@ def _page(found: ShownDrain) -> Iterator[RenderableType]:
 
 def _headline(found: ShownDrain) -> str:
     if found.state is DrainState.EMPTY:
-        return f"{found.host} is empty since {_clock(found.since)}"
+        line = f"{found.host} is empty since {_clock(found.since)}"
+        return f"{line}, {found.reason}" if found.reason else line
     line = f"{found.host}: {found.state}"
     if found.dry_run:
         line += " (dry run: nothing is begun)"

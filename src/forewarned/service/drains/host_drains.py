@@ -177,14 +177,19 @@ class HostDrains:
             by=by,
         )
 
-    async def answer_listing(self, host: HostName, vms: Iterable[str], *, by: Actor) -> DrainView:
-        """Changes nothing if nobody asks any more. Raises UnknownDrainError."""
-        listed = tuple(vms)
+    async def answer_listing(
+        self, host: HostName, vms: Iterable[str] | None, *, by: Actor
+    ) -> DrainView:
+        """None if it can't list the host. Changes nothing if nobody asks any more.
+
+        Raises UnknownDrainError.
+        """
+        listed = () if vms is None else tuple(vms)
 
         def answered(drain: Drain) -> Drain:
             if not progress.is_asked_for_listing(drain):
                 return drain
-            return replace(drain, listed=listed)
+            return replace(drain, listed=listed, by_fleet=vms is None)
 
         return await self._answer(host, answered, by=by)
 

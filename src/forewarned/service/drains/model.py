@@ -116,6 +116,8 @@ class Drain:
     """Since when the fleet has no VM on the host; None while it has."""
     listed: tuple[str, ...] | None = None
     """The VMs that the platform has there; None before its actuator has said so."""
+    by_fleet: bool = False
+    """Whether the fleet alone says that it is empty: its actuator can't list a host."""
 
     @property
     def deadline_at(self) -> datetime | None:

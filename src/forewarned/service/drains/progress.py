@@ -27,6 +27,7 @@ from forewarned.service.drains.model import (
 from forewarned.service.records import EventRecord
 
 NO_ACTUATOR: Final = "no actuator carries out its events"
+BY_FLEET: Final = "as the fleet has it: its actuator can't list the VMs of a host"
 _SHOWN: Final = 5
 """VMs that a reason names; the drain itself has all of them."""
 
@@ -267,7 +268,7 @@ def _state(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
 def _when_moved(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
     asked = listing_actuator(drain)
     if not asked or drain.listed == ():
-        return DrainState.EMPTY, ""
+        return DrainState.EMPTY, BY_FLEET if drain.by_fleet else ""
     reason = ""
     if drain.listed:
         reason = f"not moved, as the platform has it: {_few(drain.listed)}"

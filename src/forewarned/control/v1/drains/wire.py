@@ -52,7 +52,9 @@ class SurveyAnswer(Ask, frozen=True):
 
 
 class HostListing(Ask, frozen=True):
-    vms: Annotated[tuple[str, ...], about("what the platform has on the host")]
+    vms: Annotated[
+        tuple[str, ...] | None, about("what the platform has on the host; null: it can't be asked")
+    ]
 
 
 class ShownMove(Shape, frozen=True):

@@ -1,0 +1,104 @@
+"""Answers what host drains want to know of a platform: which VMs can be moved, which are where.
+
+Only looked at, nothing is changed. So questions are not claimed, and may be answered twice.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from forewarned.actuators.actuator import Equipped
+from forewarned.actuators.desk import DeskUnavailableError
+from forewarned.actuators.driver import DriverError, Effect, Verdict, Vm
+from forewarned.core.model import EventType
+
+_log = logging.getLogger(__name__)
+
+_BETWEEN_LOOKS: Final = 5.0
+"""Seconds: an operator who plans a drain waits for this."""
+_LONGEST_SURVEY: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    type: EventType
+    host: str
+    vm: Vm | None
+    """Whether this VM can be moved; None to ask which VMs are on the host."""
+
+
+class QuestionDesk(Protocol):
+    """All of its methods may raise DeskUnavailableError."""
+
+    async def questions(self) -> list[Question]: ...
+    async def answer_survey(self, host: str, vm: Vm, verdict: Verdict) -> None: ...
+    async def answer_listing(self, host: str, vms: Sequence[str] | None) -> None:
+        """None: this platform can't be asked."""
+
+
+@runtime_checkable
+class HostLister(Protocol):
+    """A driver that can list a host."""
+
+    async def vms_on(self, host: str) -> list[str]:
+        """The names of all VMs that are there. Raises DriverError."""
+
+
+class Surveyor:
+    def __init__(self, name: str, equipped: Equipped, desk: QuestionDesk) -> None:
+        self._name = name
+        self._driver = equipped.driver
+        self._procedures = equipped.procedures
+        self._desk = desk
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await self.answer_all()
+            except DeskUnavailableError as error:
+                # The claims of tasks fail as well, and say so.
+                why = {"actuator": self._name, "why": str(error)}
+                _log.debug("questions of drains can't be answered for now", extra=why)
+            try:
+                async with asyncio.timeout(_BETWEEN_LOOKS):
+                    await stop.wait()
+            except TimeoutError:
+                continue
+
+    async def answer_all(self) -> None:
+        for question in await self._desk.questions():
+            if question.vm is None:
+                await self._list(question.host)
+            else:
+                verdict = await self._verdict(question.type, question.vm)
+                await self._desk.answer_survey(question.host, question.vm, verdict)
+
+    async def _verdict(self, type_: EventType, vm: Vm) -> Verdict:
+        procedure = self._procedures.get(type_)
+        if procedure is None:
+            reason = f"actuator {self._name!r} has no action for {type_}"
+            return Verdict(possible=False, reason=reason)
+        if procedure.action.effect is not Effect.MOVES:
+            reason = f"{procedure.action.do!r} for {type_} moves no VM to another host"
+            return Verdict(possible=False, reason=reason)
+        try:
+            async with asyncio.timeout(_LONGEST_SURVEY):
+                return await self._driver.survey(procedure.action, vm)
+        except (DriverError, TimeoutError) as error:
+            return Verdict(possible=False, reason=str(error) or "the platform does not answer")
+
+    async def _list(self, host: str) -> None:
+        if not isinstance(self._driver, HostLister):
+            await self._desk.answer_listing(host, None)
+            return
+        try:
+            async with asyncio.timeout(_LONGEST_SURVEY):
+                found = await self._driver.vms_on(host)
+        except (DriverError, TimeoutError) as error:
+            # The drain waits, and says that it does.
+            why = {"actuator": self._name, "host": host, "why": str(error)}
+            _log.warning("a host can't be listed", extra=why)
+            return
+        await self._desk.answer_listing(host, found)

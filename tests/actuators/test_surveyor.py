@@ -1,0 +1,100 @@
+"""What drains ask, and what an actuator answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from typing_extensions import override
+
+from forewarned.actuators.actuator import Equipped
+from forewarned.actuators.decision import OnDoubt, Procedure
+from forewarned.actuators.driver import Action, DriverError, Effect, Progress, Sighting, Verdict, Vm
+from forewarned.actuators.slots import Limits
+from forewarned.actuators.surveyor import Question, Surveyor
+from forewarned.core.model import EventType
+
+VM = Vm(name="web", vm_id="", host="hv-a")
+CAN_MOVE = Question(type=EventType.FREEZE, host="hv-a", vm=VM)
+WHICH = Question(type=EventType.FREEZE, host="hv-a", vm=None)
+
+
+class Platform:
+    async def survey(self, action: Action, vm: Vm) -> Verdict:
+        return Verdict(possible=True, reason=f"{action.do} {vm.name}", target="hv-b")
+
+    async def observe(self, _: Vm) -> Sighting:
+        return Sighting()
+
+    async def mark(self, vm: Vm, key: str) -> None: ...
+    async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None: ...
+    async def abort(self, vm: Vm, key: str) -> None: ...
+
+
+class Unreachable(Platform):
+    @override
+    async def survey(self, action: Action, vm: Vm) -> Verdict:
+        raise DriverError("hv-a does not answer")
+
+    async def vms_on(self, host: str) -> list[str]:
+        raise DriverError(f"{host} does not answer")
+
+
+class Listing(Platform):
+    async def vms_on(self, host: str) -> list[str]:
+        return [f"a VM of {host}"]
+
+
+@dataclass
+class Desk:
+    asked: list[Question]
+    verdicts: list[Verdict] = field(default_factory=list)
+    listings: list[Sequence[str] | None] = field(default_factory=list)
+
+    async def questions(self) -> list[Question]:
+        return self.asked
+
+    async def answer_survey(self, _: str, __: Vm, verdict: Verdict) -> None:
+        self.verdicts.append(verdict)
+
+    async def answer_listing(self, _: str, vms: Sequence[str] | None) -> None:
+        self.listings.append(vms)
+
+
+async def answers(platform: Platform, *questions: Question, effect: Effect = Effect.MOVES) -> Desk:
+    desk = Desk(list(questions))
+    action = Action(type=EventType.FREEZE, do="live-migrate", effect=effect)
+    procedure = Procedure(action=action, timeout=timedelta(minutes=1), on_doubt=OnDoubt.REPEAT)
+    equipped = Equipped(
+        driver=platform,
+        procedures={EventType.FREEZE: procedure},
+        limits=Limits(per_host=1, per_target=1, total=1),
+    )
+    await Surveyor("rack1", equipped, desk).answer_all()
+    return desk
+
+
+async def test_a_drain_is_told_what_the_driver_says_of_a_vm() -> None:
+    desk = await answers(Platform(), CAN_MOVE)
+
+    assert desk.verdicts == [Verdict(possible=True, reason="live-migrate web", target="hv-b")]
+
+
+async def test_what_moves_no_vm_is_no_answer_to_a_drain() -> None:
+    held = await answers(Platform(), CAN_MOVE, effect=Effect.HOLDS)
+    cold = await answers(Platform(), Question(type=EventType.REDEPLOY, host="hv-a", vm=VM))
+
+    assert [each.possible for each in (*held.verdicts, *cold.verdicts)] == [False, False]
+    assert held.verdicts[0].reason == "'live-migrate' for Freeze moves no VM to another host"
+    assert cold.verdicts[0].reason == "actuator 'rack1' has no action for Redeploy"
+
+
+async def test_a_platform_that_fails_can_not_move_a_vm_and_lists_nothing() -> None:
+    desk = await answers(Unreachable(), CAN_MOVE, WHICH)
+
+    assert desk.verdicts == [Verdict(possible=False, reason="hv-a does not answer")]
+    assert desk.listings == []
+
+
+async def test_a_host_is_listed_where_the_driver_can() -> None:
+    assert (await answers(Listing(), WHICH)).listings == [["a VM of hv-a"]]
+    assert (await answers(Platform(), WHICH)).listings == [None]
