@@ -43,6 +43,10 @@ def need_programs() -> None:
             raise NoLabError(f"{program} is not installed: `apt install {package}` brings it")
     if not QEMU_DRIVER.exists():
         install("libvirt-daemon-driver-qemu")
+    if subprocess.run(["unshare", "--net", "--mount", "--uts", "true"], check=False).returncode:
+        raise NoLabError("the lab needs namespaces, which are not allowed here")
+    if not Path("/dev/net/tun").exists():
+        raise NoLabError("the lab needs /dev/net/tun, to connect its guests")
     if not QEMU_DRIVER.exists():
         raise NoLabError("no QEMU driver: `apt install libvirt-daemon-driver-qemu` brings it")
 
