@@ -124,10 +124,11 @@ constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	$(COMPILE) --extra server --extra postgres --constraint constraints/dev.txt --output-file constraints/server.txt
 	$(COMPILE) --extra testing --constraint constraints/dev.txt --output-file constraints/testing.txt
 	$(PIN) $(ARGS) constraints/az.in --output-file constraints/az.txt
+	$(PIN) $(ARGS) constraints/nova.in --output-file constraints/nova.txt
 	$(PIN) $(ARGS) constraints/libvirt-build.in --output-file constraints/libvirt-build.txt
 	$(PIN) $(ARGS) constraints/libvirt.in --output-file constraints/libvirt.txt
 	rm -rf .venv-constraints
 
 clean: ## remove all that was made here
-	rm -rf .venv .venv.lock .venv-az .venv-az.lock .venv-constraints site .coverage .coverage.* \
+	rm -rf .venv .venv.lock .venv-az .venv-az.lock .venv-nova .venv-nova.lock .venv-constraints site .coverage .coverage.* \
 		.mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

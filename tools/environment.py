@@ -1,12 +1,12 @@
-"""Create .venv or .venv-az, or bring it up to date: `python3 tools/environment.py server|dev|az`.
+"""Create an environment, or bring it up to date: `python3 tools/environment.py server|dev|az|nova`.
 
 `libvirt` adds libvirt's Python library to a .venv that is there. pip builds it, with gcc,
 pkg-config and libvirt's headers, so tests ask for it where they have these, and nothing else does.
 
 An environment is either complete or rebuilt: the mark of a complete one is removed before anything
-is installed and put back at the end. The az CLI has one of its own, because it pins hundreds of
-packages that are none of ours. This runs before anything is installed, and the Python that
-runs it may be too old to use: standard library only, and no syntax newer than Python 3.6.
+is installed and put back at the end. The az CLI and Nova have environments of their own, because
+they pin hundreds of packages that are none of ours. This runs before anything is installed, and the
+Python that runs it may be too old to use: standard library only, no syntax newer than Python 3.6.
 """
 
 import importlib.util
@@ -18,9 +18,20 @@ from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
-VENVS = {"server": ROOT / ".venv", "dev": ROOT / ".venv", "az": ROOT / ".venv-az"}
+VENVS = {
+    "server": ROOT / ".venv",
+    "dev": ROOT / ".venv",
+    "az": ROOT / ".venv-az",
+    "nova": ROOT / ".venv-nova",
+}
+OTHERS = ("az", "nova")
 # The files the Makefile checks. Development needs everything that serving needs.
-STAMPS = {"server": (".server",), "dev": (".server", ".dev"), "az": (".az",)}
+STAMPS = {
+    "server": (".server",),
+    "dev": (".server", ".dev"),
+    "az": (".az",),
+    "nova": (".nova",),
+}
 
 
 def main(wanted: str) -> None:
@@ -41,10 +52,10 @@ def main(wanted: str) -> None:
             run(sys.executable, "-m", "venv", "--clear", str(venv))
         print(f"Installing what constraints/{wanted}.txt pins", flush=True)
         # Compiling all of az takes a minute, and Python compiles the little that tests use.
-        compiling = "--no-compile" if wanted == "az" else "--compile"
+        compiling = "--no-compile" if wanted in OTHERS else "--compile"
         pins = str(ROOT / "constraints" / f"{wanted}.txt")
         pip(python, compiling, "--require-hashes", "-r", pins)
-        if wanted != "az":
+        if wanted not in OTHERS:
             # pip wants hashes for all or for none, and a working tree has none. Without
             # dependencies and without an isolated build there is nothing else it could fetch.
             pip(python, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
