@@ -11,6 +11,7 @@ from forewarned.actuators.command.table import CommandTable
 from forewarned.actuators.decision import Procedure
 from forewarned.actuators.driver import Driver
 from forewarned.actuators.libvirt.table import LibvirtTable
+from forewarned.actuators.openstack.table import OpenStackTable
 from forewarned.actuators.table import ActuatorTable
 from forewarned.actuators.webhook import WebhookTable
 from forewarned.core.model import EventType
@@ -37,5 +38,6 @@ KINDS: Final[Mapping[str, type[ActuatorTable]]] = {
     "command": CommandTable,
     "webhook": WebhookTable,
     "libvirt": LibvirtTable,
+    "openstack": OpenStackTable,
     "remote": RemoteTable,
 }

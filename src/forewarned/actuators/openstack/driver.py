@@ -1,0 +1,192 @@
+"""The OpenStack driver: carries events out on the VMs of a cloud, by Nova's API."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final, assert_never
+
+from typing_extensions import override
+
+from forewarned.actuators.driver import (
+    Action,
+    Driver,
+    Effect,
+    Power,
+    Progress,
+    RefusedError,
+    Sighting,
+    Verdict,
+    Vm,
+)
+from forewarned.actuators.openstack.compute import Compute
+from forewarned.actuators.openstack.failures import NoEffectError, after_effect
+from forewarned.actuators.openstack.hosts import find_targets, source_objection
+from forewarned.actuators.openstack.operations import Operations
+from forewarned.actuators.openstack.session import Cloud, Session
+from forewarned.actuators.openstack.sightings import (
+    INTENT,
+    ISSUED,
+    MOVED,
+    awaits_confirmation,
+    power,
+    sighting,
+)
+from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
+from forewarned.actuators.openstack.wire import Server
+from forewarned.config.durations import format_duration
+
+_PAUSE: Final = timedelta(seconds=1)
+"""Between two looks at a VM that Nova is busy with."""
+
+
+class OpenStackDriver(Driver):
+    def __init__(self, cloud: Cloud, *, pause: timedelta = _PAUSE) -> None:
+        self._compute = Compute(Session(cloud))
+        self._operations = Operations(self._compute, pause=pause)
+
+    @override
+    async def survey(self, action: Action, vm: Vm) -> Verdict:
+        server = await self._compute.find(vm)
+        if server is None:
+            return Verdict(possible=False, reason=_no_such(vm))
+        first = await self._verdict(Word(action.do), server)
+        if first.possible or action.otherwise is None:
+            return first
+        second = await self._verdict(Word(action.otherwise), server)
+        why = f"{action.do} is not possible: {first.reason}"
+        if second.possible:
+            return replace(second, reason=f"{why}; {action.otherwise} instead")
+        return replace(first, reason=f"{why}; {action.otherwise} is not either: {second.reason}")
+
+    async def _verdict(self, word: Word, server: Server) -> Verdict:
+        """Nova has no dry run: what its scheduler says is known only when it is asked to move."""
+        reason = _objection(word, server)
+        if reason is not None:
+            return Verdict(possible=False, reason=reason)
+        source = server.host or ""
+        if EFFECTS[word] is not Effect.MOVES:
+            return Verdict(possible=True, reason=f"{word} on {source}")
+        services = await self._compute.services()
+        targets = find_targets(services, source=source)
+        reason = source_objection(services, source=source)
+        if reason is not None or isinstance(targets, str):
+            return Verdict(possible=False, reason=reason or str(targets))
+        if len(targets) > 1:
+            reason = f"{word} to a host of Nova's choice: {', '.join(sorted(targets))}"
+            return Verdict(possible=True, reason=reason)
+        return Verdict(possible=True, reason=f"{word} to {targets[0]}", target=targets[0])
+
+    @override
+    async def observe(self, vm: Vm) -> Sighting:
+        server = await self._compute.find(vm)
+        if server is None:
+            return Sighting(power=Power.GONE)
+        actions = await self._compute.actions(server)
+        migration = None
+        if server.vm_state == MOVED:
+            migration = await self._operations.newest_migration(server)
+        return sighting(server, actions, migration)
+
+    @override
+    async def mark(self, vm: Vm, key: str) -> None:
+        server, mark = await self._found(vm), {INTENT: key, ISSUED: ""}
+        # A VM that was moved and not confirmed takes no metadata; an earlier attempt has marked it.
+        if not mark.items() <= server.metadata.items():
+            await self._compute.write_metadata(server, mark)
+
+    @override
+    async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
+        try:
+            request_id = await self._carry_out(Word(action.do), action.patience, vm, progress)
+        except (RefusedError, NoEffectError) as error:
+            if action.otherwise is None:
+                raise
+            progress(f"{error}; {action.otherwise} instead")
+            request_id = await self._carry_out(Word(action.otherwise), None, vm, progress)
+        with after_effect():
+            await self._mark_issued(vm, key, request_id)
+
+    async def _mark_issued(self, vm: Vm, key: str, request_id: str) -> None:
+        server = await self._compute.find(vm)
+        if server is not None and power(server) is not Power.GONE:
+            await self._compute.write_metadata(server, {INTENT: key, ISSUED: request_id})
+
+    async def _carry_out(
+        self, word: Word, patience: timedelta | None, vm: Vm, progress: Progress
+    ) -> str:
+        """Raises RefusedError if nothing was done, NoEffectError if the patience is over."""
+        server = await self._found(vm)
+        limit = None if patience is None or word is Word.COLD_MOVE else patience.total_seconds()
+        try:
+            async with asyncio.timeout(limit):
+                return await self._carry_out_now(word, server, progress)
+        except TimeoutError as error:
+            with after_effect():
+                await self._operations.end_migration(server)
+                seen = await self._found(vm)
+            if word is Word.LIVE_MIGRATE and seen.host != server.host:
+                # It could no longer be ended.
+                return ""
+            waited = format_duration(patience or timedelta(0))
+            raise NoEffectError(f"{word} has had no effect within {waited}") from error
+
+    async def _carry_out_now(self, word: Word, server: Server, progress: Progress) -> str:
+        match word:
+            case Word.LIVE_MIGRATE:
+                return await self._operations.migrate_live(server, progress)
+            case Word.COLD_MOVE:
+                return await self._operations.move_cold(server, progress)
+            case Word.SOFT_REBOOT:
+                return await self._operations.reboot(server, "SOFT", progress)
+            case Word.HARD_REBOOT:
+                return await self._operations.reboot(server, "HARD", progress)
+            case Word.STOP:
+                return await self._operations.stop(server, progress)
+            case Word.DELETE:
+                return await self._operations.delete(server, progress)
+            case other:
+                assert_never(other)
+
+    @override
+    async def abort(self, vm: Vm, key: str) -> None:
+        server = await self._compute.find(vm)
+        if server is None or server.metadata.get(INTENT) != key:
+            # What is being done to it is not ours.
+            return
+        if awaits_confirmation(server, await self._operations.newest_migration(server)):
+            # It runs on its new host already: back again would be a second interruption.
+            await self._operations.confirm(server, _ignore)
+        else:
+            await self._operations.end_migration(server)
+
+    async def _found(self, vm: Vm) -> Server:
+        server = await self._compute.find(vm)
+        if server is None:
+            raise RefusedError(_no_such(vm))
+        return server
+
+
+def _no_such(vm: Vm) -> str:
+    return f"Nova has no VM {vm.name}" + (f" with the id {vm.vm_id}" if vm.vm_id else "")
+
+
+def _objection(word: Word, server: Server) -> str | None:
+    """Why a VM in this state can't be treated so; None if it can."""
+    if server.task_state is not None:
+        return f"Nova is busy with it: {server.task_state}"
+    if server.vm_state == MOVED:
+        return "it waits for its owner to confirm or revert a resize"
+    if EFFECTS[word] is Effect.MOVES and server.host is None:
+        return "it is on no host"
+    match word, power(server):
+        case (Word.LIVE_MIGRATE, state) if state not in {Power.RUNNING, Power.PAUSED}:
+            return f"it is {state}, and only a running VM can be migrated live"
+        case (Word.SOFT_REBOOT, state) if state is not Power.RUNNING:
+            return f"it is {state}"
+    if server.vm_state == "error" and word not in {Word.HARD_REBOOT, Word.DELETE}:
+        return "Nova says that it is in error"
+    return None
+
+
+def _ignore(_: str) -> None:
+    pass

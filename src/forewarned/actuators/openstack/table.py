@@ -1,0 +1,124 @@
+"""`[actuators.NAME]` with `driver = "openstack"`."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from msgspec import field
+from typing_extensions import override
+
+from forewarned.actuators.decision import Procedure
+from forewarned.actuators.driver import Action, Driver
+from forewarned.actuators.openstack.driver import OpenStackDriver
+from forewarned.actuators.openstack.session import Cloud, Interface
+from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
+from forewarned.actuators.table import ActionTable, ActuatorTable
+from forewarned.config.mistakes import any_of
+from forewarned.core.model import EventType
+from forewarned.targets.http import check_url
+
+_WORDS: Final = {
+    EventType.FREEZE: (Word.LIVE_MIGRATE,),
+    EventType.REBOOT: (Word.SOFT_REBOOT, Word.HARD_REBOOT),
+    EventType.REDEPLOY: (Word.COLD_MOVE, Word.LIVE_MIGRATE),
+    EventType.PREEMPT: (Word.STOP, Word.DELETE),
+    EventType.TERMINATE: (Word.DELETE,),
+}
+"""An event of a type must not do to a VM what its guest was not told."""
+
+
+class OpenStackAction(ActionTable, frozen=True, kw_only=True):
+    """What to do for one type of event."""
+
+    do: Word
+    """Freeze: `live-migrate`. Reboot: `soft-reboot` or `hard-reboot`. Redeploy: `cold-move` (which
+    is confirmed) or `live-migrate`. Preempt: `stop` or `delete`. Terminate: `delete`."""
+    otherwise: Word | None = field(default=None, name="else")
+    """What to do if that can't be done, or has had no effect within `patience`."""
+    patience: timedelta | None = None
+    """How long the first way may take. If not given, up to `timeout`; a `cold-move` always has
+    that long."""
+
+
+class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
+    """Acts on VMs of an OpenStack cloud by Nova, as an administrator."""
+
+    auth_url: str
+    """Keystone's URL: `https://cloud.example:5000/v3`."""
+    credential_id: str
+    """The id of an application credential of a user with the role `admin`."""
+    secret_file: Path
+    """A file with the secret of that credential."""
+    region: str = ""
+    """The region whose Nova is asked. If not given, the first of the catalog."""
+    interface: Interface = Interface.PUBLIC
+    """Which of Nova's URLs in the catalog is used: `public`, `internal` or `admin`."""
+    ca_file: Path | None = None
+    """The authority that signed the certificates of Keystone and Nova, if it is not well known."""
+    freeze: OpenStackAction | None = None
+    """For Freeze events."""
+    reboot: OpenStackAction | None = None
+    """For Reboot events."""
+    redeploy: OpenStackAction | None = None
+    """For Redeploy events."""
+    preempt: OpenStackAction | None = None
+    """For Preempt events."""
+    terminate: OpenStackAction | None = None
+    """For Terminate events."""
+
+    def __post_init__(self) -> None:
+        check_url(self.auth_url)
+        if not self._actions():
+            raise ValueError(
+                "there is nothing to do for any type of event: give reboot, for example"
+            )
+        for type_, table in self._actions().items():
+            for word in filter(None, (table.do, table.otherwise)):
+                if word not in _WORDS[type_]:
+                    words = any_of([*_WORDS[type_]])
+                    raise ValueError(f"{type_.lower()} can be {words}, not {word}")
+
+    @property
+    def cloud(self) -> Cloud:
+        return Cloud(
+            auth_url=self.auth_url,
+            credential_id=self.credential_id,
+            secret_file=str(self.secret_file),
+            region=self.region,
+            interface=self.interface,
+            ca_file=None if self.ca_file is None else str(self.ca_file),
+        )
+
+    @override
+    def procedures(self) -> Mapping[EventType, Procedure]:
+        tables = self._actions()
+        return {type_: table.procedure(_action(type_, table)) for type_, table in tables.items()}
+
+    @override
+    @asynccontextmanager
+    async def opened(self, state: Path) -> AsyncIterator[Driver]:
+        yield OpenStackDriver(self.cloud)
+
+    def _actions(self) -> Mapping[EventType, OpenStackAction]:
+        tables = {
+            EventType.FREEZE: self.freeze,
+            EventType.REBOOT: self.reboot,
+            EventType.REDEPLOY: self.redeploy,
+            EventType.PREEMPT: self.preempt,
+            EventType.TERMINATE: self.terminate,
+        }
+        return {type_: table for type_, table in tables.items() if table is not None}
+
+
+def _action(type_: EventType, table: OpenStackAction) -> Action:
+    otherwise = table.otherwise
+    return Action(
+        type=type_,
+        do=table.do,
+        effect=EFFECTS[table.do],
+        otherwise=otherwise,
+        otherwise_effect=None if otherwise is None else EFFECTS[otherwise],
+        patience=table.patience,
+    )

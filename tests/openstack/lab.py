@@ -1,0 +1,130 @@
+"""A Nova to talk to, and what tests ask of it beside the driver."""
+
+import fcntl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+
+from forewarned.actuators.driver import Vm
+from forewarned.actuators.openstack.session import MICROVERSION, Cloud
+from tests.packages import give_up
+
+ROOT: Final = Path(__file__).parents[2]
+VENV: Final = ROOT / ".venv-nova"
+PROCESS: Final = Path(__file__).parent / "nova_process.py"
+SECRET: Final = "open-sesame"
+IMAGE: Final = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
+"""One that Nova's stand-in for Glance has."""
+
+
+@contextmanager
+def nova_process() -> Iterator[str]:
+    """The URL of a Nova with two hosts, hv-a and hv-b."""
+    need_nova()
+    with subprocess.Popen(
+        [VENV / "bin" / "python", PROCESS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            url = next((line for line in process.stdout if line.startswith("http")), "").strip()
+            assert url, process.stderr.read()[-2000:]
+            yield url
+        finally:
+            process.kill()
+
+
+def need_nova() -> None:
+    """Install Nova into .venv-nova, once. The test is skipped where that can't be done."""
+    with (Path(tempfile.gettempdir()) / "forewarned-tests-nova.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _is_installed():
+            return
+        done = subprocess.run(
+            [sys.executable, ROOT / "tools" / "environment.py", "nova"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        give_up(f"Nova can't be installed into .venv-nova: {done.stderr[-500:]}")
+
+
+def _is_installed() -> bool:
+    """Whether it is complete, as pinned, and was not copied here."""
+    whole, stamp = VENV / ".whole", VENV / ".nova"
+    if not whole.is_file() or whole.read_text().strip() != str(ROOT) or not stamp.is_file():
+        return False
+    pins = ROOT / "constraints" / "nova.txt"
+    return stamp.stat().st_mtime >= pins.stat().st_mtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nova:
+    """Nova's API as an administrator uses it."""
+
+    url: str
+    cloud: Cloud
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """Any: what JSON is made of."""
+        response = self._client().request(method, f"{self.url}/compute/v2.1{path}", json=body)
+        response.raise_for_status()
+        return response.json() if response.content else None
+
+    def create(self, name: str = "web-0", *, host: str = "hv-a", **metadata: str) -> Vm:
+        server = {
+            "name": name,
+            "imageRef": IMAGE,
+            "flavorRef": "1",
+            "networks": "none",
+            "host": host,
+            "metadata": metadata,
+        }
+        return self.created(server)
+
+    def created(self, server: Mapping[str, object], **beside: object) -> Vm:
+        """A VM that is there, running."""
+        body = self.ask("POST", "/servers", {"server": server, **beside})
+        id_ = body["server"]["id"]
+        while (seen := self.server(id_))["status"] == "BUILD":
+            pass
+        assert seen["status"] == "ACTIVE", seen
+        return Vm(name=seen["name"], vm_id=id_, host=seen["OS-EXT-SRV-ATTR:host"])
+
+    def server(self, id_: str) -> Any:
+        return self.ask("GET", f"/servers/{id_}")["server"]
+
+    def actions(self, vm: Vm) -> list[str]:
+        """What Nova has done to a VM, the oldest first."""
+        found = self.ask("GET", f"/servers/{vm.vm_id}/os-instance-actions")["instanceActions"]
+        return [each["action"] for each in reversed(found)]
+
+    def migrations(self, vm: Vm) -> list[tuple[str, str]]:
+        """Type and status, the oldest first."""
+        found = self.ask("GET", f"/os-migrations?instance_uuid={vm.vm_id}")["migrations"]
+        ordered = sorted(found, key=lambda each: int(each["id"]))
+        return [(each["migration_type"], each["status"]) for each in ordered]
+
+    def lab(self, change: str) -> None:
+        """`break` it, `mend` it, or let all tokens `expire`."""
+        self._client().post(f"{self.url}/lab/{change}").raise_for_status()
+
+    def _client(self) -> httpx2.Client:
+        headers = {
+            "X-Auth-Token": "of the tests",
+            "OpenStack-API-Version": f"compute {MICROVERSION}",
+        }
+        return httpx2.Client(trust_env=False, headers=headers, timeout=30)

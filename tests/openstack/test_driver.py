@@ -1,0 +1,212 @@
+"""The OpenStack driver on a real Nova, whose hypervisor pretends."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from forewarned.actuators.driver import (
+    Driver,
+    DriverError,
+    Power,
+    RefusedError,
+    Vm,
+)
+from forewarned.actuators.openstack.compute import Compute
+from forewarned.actuators.openstack.driver import OpenStackDriver
+from forewarned.actuators.openstack.hosts import NovaHosts, UnknownHostError
+from forewarned.actuators.openstack.session import Session
+from tests.openstack.lab import Nova
+from tests.openstack.test_contract import SOON, an_action
+
+KEY = "E1/web-0"
+
+
+@pytest.fixture
+def driver(nova: Nova) -> Driver:
+    return OpenStackDriver(nova.cloud, pause=SOON)
+
+
+@pytest.fixture
+def hosts(nova: Nova) -> NovaHosts:
+    return NovaHosts(Compute(Session(nova.cloud)))
+
+
+def ignore(_: str) -> None:
+    pass
+
+
+async def carry_out(driver: Driver, do: str, vm: Vm) -> None:
+    await driver.mark(vm, KEY)
+    await driver.act(an_action(do), vm, KEY, ignore)
+
+
+async def test_a_vm_moves_live_and_nova_has_the_record(nova: Nova, driver: Driver) -> None:
+    vm = nova.create()
+
+    await carry_out(driver, "live-migrate", vm)
+
+    seen = await driver.observe(vm)
+    assert (seen.host, seen.power, seen.issued) == ("hv-b", Power.RUNNING, True)
+    assert nova.migrations(vm) == [("live-migration", "completed")]
+
+
+async def test_a_failed_live_migration_leaves_the_vm_where_it_was(
+    nova: Nova, driver: Driver
+) -> None:
+    vm = nova.create(lab="fails")
+    before = await driver.observe(vm)
+
+    with pytest.raises(RefusedError, match="the live migration has failed"):
+        await carry_out(driver, "live-migrate", vm)
+
+    seen = await driver.observe(vm)
+    assert (seen.host, seen.power, seen.witness) == (before.host, before.power, before.witness)
+    assert not seen.issued
+
+
+async def test_a_live_migration_is_aborted_by_the_next_actuator_too(
+    nova: Nova, driver: Driver
+) -> None:
+    vm = nova.create(lab="slow")
+    acting = asyncio.create_task(carry_out(driver, "live-migrate", vm))
+    while nova.migrations(vm) != [("live-migration", "running")]:  # noqa: ASYNC110  # no news of it
+        await asyncio.sleep(0.05)
+    acting.cancel()
+    successor = OpenStackDriver(nova.cloud, pause=SOON)
+
+    meanwhile = await successor.observe(vm)
+    await successor.abort(vm, "another key")
+    await successor.abort(vm, KEY)
+
+    seen = await successor.observe(vm)
+    assert meanwhile.job == "migrating"
+    assert (seen.host, seen.power, seen.job) == ("hv-a", Power.RUNNING, "")
+    assert nova.migrations(vm) == [("live-migration", "cancelled")]
+
+
+async def test_a_cold_move_that_was_left_unconfirmed_is_confirmed_and_not_repeated(
+    nova: Nova, driver: Driver
+) -> None:
+    """I22: until then the VM has a place on both hosts, and counts as not moved."""
+    vm = nova.create()
+    await driver.mark(vm, KEY)
+    nova.ask("POST", f"/servers/{vm.vm_id}/action", {"migrate": None})
+    while nova.server(vm.vm_id)["status"] != "VERIFY_RESIZE":  # noqa: ASYNC110  # no news of it
+        await asyncio.sleep(0.05)
+
+    left = await driver.observe(vm)
+    await carry_out(driver, "cold-move", vm)
+
+    assert (left.host, left.job) == ("hv-a", "")
+    seen = await driver.observe(vm)
+    assert (seen.host, seen.power, seen.issued) == ("hv-b", Power.RUNNING, True)
+    assert nova.migrations(vm) == [("migration", "confirmed")]
+
+
+async def test_a_vm_is_stopped_then_moved_while_it_is_off_then_deleted(
+    nova: Nova, driver: Driver
+) -> None:
+    vm = nova.create()
+
+    await carry_out(driver, "stop", vm)
+    stopped = await driver.observe(vm)
+    live = await driver.survey(an_action("live-migrate", otherwise="cold-move"), vm)
+    await carry_out(driver, "delete", vm)
+
+    assert (stopped.power, stopped.issued) == (Power.OFF, True)
+    assert live.possible
+    assert live.reason == (
+        "live-migrate is not possible: it is off, and only a running VM can be migrated live;"
+        " cold-move instead"
+    )
+    assert (await driver.observe(vm)).power is Power.GONE
+
+
+async def test_a_mark_of_the_owner_proves_nothing(nova: Nova, driver: Driver) -> None:
+    """An owner may write its VM's metadata, and knows the event's id."""
+    vm = nova.create()
+    forged = {"forewarned_task": KEY, "forewarned_request": "req-made-up"}
+    nova.ask("POST", f"/servers/{vm.vm_id}/metadata", {"metadata": forged})
+
+    assert not (await driver.observe(vm)).issued
+
+
+async def test_a_restart_gives_another_witness_and_a_live_migration_does_not(
+    nova: Nova, driver: Driver
+) -> None:
+    vm = nova.create()
+    before = await driver.observe(vm)
+
+    await carry_out(driver, "live-migrate", vm)
+    moved = await driver.observe(vm)
+    await carry_out(driver, "soft-reboot", vm)
+
+    assert before.witness
+    assert moved.witness == before.witness
+    assert (await driver.observe(vm)).witness != before.witness
+
+
+async def test_what_has_no_effect_within_the_patience_is_done_otherwise(
+    nova: Nova, driver: Driver
+) -> None:
+    vm = nova.create(lab="slow")
+    said: list[str] = []
+    action = an_action("live-migrate", otherwise="cold-move", patience=timedelta(seconds=1))
+
+    await driver.mark(vm, KEY)
+    await driver.act(action, vm, KEY, said.append)
+
+    assert (await driver.observe(vm)).host == "hv-b"
+    assert "live-migrate has had no effect within 1s; cold-move instead" in said
+
+
+async def test_a_draining_host_is_no_target_and_ours_alone_is_enabled_again(
+    nova: Nova, driver: Driver, hosts: NovaHosts
+) -> None:
+    vm = nova.create()
+
+    await hosts.cordon("hv-b", why="drain")
+    drained = await driver.survey(an_action("live-migrate"), vm)
+    await hosts.uncordon("hv-b")
+    possible = await driver.survey(an_action("live-migrate"), vm)
+
+    assert not drained.possible
+    assert drained.reason == "no host can take the VM: hv-b is disabled (forewarned: drain)"
+    assert (possible.possible, possible.target) == (True, "hv-b")
+    assert vm.vm_id in {server.id for server in await hosts.vms("HV-A")}
+    with pytest.raises(UnknownHostError):
+        await hosts.cordon("hv-z", why="drain")
+
+
+async def test_a_host_that_an_operator_has_disabled_stays_so(nova: Nova, hosts: NovaHosts) -> None:
+    (service,) = [each for each in await hosts.services() if each.host == "hv-b"]
+    path = f"/os-services/{service.id}"
+    nova.ask("PUT", path, {"status": "disabled", "disabled_reason": "its fan is broken"})
+
+    await hosts.cordon("hv-b", why="drain")
+    await hosts.uncordon("hv-b")
+
+    (seen,) = [each for each in await hosts.services() if each.host == "hv-b"]
+    nova.ask("PUT", path, {"status": "enabled"})
+    assert (seen.status, seen.disabled_reason) == ("disabled", "its fan is broken")
+
+
+async def test_an_expired_token_is_replaced(nova: Nova, driver: Driver) -> None:
+    vm = nova.create()
+    await driver.observe(vm)
+
+    nova.lab("expire")
+
+    assert (await driver.observe(vm)).power is Power.RUNNING
+
+
+async def test_a_wrong_secret_is_said_and_is_no_refusal_of_the_action(nova: Nova) -> None:
+    vm = nova.create()
+    with open(nova.cloud.secret_file, "w") as file:  # noqa: ASYNC230, PTH123
+        file.write("wrong")
+
+    with pytest.raises(DriverError, match="Keystone answered 401: The request you") as failure:
+        await OpenStackDriver(nova.cloud).observe(vm)
+
+    assert not isinstance(failure.value, RefusedError)
