@@ -17,6 +17,7 @@ LONG = {
     "cluster",
     "end_to_end",
     "lab",
+    "openstack",
     "postgresql",
     "stateful",
     "testing",

@@ -45,7 +45,7 @@ def listed(number: int, name: str, **more: str) -> ListedVm:
 
 
 def text_of(*vms: ListedVm) -> str:
-    return "".join(fleet_file(Listing(vms=vms)))
+    return "".join(fleet_file(Listing(vms=vms), platform="libvirt"))
 
 
 def test_what_is_printed_can_be_applied() -> None:

@@ -25,14 +25,17 @@ def import_() -> None:
     """Print a fleet file with the VMs that a platform has."""
 
 
-@import_.command()
-@click.argument("uris", metavar="URI…", nargs=-1, required=True)
-@click.option(
+_output_option = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
     help="The file to write [default: stdout].",
 )
+
+
+@import_.command()
+@click.argument("uris", metavar="URI…", nargs=-1, required=True)
+@_output_option
 @json_option
 def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
     """Print a fleet file with the VMs of the libvirts at each URI. Needs no server.
@@ -55,7 +58,73 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
             *listing.silent.values(),
             code="not_listed",
         )
-    text = "".join(fleet_file(listing))
+    _write(listing, output, platform="libvirt")
+
+
+@import_.command()
+@click.option("--auth-url", metavar="URL", required=True, help="Keystone's URL.")
+@click.option(
+    "--credential-id",
+    metavar="ID",
+    required=True,
+    help="Of an application credential of a user with the role admin.",
+)
+@click.option(
+    "--secret-file", metavar="FILE", required=True, help="The file with the credential's secret."
+)
+@click.option("--region", metavar="NAME", default="", help="[default: the first of the catalog]")
+@click.option(
+    "--interface",
+    type=click.Choice(["public", "internal", "admin"]),
+    default="public",
+    show_default=True,
+    help="Which of Nova's URLs to use.",
+)
+@click.option(
+    "--cloud-ca",
+    metavar="FILE",
+    help="The authority that signed the cloud's certificates, if it is not well known.",
+)
+@_output_option
+@json_option
+def openstack(
+    *,
+    auth_url: str,
+    credential_id: str,
+    secret_file: str,
+    region: str,
+    interface: str,
+    cloud_ca: str | None,
+    output: Path | None,
+) -> None:
+    """Print a fleet file with the VMs of an OpenStack cloud, of all projects. Needs no server.
+
+    Addresses are those of the VMs' ports. VMs without one are in the file as comments.
+    Anti-affinity groups become availability sets.
+    """
+    from forewarned.actuators.driver import DriverError
+    from forewarned.actuators.openstack.inventory import list_vms
+    from forewarned.actuators.openstack.session import Cloud, Interface
+
+    cloud = Cloud(
+        auth_url=auth_url,
+        credential_id=credential_id,
+        secret_file=secret_file,
+        region=region,
+        interface=Interface(interface),
+        ca_file=cloud_ca,
+    )
+    try:
+        listing = asyncio.run(list_vms(cloud))
+    except DriverError as error:
+        raise RefusedError(
+            "the cloud's VMs can't be listed; nothing was written", str(error), code="not_listed"
+        ) from error
+    _write(listing, output, platform="openstack")
+
+
+def _write(listing: Listing, output: Path | None, *, platform: str) -> None:
+    text = "".join(fleet_file(listing, platform=platform))
     if wants_json(click.get_current_context()):
         plan = parse_fleet(text, source="the imported fleet")
         text = msgspec.json.encode(wire.to_wire(plan)).decode() + "\n"
@@ -68,11 +137,11 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
         raise click.FileError(str(output), hint=error.strerror) from error
 
 
-def fleet_file(listing: Listing) -> Iterator[str]:
+def fleet_file(listing: Listing, *, platform: str) -> Iterator[str]:
     """Its lines. A VM that can't be declared as it is becomes a comment that says why."""
     names: set[str] = set()
     sets: list[ListedVm] = []
-    yield f"# {len(listing.vms)} VMs, listed by forewarned fleet import libvirt.\n"
+    yield f"# {len(listing.vms)} VMs, listed by forewarned fleet import {platform}.\n"
     for vm in listing.vms:
         if why := _objection(vm, names):
             yield "\n"
