@@ -9,9 +9,14 @@ from typing_extensions import override
 from forewarned.actuators.actuator import Equipped
 from forewarned.actuators.decision import OnDoubt, Procedure
 from forewarned.actuators.driver import Action, DriverError, Effect, Progress, Sighting, Verdict, Vm
+from forewarned.actuators.http_desk import HttpDesk, Server
 from forewarned.actuators.slots import Limits
 from forewarned.actuators.surveyor import Question, Surveyor
+from forewarned.clock import VirtualClock
 from forewarned.core.model import EventType
+from tests.actuators.served import rack1, served
+from tests.builders import NOON
+from tests.control.control_api import control_api
 
 VM = Vm(name="web", vm_id="", host="hv-a")
 CAN_MOVE = Question(type=EventType.FREEZE, host="hv-a", vm=VM)
@@ -20,7 +25,8 @@ WHICH = Question(type=EventType.FREEZE, host="hv-a", vm=None)
 
 class Platform:
     async def survey(self, action: Action, vm: Vm) -> Verdict:
-        return Verdict(possible=True, reason=f"{action.do} {vm.name}", target="hv-b")
+        reason = f"{action.do} {vm.name}" + (f", or {action.otherwise}" if action.otherwise else "")
+        return Verdict(possible=True, reason=reason, target="hv-b")
 
     async def observe(self, _: Vm) -> Sighting:
         return Sighting()
@@ -60,20 +66,30 @@ class Desk:
         self.listings.append(vms)
 
 
-async def answers(platform: Platform, *questions: Question, effect: Effect = Effect.MOVES) -> Desk:
-    desk = Desk(list(questions))
-    action = Action(type=EventType.FREEZE, do="live-migrate", effect=effect)
+def equipped_with(platform: Platform, action: Action) -> Equipped:
     procedure = Procedure(action=action, timeout=timedelta(minutes=1), on_doubt=OnDoubt.REPEAT)
-    equipped = Equipped(
+    return Equipped(
         driver=platform,
-        procedures={EventType.FREEZE: procedure},
+        procedures={action.type: procedure},
         limits=Limits(per_host=1, per_target=1, total=1),
     )
-    await Surveyor("rack1", equipped, desk).answer_all()
+
+
+async def answers(platform: Platform, *questions: Question, effect: Effect = Effect.MOVES) -> Desk:
+    desk = Desk(list(questions))
+    action = Action(
+        type=EventType.FREEZE,
+        do="live-migrate",
+        effect=effect,
+        otherwise="hold",
+        otherwise_effect=Effect.HOLDS,
+    )
+    await Surveyor("rack1", equipped_with(platform, action), desk).answer_all()
     return desk
 
 
 async def test_a_drain_is_told_what_the_driver_says_of_a_vm() -> None:
+    """Without the alternative, which would leave the VM where it is."""
     desk = await answers(Platform(), CAN_MOVE)
 
     assert desk.verdicts == [Verdict(possible=True, reason="live-migrate web", target="hv-b")]
@@ -98,3 +114,24 @@ async def test_a_platform_that_fails_can_not_move_a_vm_and_lists_nothing() -> No
 async def test_a_host_is_listed_where_the_driver_can() -> None:
     assert (await answers(Listing(), WHICH)).listings == [["a VM of hv-a"]]
     assert (await answers(Platform(), WHICH)).listings == [None]
+
+
+async def test_a_drain_asks_and_is_answered_over_the_control_api() -> None:
+    async with (
+        control_api(clock=VirtualClock(NOON, speed=0), actuator_of=rack1) as control,
+        served(control) as url,
+        HttpDesk(Server(url=url), actuator="rack1", holder="one") as desk,
+    ):
+        await control.switch_on("web")
+        planning = await control.post("/v1/hosts/rack1/drain", {"dry_run": True})
+        action = Action(type=EventType.FREEZE, do="live-migrate", effect=Effect.MOVES)
+        await Surveyor("rack1", equipped_with(Platform(), action), desk).answer_all()
+        planned = await control.get("/v1/hosts/rack1/drain")
+
+        # Nobody asks any more: no failure.
+        await desk.answer_survey("no-such-host", VM, Verdict(possible=True))
+        await desk.answer_listing("rack1", None)
+
+    assert planning["state"] == "Planning"
+    assert planned["state"] == "Planned"
+    assert {vm["target"] for vm in planned["vms"]} == {"hv-b"}

@@ -6,7 +6,7 @@ Only looked at, nothing is changed. So questions are not claimed, and may be ans
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
 from forewarned.actuators.actuator import Equipped
@@ -83,9 +83,13 @@ class Surveyor:
         if procedure.action.effect is not Effect.MOVES:
             reason = f"{procedure.action.do!r} for {type_} moves no VM to another host"
             return Verdict(possible=False, reason=reason)
+        action = procedure.action
+        if action.otherwise_effect is not Effect.MOVES:
+            # To hold a VM instead of moving it leaves it where it is.
+            action = replace(action, otherwise=None, otherwise_effect=None)
         try:
             async with asyncio.timeout(_LONGEST_SURVEY):
-                return await self._driver.survey(procedure.action, vm)
+                return await self._driver.survey(action, vm)
         except (DriverError, TimeoutError) as error:
             return Verdict(possible=False, reason=str(error) or "the platform does not answer")
 

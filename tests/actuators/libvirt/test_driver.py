@@ -17,6 +17,7 @@ from forewarned.actuators.driver import (
 )
 from forewarned.actuators.libvirt.marks import Mark
 from forewarned.actuators.libvirt.vocabulary import EFFECTS
+from forewarned.actuators.surveyor import HostLister
 from forewarned.core.model import EventType
 from forewarned.service.fleet.placement import guid
 from tests.actuators.libvirt.conftest import VM, OpenDriver
@@ -223,6 +224,12 @@ async def test_a_survey_names_the_target_and_changes_nothing(
 
         assert (verdict.reason, verdict.target) == ("live-migrate to hv-b", "hv-b")
         assert await driver.observe(VM) == before
+
+
+async def test_a_host_is_listed_for_a_drain(driver: Driver) -> None:
+    assert isinstance(driver, HostLister)
+
+    assert await driver.vms_on(VM.host) == [VM.name]
 
 
 async def test_a_survey_says_why_no_host_can_take_the_vm(open_driver: OpenDriver) -> None:

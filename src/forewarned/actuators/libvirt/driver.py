@@ -66,6 +66,12 @@ class LibvirtDriver(Driver):
             return replace(second, reason=f"{why}; {action.otherwise} instead")
         return replace(first, reason=f"{why}; {action.otherwise} is not either: {second.reason}")
 
+    async def vms_on(self, host: str) -> list[str]:
+        """Those that are defined there count too: the host is not done with them."""
+        return await self._hosts.host(host).call(
+            lambda connection: sorted(domain.name() for domain in connection.listAllDomains())
+        )
+
     async def _verdict(self, word: Word, located: LocatedVm) -> Verdict:
         reason = objection(
             word,
