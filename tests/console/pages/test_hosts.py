@@ -2,6 +2,9 @@
 
 import re
 
+from forewarned.core.ids import HostName
+from forewarned.service.drains.model import DrainOrder
+from tests.builders import OPERATOR
 from tests.console.console_client import ConsoleClient, console_client, text_of
 
 
@@ -136,3 +139,18 @@ async def test_a_host_that_no_vm_is_on_has_no_page(console: ConsoleClient) -> No
     page = await console.see("/hosts/nowhere", 404)
 
     assert "No VM runs on a host named" in text_of(page)
+
+
+async def test_a_host_tells_how_far_its_drain_has_come(console: ConsoleClient) -> None:
+    await console.switch_on("web", "report")
+    drains = console.use_cases.drains
+    await drains.begin(HostName("rack1"), DrainOrder(), by=OPERATOR)
+
+    under_way = text_of(await console.see("/hosts/rack1"))
+    await drains.end(HostName("rack1"), by=OPERATOR)
+    over = text_of(await console.see("/hosts/rack1"))
+
+    assert "Notice since" in under_way
+    assert "0 of 2 VMs moved" in under_way
+    assert "Canceled since" in over
+    assert "Ended by operator." in over

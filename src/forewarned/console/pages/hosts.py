@@ -16,6 +16,7 @@ from forewarned.core import descriptions
 from forewarned.core.errors import UnknownHostError
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import Event, EventSource, EventStatus, EventType, Resource, StartCause
+from forewarned.service.drains.model import Drain
 from forewarned.service.listings import HostSummary
 from forewarned.service.ports import Snapshot
 
@@ -74,10 +75,14 @@ async def show_host(visit: Visit) -> Response:
     """Raises UnknownHostError."""
     host = HostName(visit.named("host"))
 
-    def question(snapshot: Snapshot) -> tuple[HostRow, list[tuple[ScopeId, Resource]], bool]:
-        found = snapshot.host_summaries([host])
-        if not found:
+    def question(
+        snapshot: Snapshot,
+    ) -> tuple[HostRow, list[tuple[ScopeId, Resource]], bool, Drain | None]:
+        found, drain = snapshot.host_summaries([host]), snapshot.drain(host)
+        if not found and drain is None:
             raise UnknownHostError(host)
+        # A host that was drained has no VMs left.
+        summary = found[0] if found else HostSummary(name=host, vms=0, scopes=0, events=())
         scope_ids = sorted(snapshot.scopes_on(host), key=natural)
         vms = [
             (scope_id, vm)
@@ -85,14 +90,14 @@ async def show_host(visit: Visit) -> Response:
             for vm in snapshot.load(scope_id).resources.values()
             if vm.host == host
         ]
-        return _row(found[0]), vms, len(scope_ids) > _SCOPES
+        return _row(summary), vms, len(scope_ids) > _SCOPES, drain
 
-    row, vms, has_more = await visit.ask(question)
+    row, vms, has_more, drain = await visit.ask(question)
     events: dict[str, list[Event]] = {}
     for event in row.summary.events:
         for name in event.resources:
             events.setdefault(name, []).append(event)
-    return visit.page("host.html", row=row, vms=vms, events=events, has_more=has_more)
+    return visit.page("host.html", row=row, vms=vms, events=events, has_more=has_more, drain=drain)
 
 
 def _row(summary: HostSummary) -> HostRow:
