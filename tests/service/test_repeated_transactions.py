@@ -20,6 +20,8 @@ from forewarned.core.model import EventSource, EventStatus, EventType, Resource
 from forewarned.core.rules import Rules
 from forewarned.core.tasks import Failure
 from forewarned.runtime.assembly import Application, BoardDelivery
+from forewarned.service.drains.host_drains import HostDrains
+from forewarned.service.drains.model import DrainOrder
 from forewarned.service.events.schedule import Request, WorkRequest
 from forewarned.service.faults import Faults
 from forewarned.service.fleet.apply import Fleet
@@ -123,6 +125,7 @@ class World:
             [saved.scope for saved in snapshot.scopes()],
             list(snapshot.bindings()),
             list(snapshot.declarations("")),
+            snapshot.drains(),
             snapshot.tasks_of([e.event.id for e in snapshot.events(EventFilter(limit=10_000))]),
         ]
 
@@ -171,6 +174,8 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
     await others.approvals.approve_from_outside(moving.event.id, by=OPERATOR)
     async for result in every_word_on_a_task(others.tasks, moving.event.id):
         yield result
+    async for result in every_word_on_a_drain(use_cases.drains):
+        yield result
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
     yield await use_cases.clock_control.step(2 * DAY)
     yield await world.reset.reset(by=OPERATOR)
@@ -188,6 +193,15 @@ async def every_word_on_a_task(tasks: Tasks, event_id: EventId) -> AsyncIterator
     yield await tasks.claim("rack1", holder="two", limit=9)
     await tasks.returned(event_id, vm, by=OPERATOR)
     await tasks.finish(TaskRef(event_id, vm, 2), Seen("{}", HostName("rack9")), by=OPERATOR)
+
+
+async def every_word_on_a_drain(drains: HostDrains) -> AsyncIterator[object]:
+    host, vm = HostName("rack9"), ResourceName("report")
+    yield await drains.begin(host, DrainOrder(anyway=True), by=OPERATOR)
+    yield await drains.answer_survey(host, vm, possible=True, reason="", target=None, by=OPERATOR)
+    await drains.advance(host, by=OPERATOR)
+    yield await drains.answer_listing(host, (), by=OPERATOR)
+    yield await drains.end(host, by=OPERATOR)
 
 
 def _rack1(vm: Resource) -> str:
