@@ -15,6 +15,7 @@ from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, Scope
 from forewarned.core.transitions import Canceled, Completed
 from forewarned.service.clock_control import ClockControl, ClockReading
+from forewarned.service.drains.model import Drain, DrainState
 from forewarned.service.engine import Engine
 from forewarned.service.errors import ResetForbiddenError
 from forewarned.service.faults import Faults
@@ -78,6 +79,9 @@ def _planned(plan: FleetPlan, address_range: Network) -> Mapping[ScopeId, Planne
 
 
 def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Actor) -> Cleared:
+    # Before any scope is loaded: all who need both lock them in this order.
+    for drain in tx.drains():
+        _end_drain(tx, drain)
     events, removed, lacking = 0, [], dict(planned)
     bindings = {binding.name: binding for binding in tx.bindings()}
     for scope in tx.load_all([saved.scope.id for saved in tx.scopes()]):
@@ -101,6 +105,14 @@ def _clear(tx: Transaction, *, planned: Mapping[ScopeId, PlannedScope], by: Acto
         added=tuple(name for name in applied.added if name not in again),
         removed=tuple(name for name in removed if name not in again),
     )
+
+
+def _end_drain(tx: Transaction, drain: Drain) -> None:
+    """Otherwise it would go on with the VMs that are back on its host."""
+    locked = tx.lock_drain(drain.host)
+    if locked is not None and locked.state is not DrainState.CANCELED:
+        ended = replace(locked, state=DrainState.CANCELED, changed_at=tx.now, moves=())
+        tx.put_drain(replace(ended, reason=membership.RESET))
 
 
 def _not_as_planned(

@@ -54,6 +54,17 @@ async def test_a_drain_is_begun_shown_and_ended(
     assert (over.status_code, over.json()["error"]["code"]) == (404, "unknown_drain")
 
 
+async def test_a_reset_ends_drains(emulator: tuple[ControlApi, VirtualClock]) -> None:
+    control, clock = emulator
+    await control.post(DRAIN, {"anyway": True})
+
+    await control.post("/v1/reset")
+    await clock.step(MINUTE)
+    shown = await control.get(DRAIN)
+
+    assert (shown["state"], shown["reason"]) == ("Canceled", "the emulator was reset")
+
+
 async def test_actuators_are_asked_and_answer() -> None:
     async with cloud(rack1) as (control, _):
         planning = await control.post(DRAIN, {"dry_run": True})
