@@ -14,10 +14,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from tests.cluster.nodes import NAMES, Node
+from tests.cluster.waiting import wait_until
 from tests.end_to_end.server_process import environment
 from tests.postgresql.servers import NoServerError, private_folder, programs
 from tests.postgresql.standby import ServerPair, server_pair
@@ -127,6 +131,9 @@ def _cluster(port: int) -> Iterator[str]:
                 for node in nodes.values():
                     node.wait_until_ready()
                 token = _token(pair.url(DATABASE))
+                # A node looks for new tokens once a second.
+                for node in nodes.values():
+                    wait_until(partial(_admits, node, token))
                 with _listening(cluster.obey):
                     yield _introduction(cluster, nodes, token)
             finally:
@@ -160,6 +167,15 @@ def _token(store: str) -> str:
         check=True,
     )
     return made.stdout.strip()
+
+
+def _admits(node: Node, token: str) -> bool:
+    asked = Request(f"http://{node.control}/v1/clock", headers={"Authorization": f"Bearer {token}"})
+    try:
+        with urlopen(asked):
+            return True
+    except HTTPError:
+        return False
 
 
 @contextlib.contextmanager

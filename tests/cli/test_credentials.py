@@ -52,6 +52,9 @@ ASKING = [
     "tasks retry E0000001 vm1",
     "tasks skip E0000001 vm1",
     "host rules hv-a",
+    "host drain hv-a",
+    "host status hv-a",
+    "host undrain hv-a",
 ]
 """Each command that talks to a server, the streams among them."""
 

@@ -72,7 +72,7 @@ ACTUATORS: Final = (
         file="actuators/decision.py",
         old="return _is_in_place(before, seen) and seen.power is before.power",
         new="return _is_in_place(before, seen)",
-        breaks="a VM that went down in a failed move is acted on again, not left to an operator",
+        breaks="I22: a VM that went down in a failed move is acted on again without a person",
         tests=(_DECISION,),
     ),
     Mutant(

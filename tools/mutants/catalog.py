@@ -180,8 +180,8 @@ _RULES: Final = (
     Mutant(
         name="completed-without-a-word",
         file="core/lifecycle.py",
-        old='change = ended(scope, event, reason="", now=now)',
-        new="change = Change(scope=ended(scope, event, reason='', now=now).scope)",
+        old="change = ended(scope, event, reason=reason, now=now)\n    for",
+        new="change = Change(scope=ended(scope, event, reason=reason, now=now).scope)\n    for",
         breaks="I19, I29: an event leaves the document and no record says why",
         tests=(MACHINE,),
     ),

@@ -162,6 +162,9 @@ def test_roles_are_those_of_the_manual() -> None:
         "maintain_host",
         "fail_host",
         "predict_failure",
+        *("drain_host", "undrain_host", "answer_survey", "answer_listing"),
+        *("claim_tasks", "renew_task", "begin_task", "finish_task", "fail_task"),
+        *("retry_task", "skip_task"),
     }
     assert Role.READER not in needed.values()
     assert {each.needs for each in READS} == {Role.READER}

@@ -6,7 +6,7 @@ from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.service.events.schedule import Request
-from tests.builders import NOON, OPERATOR, event_id
+from tests.builders import NOON, OPERATOR
 from tests.stateful.fleet import plan
 from tests.stateful.observer import Observer
 from tests.stateful.stack import MemoryStack
@@ -20,17 +20,11 @@ REBOOT = Request(
     ("is_simulated", "waits_for"),
     [
         (True, "the simulated work to finish"),
-        (
-            False,
-            (
-                "an operator to do the work and then complete the event:"
-                f" forewarned complete {event_id(1)}"
-            ),
-        ),
+        (False, "actuator rack1 to claim the task of VM solo"),
     ],
     ids=["emulator", "service"],
 )
-def test_a_started_event_waits_for_an_operator_where_nothing_is_simulated(
+def test_a_started_event_waits_for_what_carries_it_out(
     *, is_simulated: bool, waits_for: str
 ) -> None:
     observer = Observer(MemoryStack, start=NOON, rules=Rules(), is_simulated=is_simulated)

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 
 from forewarned.control.http.operations import Asked
-from forewarned.control.v1.drains import wire
+from forewarned.control.v1.drains import requests, wire
 from forewarned.control.v1.request_wire import Nothing
 from forewarned.control.v1.services import Services
 from forewarned.core.ids import HostName, ResourceName
 
 
-async def drain_host(services: Services, asked: Asked[wire.DrainHost, Nothing]) -> wire.ShownDrain:
+async def drain_host(
+    services: Services, asked: Asked[requests.DrainHost, Nothing]
+) -> wire.ShownDrain:
     """Move every VM of a host to others, each with notice; or only plan that."""
     host, order = _host(asked.path), asked.body.order()
     return wire.shown(await services.use_cases.drains.begin(host, order, by=asked.by))
@@ -26,7 +28,7 @@ async def undrain_host(services: Services, asked: Asked[Nothing, Nothing]) -> wi
 
 
 async def list_questions(
-    services: Services, asked: Asked[Nothing, wire.QuestionsQuery]
+    services: Services, asked: Asked[Nothing, requests.QuestionsQuery]
 ) -> wire.Questions:
     """What drains want to know of an actuator."""
     found = await services.use_cases.drains.questions(asked.query.actuator)
@@ -34,7 +36,7 @@ async def list_questions(
 
 
 async def answer_survey(
-    services: Services, asked: Asked[wire.SurveyAnswer, Nothing]
+    services: Services, asked: Asked[requests.SurveyAnswer, Nothing]
 ) -> wire.ShownDrain:
     """Say whether a VM can be moved."""
     drains, host, body = services.use_cases.drains, _host(asked.path), asked.body
@@ -50,7 +52,7 @@ async def answer_survey(
 
 
 async def answer_listing(
-    services: Services, asked: Asked[wire.HostListing, Nothing]
+    services: Services, asked: Asked[requests.HostListing, Nothing]
 ) -> wire.ShownDrain:
     """Say which VMs the platform has on a host."""
     drains, host = services.use_cases.drains, _host(asked.path)

@@ -1,0 +1,54 @@
+"""What is asked about drains: bodies and query parameters."""
+
+from typing import Annotated
+
+import msgspec
+
+from forewarned.control.v1.request_wire import Ask, Text
+from forewarned.control.v1.wire import Span, about
+from forewarned.core.model import EventType
+from forewarned.service.drains.model import DrainOrder
+
+
+class DrainHost(Ask, frozen=True):
+    type: Annotated[EventType, about("Freeze for live migration, Redeploy for a cold move")] = (
+        EventType.FREEZE
+    )
+    wave: Annotated[
+        int, msgspec.Meta(ge=1, le=10_000, description="VMs with the same NotBefore")
+    ] = 4
+    notice: Span | None = None
+    short_notice: Annotated[bool, about("allow a notice below the minimum; emulators only")] = False
+    deadline: Annotated[Span | None, about("by when the host is to be empty, from now on")] = None
+    dry_run: Annotated[bool, about("only ask which VMs can be moved")] = False
+    anyway: Annotated[
+        bool, about("go ahead although VMs can't be moved, or don't read their document")
+    ] = False
+
+    def order(self) -> DrainOrder:
+        return DrainOrder(
+            type=self.type,
+            wave=self.wave,
+            notice=None if self.notice is None else self.notice.length,
+            short_notice=self.short_notice,
+            deadline=None if self.deadline is None else self.deadline.length,
+            dry_run=self.dry_run,
+            anyway=self.anyway,
+        )
+
+
+class QuestionsQuery(Ask, frozen=True):
+    actuator: Text
+
+
+class SurveyAnswer(Ask, frozen=True):
+    vm: Text
+    possible: bool
+    reason: Annotated[str, about("why not")] = ""
+    target: Annotated[str | None, about("the host it would be moved to")] = None
+
+
+class HostListing(Ask, frozen=True):
+    vms: Annotated[
+        tuple[str, ...] | None, about("what the platform has on the host; null: it can't be asked")
+    ]
