@@ -279,3 +279,16 @@ def test_pauses_grow_up_to_a_minute() -> None:
     assert pauses == sorted(pauses)
     assert pauses[0] == timedelta(seconds=1)
     assert pauses[-1] == timedelta(minutes=1)
+
+
+@EVERY
+def test_what_was_issued_is_not_done_where_the_platform_has_stopped_answering(
+    effect: Effect,
+) -> None:
+    """A VM of which nothing is known must be looked at by a person."""
+    case = replace(a_case(effect, UNKNOWN), returned=True)
+
+    assert isinstance(decide(case), Done)
+    assert decide(replace(case, unanswered=True)) == Failed(
+        "the platform has not answered, so nothing is known of the VM", unharmed=False
+    )

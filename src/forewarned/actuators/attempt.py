@@ -153,22 +153,23 @@ class Attempt:
                     return
                 case other:
                     assert_never(other)
-            sighting = await self._look(began, procedure.timeout)
-            case = replace(case, sighting=sighting, elapsed=self._at.monotonic() - began)
+            case = _seen(case, await self._look(began, procedure.timeout))
+            case = replace(case, elapsed=self._at.monotonic() - began)
 
-    def _first_case(self, procedure: Procedure, sighting: Sighting) -> Situation:
-        return Situation(
+    def _first_case(self, procedure: Procedure, sighting: Sighting | None) -> Situation:
+        case = Situation(
             key=self._task.key,
             procedure=procedure,
-            before=self._task.before or sighting,
+            before=self._task.before or sighting or Sighting(),
             begun=self._task.begun,
-            sighting=sighting,
+            sighting=Sighting(),
         )
+        return _seen(case, sighting)
 
     # --- at the platform -------------------------------------------------------------------------
 
-    async def _look(self, began: timedelta, limit: timedelta) -> Sighting:
-        """A platform that does not answer is asked until the limit; then nothing is known."""
+    async def _look(self, began: timedelta, limit: timedelta) -> Sighting | None:
+        """A platform that does not answer is asked until the limit; then None."""
         failures = 0
         while True:
             self._refuse_if_lost()
@@ -177,7 +178,7 @@ class Attempt:
                     return await self._at.driver.observe(self._task.vm)
             except (DriverError, TimeoutError) as error:
                 if self._at.monotonic() - began >= limit:
-                    return Sighting()
+                    return None
                 failures += 1
                 _log.warning(
                     "a VM can't be looked at",
@@ -348,3 +349,8 @@ class Attempt:
             for each in (waiting, lost):
                 each.cancel()
             await asyncio.gather(waiting, lost, return_exceptions=True)
+
+
+def _seen(case: Situation, sighting: Sighting | None) -> Situation:
+    """None where the platform has not answered."""
+    return replace(case, sighting=sighting or Sighting(), unanswered=sighting is None)

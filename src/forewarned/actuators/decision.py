@@ -69,6 +69,8 @@ class Situation:
     """Since this attempt looked at the VM first."""
     aborted: bool = False
     """Whether it was ended because it took too long."""
+    unanswered: bool = False
+    """Whether the platform did not answer until the time was over: the sighting is empty."""
 
     @property
     def is_issued(self) -> bool:
@@ -125,6 +127,11 @@ Step = Act | Rest | Wait | Abort | Done | Failed | Doubt
 
 def decide(case: Situation) -> Step:
     seen, effects = case.sighting, case.procedure.action.effects
+    if case.unanswered:
+        # Not done, even if it was issued: whether the VM has come back is not known.
+        return Failed(
+            "the platform has not answered, so nothing is known of the VM", unharmed=False
+        )
     if seen.job and not case.aborted:
         return Abort() if case.is_late else Wait(seen.job)
     if not seen.job and any(_is_proven(effect, case) for effect in effects):
