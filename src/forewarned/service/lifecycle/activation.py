@@ -1,7 +1,7 @@
 """Activation: the first read of a document activates its scope, and 24 hours of silence end that.
 
-Polls record the time of a read in memory. The store is told of a scope's reads at most 24 times in
-that silence, so once an hour. Invariant (I28): a scope that is read all the time is never
+Polls record the time of a read in memory. The store is told of a scope's reads every half hour at
+most. Invariant (I28): a scope that is read all the time is never
 deactivated, whichever nodes its VMs read from, because the store's mark is never older than that.
 A scope whose last reads were at another node, or before a restart, may be deactivated up to an hour
 early: the next poll activates it again.
@@ -26,7 +26,8 @@ from forewarned.service.ports import Clock, Snapshot, Transaction
 from forewarned.service.records import About, Caller
 
 MARKS: Final = 24
-"""How often, in the silence that ends an activation, a scope's reads are noted in the store."""
+"""How often at least, in the silence that ends an activation, the reads of a scope that is read all
+the time are noted in the store."""
 BATCH: Final = 1000
 """Scopes that are marked in one transaction."""
 _RETRY: Final = timedelta(minutes=1)
@@ -53,7 +54,9 @@ class Activation:
     def __init__(self, engine: Engine, clock: Clock, rules: Rules) -> None:
         self._engine = engine
         self._clock = clock
-        self._step = rules.silence / MARKS
+        # Half of it, because a mark is not moved by less: what another node, or this one before a
+        # restart, has noted a moment before a read is out of date by a step at the next.
+        self._step = rules.silence / MARKS / 2
         self._reads: dict[ScopeId, _LastRead] = {}
         """Of this process alone."""
         self._unmarked: dict[ScopeId, datetime] = {}
