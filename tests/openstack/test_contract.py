@@ -56,7 +56,13 @@ class NovaStage:
 
 
 class TestOpenStack(DriverContract):
-    # What stops and what deletes is in test_driver: a VM takes a second to make.
-    @pytest.fixture(params=[Word.LIVE_MIGRATE, Word.COLD_MOVE, Word.HARD_REBOOT])
+    # All others are in test_driver too: a VM takes a second to make.
+    @pytest.fixture(
+        params=[
+            Word.LIVE_MIGRATE,
+            pytest.param(Word.COLD_MOVE, marks=pytest.mark.thorough),
+            pytest.param(Word.HARD_REBOOT, marks=pytest.mark.thorough),
+        ]
+    )
     def stage(self, request: pytest.FixtureRequest, nova: Nova) -> NovaStage:
         return NovaStage(action=an_action(request.param), nova=nova, vm=nova.create())
