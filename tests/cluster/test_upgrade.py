@@ -26,8 +26,9 @@ def _git(*words: str) -> str:
 def _code_before(folder: Path) -> Path:
     """The newest code that knows only the schema before this one's, from the history."""
     newest = migrate.migrations()[-1].number
-    [step] = (ROOT / "src/forewarned/storage/sql/postgres").glob(f"{newest:04}_*.sql")
-    [*_, added] = _git("log", "--diff-filter=A", "--format=%H", "--", str(step)).split() or [""]
+    # By its number: the file may have been renamed since.
+    step = f"src/forewarned/storage/sql/postgres/{newest:04}_*.sql"
+    [*_, added] = _git("log", "--diff-filter=A", "--format=%H", "--", step).split() or [""]
     if not added or not _git("rev-parse", "--verify", "--quiet", f"{added}^"):
         pytest.skip("the history of this checkout has no version before this one")
     archive = folder / "before.tar"

@@ -82,6 +82,9 @@ class CommandDriver:
         progress(f"{action.do} runs")
         while (record := await self._read(folder)).is_running:  # noqa: ASYNC110  # see `_start`
             await asyncio.sleep(_LOOK_AGAIN)
+        if (started := self._started.pop(folder.path, None)) is not None:
+            # It has let go of its lock, which is the last thing it does.
+            await asyncio.to_thread(started.wait)
         if record.key != key or record.exit_code is None:
             if record.is_untouched:
                 raise RefusedError(f"{action.do} could not be started")
