@@ -115,7 +115,7 @@ async def test_a_vm_that_is_removed_takes_its_report_with_it(site: Site) -> None
 
     await site.use_cases[0].fleet.apply(a_fleet("vm1"), by=OPERATOR, prune=True)
 
-    assert await site.standings(1, event, "vm1") == {"vm1": Standing.READY}
+    await site.becomes(1, event, "vm1", {"vm1": Standing.READY})
 
 
 async def test_reports_of_an_event_that_has_ended_are_removed(site: Site) -> None:
