@@ -27,7 +27,7 @@ from forewarned.storage.rows import FoundRow
 _log = logging.getLogger(__name__)
 
 _FILE: Final = "store-position"
-_WRITE_EVERY: Final = 1_000_000_000
+_WRITE_EVERY: Final = 50_000_000
 """Nanoseconds."""
 _FOUND: Final = """
     SELECT system_identifier AS system_id, tableoid::bigint AS relation,
@@ -91,6 +91,7 @@ class EpochCheck:
         """The furthest that this node has seen; None if it has seen nothing."""
         self._file = file
         self._write_at = 0
+        self._is_written = True
         self._lock = threading.Lock()
 
     def __call__(self, connection: Connection) -> int:
@@ -118,12 +119,16 @@ class EpochCheck:
             last = self.last
             is_later = last is None or position.epoch > last.epoch
             is_further = last is not None and position[:3] == last[:3] and position > last
-            if not (is_later or is_further):
+            if is_later or is_further:
+                self.last = position
+                self._is_written = False
+            # What was not written is written when this is next called: nodes look all the time.
+            if self.last is None or self._file is None or self._is_written:
                 return
-            self.last = position
-            if self._file is not None and (is_later or monotonic_ns() >= self._write_at):
+            if is_later or monotonic_ns() >= self._write_at:
                 self._write_at = monotonic_ns() + _WRITE_EVERY
-                self._file.write(position)
+                self._file.write(self.last)
+                self._is_written = True
 
     def comparison(self) -> Comparison:
         """Says whether a connection still leads to where it led when it was checked.
