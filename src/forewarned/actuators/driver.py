@@ -5,16 +5,20 @@ has just been started too. So it keeps nothing that matters in memory: the key o
 on the platform before the action, and the action is marked as issued after it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
+from uuid import UUID
 
 from forewarned.core.model import EventType
 
 Progress = Callable[[str], None]
 """Takes what an action is at, for people: `62 % of the memory is copied`."""
+
+_MADE_UP: Final = 5
+"""The version of UUIDs that the fleet makes up for VMs that it is told none of."""
 
 
 class Effect(StrEnum):
@@ -49,6 +53,14 @@ class Vm:
     """The platform's own id of it, which outlives a rename; empty where the fleet has none."""
     host: str
     """Where the fleet says that it is."""
+
+    @property
+    def has_own_id(self) -> bool:
+        """Whether the fleet says which UUID it has: platforms make none of the fleet's version."""
+        try:
+            return UUID(self.vm_id).version != _MADE_UP
+        except ValueError:
+            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,3 +153,15 @@ class Driver(Protocol):
 
     async def abort(self, vm: Vm, key: str) -> None:
         """End a job in flight, if there is one and the platform can end it."""
+
+
+async def survey_ways(action: Action, verdict: Callable[[str], Awaitable[Verdict]]) -> Verdict:
+    """The verdict on the first way to do it, or on the other where that is not possible."""
+    first = await verdict(action.do)
+    if first.possible or action.otherwise is None:
+        return first
+    second = await verdict(action.otherwise)
+    why = f"{action.do} is not possible: {first.reason}"
+    if second.possible:
+        return replace(second, reason=f"{why}; {action.otherwise} instead")
+    return replace(first, reason=f"{why}; {action.otherwise} is not either: {second.reason}")

@@ -7,14 +7,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 from msgspec import Meta, Struct, field
 
 from forewarned.actuators.actuator import Equipped
 from forewarned.actuators.decision import OnDoubt, Procedure
-from forewarned.actuators.driver import Action, Driver
+from forewarned.actuators.driver import Action, Driver, Effect
 from forewarned.actuators.slots import Limits
+from forewarned.config.mistakes import any_of
 from forewarned.core.model import EventType
 
 _REPEATED: Final = frozenset({EventType.FREEZE, EventType.REDEPLOY})
@@ -44,6 +45,40 @@ class ActionTable(Struct, frozen=True, kw_only=True):
             retries=self.retries,
             on_doubt=self.on_doubt or default,
         )
+
+
+class Way(Protocol):
+    """A choice among a driver's words for one type of event."""
+
+    @property
+    def do(self) -> str: ...
+    @property
+    def otherwise(self) -> str | None: ...
+    @property
+    def patience(self) -> timedelta | None: ...
+
+
+def refuse_unfit(ways: Mapping[EventType, Way], words: Mapping[EventType, tuple[str, ...]]) -> None:
+    """Raises ValueError if there is no way at all, or one that is not for its type of event."""
+    if not ways:
+        raise ValueError("there is nothing to do for any type of event: give reboot, for example")
+    for type_, way in ways.items():
+        for word in filter(None, (way.do, way.otherwise)):
+            if word not in words[type_]:
+                known = any_of([*words[type_]])
+                raise ValueError(f"{type_.lower()} can be {known}, not {word}")
+
+
+def action_of(type_: EventType, way: Way, effects: Mapping[str, Effect]) -> Action:
+    otherwise = way.otherwise
+    return Action(
+        type=type_,
+        do=way.do,
+        effect=effects[way.do],
+        otherwise=otherwise,
+        otherwise_effect=None if otherwise is None else effects[otherwise],
+        patience=way.patience,
+    )
 
 
 class ActuatorTable(Struct, frozen=True, kw_only=True):

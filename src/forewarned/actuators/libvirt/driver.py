@@ -20,12 +20,13 @@ from forewarned.actuators.driver import (
     Sighting,
     Verdict,
     Vm,
+    survey_ways,
 )
 from forewarned.actuators.libvirt import power
 from forewarned.actuators.libvirt.connections.failures import NoEffectError, after_effect
 from forewarned.actuators.libvirt.connections.hosts import Hosts
 from forewarned.actuators.libvirt.feasibility import objection
-from forewarned.actuators.libvirt.instances import has_own_id, write_mark
+from forewarned.actuators.libvirt.instances import write_mark
 from forewarned.actuators.libvirt.marks import Mark
 from forewarned.actuators.libvirt.migration import Migration, Routes, definition_of
 from forewarned.actuators.libvirt.search import LocatedVm, locate
@@ -57,14 +58,7 @@ class LibvirtDriver(Driver):
         located = await locate(self._hosts, vm)
         if located is None:
             return Verdict(possible=False, reason=_no_such(vm))
-        first = await self._verdict(Word(action.do), located)
-        if first.possible or action.otherwise is None:
-            return first
-        second = await self._verdict(Word(action.otherwise), located)
-        why = f"{action.do} is not possible: {first.reason}"
-        if second.possible:
-            return replace(second, reason=f"{why}; {action.otherwise} instead")
-        return replace(first, reason=f"{why}; {action.otherwise} is not either: {second.reason}")
+        return await survey_ways(action, lambda word: self._verdict(Word(word), located))
 
     async def vms_on(self, host: str) -> list[str]:
         """Those that are defined there count too: the host is not done with them."""
@@ -254,4 +248,4 @@ class LibvirtDriver(Driver):
 
 def _no_such(vm: Vm) -> str:
     told = f"libvirt has no VM {vm.name}"
-    return f"{told} with the UUID {vm.vm_id}" if has_own_id(vm) else told
+    return f"{told} with the UUID {vm.vm_id}" if vm.has_own_id else told

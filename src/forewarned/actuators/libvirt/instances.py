@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
 
 import libvirt
 
@@ -30,7 +29,6 @@ _POWER: Final = {
 _ARRIVING: Final = frozenset(
     {libvirt.VIR_DOMAIN_PAUSED_MIGRATION, libvirt.VIR_DOMAIN_PAUSED_STARTING_UP}
 )
-_MADE_UP: Final = 5
 _JOBS: Final = frozenset({libvirt.VIR_DOMAIN_JOB_BOUNDED, libvirt.VIR_DOMAIN_JOB_UNBOUNDED})
 
 
@@ -69,24 +67,13 @@ class Instance:
 def domain_of(connection: libvirt.virConnect, vm: Vm) -> libvirt.virDomain | None:
     """By its UUID where the fleet has it: another VM may be given its name."""
     try:
-        if has_own_id(vm):
+        if vm.has_own_id:
             return connection.lookupByUUIDString(vm.vm_id)
         return connection.lookupByName(vm.name)
     except libvirt.libvirtError as error:
         if is_code(error, libvirt.VIR_ERR_NO_DOMAIN):
             return None
         raise
-
-
-def has_own_id(vm: Vm) -> bool:
-    """Whether the fleet says which UUID it has. What the fleet makes up is of version 5.
-
-    libvirt itself makes up UUIDs of version 4.
-    """
-    try:
-        return UUID(vm.vm_id).version != _MADE_UP
-    except ValueError:
-        return False
 
 
 def look(connection: libvirt.virConnect, vm: Vm, *, host: str) -> Instance | None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
-from uuid import UUID
 
 from forewarned.actuators.driver import DriverError, Vm
 from forewarned.actuators.openstack.failures import NotFoundError
@@ -25,8 +24,6 @@ from forewarned.actuators.openstack.wire import (
 )
 
 _MOST_PAGES: Final = 10_000
-_MADE_UP: Final = 5
-"""The version of UUIDs that the fleet makes up. Nova's are of version 4."""
 
 
 class Compute:
@@ -39,7 +36,7 @@ class Compute:
 
     async def find(self, vm: Vm) -> Server | None:
         """None if Nova has no such VM. One whose id the fleet does not know is found by name."""
-        if not _has_own_id(vm):
+        if not vm.has_own_id:
             return await self._find_by_name(vm.name)
         return await self.look(vm.vm_id)
 
@@ -123,14 +120,6 @@ class Compute:
         """Of all projects."""
         path = "/os-server-groups?all_projects=true"
         return (await self._session.get(path, ServerGroupsBody)).server_groups
-
-
-def _has_own_id(vm: Vm) -> bool:
-    """Whether the fleet says which UUID it has."""
-    try:
-        return UUID(vm.vm_id).version != _MADE_UP
-    except ValueError:
-        return False
 
 
 def _path(server_id: str, below: str = "") -> str:

@@ -1,7 +1,6 @@
 """The OpenStack driver: carries events out on the VMs of a cloud, by Nova's API."""
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final, assert_never
 
@@ -17,6 +16,7 @@ from forewarned.actuators.driver import (
     Sighting,
     Verdict,
     Vm,
+    survey_ways,
 )
 from forewarned.actuators.openstack.compute import Compute
 from forewarned.actuators.openstack.failures import NoEffectError, after_effect
@@ -49,14 +49,7 @@ class OpenStackDriver(Driver):
         server = await self._compute.find(vm)
         if server is None:
             return Verdict(possible=False, reason=_no_such(vm))
-        first = await self._verdict(Word(action.do), server)
-        if first.possible or action.otherwise is None:
-            return first
-        second = await self._verdict(Word(action.otherwise), server)
-        why = f"{action.do} is not possible: {first.reason}"
-        if second.possible:
-            return replace(second, reason=f"{why}; {action.otherwise} instead")
-        return replace(first, reason=f"{why}; {action.otherwise} is not either: {second.reason}")
+        return await survey_ways(action, lambda word: self._verdict(Word(word), server))
 
     async def _verdict(self, word: Word, server: Server) -> Verdict:
         """Nova has no dry run: what its scheduler says is known only when it is asked to move."""

@@ -10,12 +10,11 @@ from msgspec import field
 from typing_extensions import override
 
 from forewarned.actuators.decision import Procedure
-from forewarned.actuators.driver import Action, Driver
+from forewarned.actuators.driver import Driver
 from forewarned.actuators.openstack.driver import OpenStackDriver
 from forewarned.actuators.openstack.session import Cloud, Interface
 from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
-from forewarned.actuators.table import ActionTable, ActuatorTable
-from forewarned.config.mistakes import any_of
+from forewarned.actuators.table import ActionTable, ActuatorTable, action_of, refuse_unfit
 from forewarned.core.model import EventType
 from forewarned.targets.http import check_url
 
@@ -70,15 +69,7 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_url(self.auth_url)
-        if not self._actions():
-            raise ValueError(
-                "there is nothing to do for any type of event: give reboot, for example"
-            )
-        for type_, table in self._actions().items():
-            for word in filter(None, (table.do, table.otherwise)):
-                if word not in _WORDS[type_]:
-                    words = any_of([*_WORDS[type_]])
-                    raise ValueError(f"{type_.lower()} can be {words}, not {word}")
+        refuse_unfit(self._actions(), _WORDS)
 
     @property
     def cloud(self) -> Cloud:
@@ -94,7 +85,10 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:
         tables = self._actions()
-        return {type_: table.procedure(_action(type_, table)) for type_, table in tables.items()}
+        return {
+            type_: table.procedure(action_of(type_, table, EFFECTS))
+            for type_, table in tables.items()
+        }
 
     @override
     @asynccontextmanager
@@ -110,15 +104,3 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
             EventType.TERMINATE: self.terminate,
         }
         return {type_: table for type_, table in tables.items() if table is not None}
-
-
-def _action(type_: EventType, table: OpenStackAction) -> Action:
-    otherwise = table.otherwise
-    return Action(
-        type=type_,
-        do=table.do,
-        effect=EFFECTS[table.do],
-        otherwise=otherwise,
-        otherwise_effect=None if otherwise is None else EFFECTS[otherwise],
-        patience=table.patience,
-    )
