@@ -395,16 +395,16 @@ async def test_an_unfinished_copy_is_not_opened(database: Database) -> None:
 
 async def test_events_of_a_thousand_vms_are_scheduled_at_once(database: Database) -> None:
     """I2: what takes long to lock is decided after it is locked, not given up as too old."""
-    numbers = range(1000)
-    vms = [ResourceName(f"vm{number}") for number in numbers]
+    vms = [ResourceName(f"vm{number}") for number in range(1000)]
 
-    def settle(tx: Transaction) -> None:
-        for vm in vms:
+    def settle(tx: Transaction, some: list[ResourceName]) -> None:
+        for vm in some:
             settle_in(tx, a_scope(id=f"scope-of-{vm}", resources=[a_resource(vm)]))
-        tx.bind_all([a_binding(vm, scope_id=f"scope-of-{vm}", address="") for vm in vms])
+        tx.bind_all([a_binding(vm, scope_id=f"scope-of-{vm}", address="") for vm in some])
 
     async with a_node(database.url) as store:
-        await store.transact(settle)
+        for first in range(0, len(vms), 100):
+            await store.transact(partial(settle, some=vms[first : first + 100]))
         scheduler = Scheduler(Engine(store), Rules(), map(event_id, count(1)).__next__)
         request = Request(resources=tuple(vms), type=EventType.REBOOT, source=EventSource.PLATFORM)
         scheduled = await scheduler.schedule(request, by=OPERATOR)
