@@ -1,0 +1,1 @@
+"""Scenario files: what befalls a handler, and what is expected of it."""

@@ -1,0 +1,33 @@
+"""The values that scenario files are written with."""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Final
+
+from forewarned.config.mistakes import ExpectedError
+from forewarned.config.values import duration
+
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,62}\w)?", re.ASCII)
+_LONGEST: Final = timedelta(minutes=10)
+LONGEST_WAIT: Final = timedelta(minutes=10)
+
+
+def name(value: object) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ExpectedError(
+            "a name of up to 64 letters, digits, hyphens, dots and underscores, a letter or a digit"
+            " first"
+        )
+    return value
+
+
+def names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise ExpectedError("a list of names")
+    return tuple(map(name, value))
+
+
+Name = Annotated[str, name]
+short_wait: Final = duration(timedelta(0), LONGEST_WAIT)
+Wait = Annotated[timedelta, short_wait]
+"""Patience with a handler, in real time. The option --patience multiplies it."""
