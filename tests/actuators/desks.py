@@ -52,6 +52,7 @@ class MemoryDesk:
     ) -> None:
         self.tasks: dict[str, Kept] = {}
         self.is_down = False
+        self.cordon: frozenset[str] = frozenset()
         self.step = step
         self._monotonic = monotonic
         self._news = asyncio.Event()
@@ -87,6 +88,10 @@ class MemoryDesk:
         return Assignment(
             ref=ref, type=task.type, vm=task.vm, duration=None, before=task.before, begun=begun
         )
+
+    async def cordoned(self) -> frozenset[str]:
+        self._refuse_if_down()
+        return self.cordon
 
     async def renew(self, task: TaskRef) -> None:
         self._held(task).lease_until = self._monotonic() + LEASE

@@ -41,6 +41,9 @@ class Platform:
     can: bool = True
     actions: list[str] = field(default_factory=list)
     """Every action that had an effect."""
+    surveyed: list[Action] = field(default_factory=list)
+    acted: list[Action] = field(default_factory=list)
+    """As the driver was asked for them."""
     failures: list[DriverError] = field(default_factory=list)
     """What the next actions end with; they have no effect."""
     aborted: list[str] = field(default_factory=list)
@@ -91,6 +94,7 @@ class PlatformDriver:
         self._acted_on = acted_on
 
     async def survey(self, action: Action, vm: Vm) -> Verdict:
+        self._platform.surveyed.append(action)
         if not self._platform.can:
             return Verdict(possible=False, reason="no host has room")
         target = "hv-b" if action.effect is Effect.MOVES else None
@@ -120,6 +124,7 @@ class PlatformDriver:
 
     async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
         self._step("before act")
+        self._platform.acted.append(action)
         progress("half of it is done")
         await self._acted_on()
         if self._platform.failures:

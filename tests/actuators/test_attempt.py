@@ -359,3 +359,26 @@ async def test_a_type_without_an_action_is_a_failure_that_harms_no_one(world: Wo
 
     assert (task.state, task.unharmed) == ("Failed", True)
     assert task.error == "the actuator has no action for Redeploy events"
+
+
+async def test_the_driver_is_told_which_hosts_are_drained_when_it_acts(world: World) -> None:
+    """Not when the task was claimed: it may have waited for room on its target since."""
+    a_task(world)
+    world.desk.cordon = frozenset({"hv-c"})
+
+    async def drain_another() -> None:
+        world.desk.cordon = frozenset({"hv-c", "hv-d"})
+
+    await world.attempt(a_procedure(), marked=drain_another)
+
+    assert world.platform.surveyed[0].cordoned == {"hv-c"}
+    assert world.platform.acted[0].cordoned == {"hv-c", "hv-d"}
+
+
+async def test_a_restart_asks_nothing_about_drained_hosts(world: World) -> None:
+    a_task(world, Effect.RESTARTS)
+    world.desk.cordon = frozenset({"hv-c"})
+
+    await world.attempt(a_procedure(Effect.RESTARTS))
+
+    assert world.platform.acted[0].cordoned == set()

@@ -1,7 +1,7 @@
 """What drains ask, and what an actuator answers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from typing_extensions import override
@@ -11,7 +11,7 @@ from forewarned.actuators.decision import OnDoubt, Procedure
 from forewarned.actuators.driver import Action, DriverError, Effect, Progress, Sighting, Verdict, Vm
 from forewarned.actuators.http_desk import HttpDesk, Server
 from forewarned.actuators.slots import Limits
-from forewarned.actuators.surveyor import Question, Surveyor
+from forewarned.actuators.surveyor import Question, Questions, Surveyor
 from forewarned.clock import VirtualClock
 from forewarned.core.model import EventType
 from tests.actuators.served import rack1, served
@@ -55,9 +55,10 @@ class Desk:
     asked: list[Question]
     verdicts: list[Verdict] = field(default_factory=list)
     listings: list[Sequence[str] | None] = field(default_factory=list)
+    cordoned: set[str] = field(default_factory=set)
 
-    async def questions(self) -> list[Question]:
-        return self.asked
+    async def questions(self) -> Questions:
+        return Questions(questions=tuple(self.asked), cordoned=frozenset(self.cordoned))
 
     async def answer_survey(self, _: str, __: Vm, verdict: Verdict) -> None:
         self.verdicts.append(verdict)
@@ -73,6 +74,9 @@ def equipped_with(platform: Platform, action: Action) -> Equipped:
         procedures={action.type: procedure},
         limits=Limits(per_host=1, per_target=1, total=1),
     )
+
+
+MOVES = Action(type=EventType.FREEZE, do="live-migrate", effect=Effect.MOVES)
 
 
 async def answers(platform: Platform, *questions: Question, effect: Effect = Effect.MOVES) -> Desk:
@@ -116,6 +120,48 @@ async def test_a_host_is_listed_where_the_driver_can() -> None:
     assert (await answers(Platform(), WHICH)).listings == [None]
 
 
+class Cordoned(Platform):
+    """One that can close hosts, but fails at first."""
+
+    def __init__(self) -> None:
+        self.told: list[set[str]] = []
+        self.is_broken = True
+
+    async def cordon(self, hosts: Collection[str]) -> None:
+        self.told.append(set(hosts))
+        if self.is_broken:
+            raise DriverError("it does not answer")
+
+    @override
+    async def survey(self, action: Action, vm: Vm) -> Verdict:
+        return Verdict(possible=True, reason=f"not to {sorted(action.cordoned)}")
+
+
+async def test_a_platform_is_told_which_hosts_are_drained_until_it_has_heard() -> None:
+    """What an earlier actuator has closed is lifted as well: it is told at the start."""
+    platform, desk = Cordoned(), Desk([CAN_MOVE], cordoned={"hv-a"})
+    surveyor = Surveyor("rack1", equipped_with(platform, MOVES), desk)
+
+    await surveyor.answer_all()
+    platform.is_broken = False
+    await surveyor.answer_all()
+    await surveyor.answer_all()
+    desk.cordoned = set()
+    await surveyor.answer_all()
+
+    assert platform.told == [{"hv-a"}, {"hv-a"}, set()]
+    assert desk.verdicts[0].reason == "not to ['hv-a']"
+
+
+async def test_a_dry_run_closes_no_host() -> None:
+    platform, desk = Cordoned(), Desk([], cordoned={"hv-a"})
+    rehearsal = replace(equipped_with(platform, MOVES), dry_run=True)
+
+    await Surveyor("rack1", rehearsal, desk).answer_all()
+
+    assert platform.told == []
+
+
 async def test_a_drain_asks_and_is_answered_over_the_control_api() -> None:
     async with (
         control_api(clock=VirtualClock(NOON, speed=0), actuator_of=rack1) as control,
@@ -124,8 +170,7 @@ async def test_a_drain_asks_and_is_answered_over_the_control_api() -> None:
     ):
         await control.switch_on("web")
         planning = await control.post("/v1/hosts/rack1/drain", {"dry_run": True})
-        action = Action(type=EventType.FREEZE, do="live-migrate", effect=Effect.MOVES)
-        await Surveyor("rack1", equipped_with(Platform(), action), desk).answer_all()
+        await Surveyor("rack1", equipped_with(Platform(), MOVES), desk).answer_all()
         planned = await control.get("/v1/hosts/rack1/drain")
 
         # Nobody asks any more: no failure.

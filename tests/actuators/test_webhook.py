@@ -39,6 +39,7 @@ REDEPLOY = Action(
     effect=Effect.MOVES,
     duration=timedelta(seconds=9),
     attempt=3,
+    cordoned=frozenset({"hv-d", "hv-c"}),
 )
 
 
@@ -116,6 +117,7 @@ async def test_the_request_says_what_to_do_and_is_signed(receiver: Receiver) -> 
             "vm_id": WEB_0.vm_id,
             "host": "hv-a",
             "duration_seconds": 9.0,
+            "cordoned": ["hv-c", "hv-d"],
         },
     }
     assert asked.headers["idempotency-key"] == asked.headers["webhook-id"] == KEY

@@ -33,8 +33,10 @@ from forewarned.actuators.desk import (
     TaskDesk,
 )
 from forewarned.actuators.driver import (
+    Action,
     Driver,
     DriverError,
+    Effect,
     RefusedError,
     Sighting,
     TryLaterError,
@@ -118,7 +120,7 @@ class Attempt:
                 await self._carry_out(self._procedure, held)
 
     async def _rehearse(self, procedure: Procedure) -> None:
-        verdict = await self._survey(procedure)
+        verdict = await self._survey(await self._up_to_date(procedure.action))
         what = verdict.reason or procedure.action.do
         told = f"dry run: it would {'' if verdict.possible else 'not '}be possible: {what}"
         await self._report_failure(Failed(told, unharmed=True), None)
@@ -186,10 +188,10 @@ class Attempt:
                 )
                 await self._pause(pause_after(failures))
 
-    async def _survey(self, procedure: Procedure) -> Verdict:
+    async def _survey(self, action: Action) -> Verdict:
         try:
             async with asyncio.timeout(_PATIENCE.total_seconds()):
-                return await self._at.driver.survey(procedure.action, self._task.vm)
+                return await self._at.driver.survey(action, self._task.vm)
         except (DriverError, TimeoutError) as error:
             return Verdict(possible=False, reason=str(error) or "the platform does not answer")
 
@@ -201,7 +203,7 @@ class Attempt:
             attempt=self._task.ref.attempt,
         )
         if not case.begun:
-            verdict = await self._survey(case.procedure)
+            verdict = await self._survey(await self._up_to_date(action))
             if not verdict.possible:
                 return self._trouble(RefusedError(verdict.reason))
             if verdict.target is not None:
@@ -209,7 +211,7 @@ class Attempt:
                     held.enter_async_context(self._at.slots.target(verdict.target))
                 )
         try:
-            await self._prepare(case)
+            action = await self._prepare(case, action)
         except DriverError as error:
             return self._trouble(RefusedError(str(error)))
         left = case.procedure.timeout - (self._at.monotonic() - began)
@@ -227,15 +229,18 @@ class Attempt:
         self._has_returned = True
         return None
 
-    async def _prepare(self, case: Situation) -> None:
+    async def _prepare(self, case: Situation, action: Action) -> Action:
         """Mark the intent, and have the server confirm that the VM is interrupted from now on."""
         if not self._has_begun:
             await self._at.driver.mark(self._task.vm, self._task.key)
             await self._begin(case.before)
+        # Asked since: a host may have been drained while this waited for room on it.
+        action = await self._up_to_date(action)
         while self._at.monotonic() - self._confirmed > _SURE:
             # This process may have stood still for so long that the task is another's by now.
             await self._until_told(lambda: self._at.desk.renew(self._task.ref))
         self._refuse_if_lost()
+        return action
 
     async def _abort(self) -> None:
         try:
@@ -294,24 +299,36 @@ class Attempt:
             )
         )
 
+    async def _up_to_date(self, action: Action) -> Action:
+        """The action with the hosts that are drained now."""
+        if Effect.MOVES not in action.effects:
+            return action
+        return replace(action, cordoned=await self._until_answered(self._at.desk.cordoned))
+
     async def _until_told(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Make a report, for as long as the server can't be reached. Raises TaskLostError."""
+        """Make a report. Raises TaskLostError."""
+
+        async def confirmed() -> None:
+            asked = self._at.monotonic()
+            await tell()
+            self._confirmed = asked
+
+        await self._until_answered(confirmed)
+
+    async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask, for as long as the server can't be reached. Raises TaskLostError."""
         failures = 0
         while True:
             self._refuse_if_lost()
-            asked = self._at.monotonic()
             try:
-                await tell()
+                return await ask()
             except DeskUnavailableError as error:
                 failures += 1
                 _log.warning(
-                    "a report can't be made yet",
+                    "the server can't be reached for now",
                     extra={"task": self._task.key, "why": str(error)},
                 )
                 await self._pause(pause_after(failures))
-            else:
-                self._confirmed = asked
-                return
 
     async def _renew(self) -> None:
         while True:

@@ -61,6 +61,9 @@ class TaskDesk(Protocol):
     async def claim(self, *, limit: int, patience: timedelta) -> list[Assignment]:
         """Take tasks that are waiting, or whose lease is over; wait for the first that long."""
 
+    async def cordoned(self) -> frozenset[str]:
+        """The hosts that no VM may be moved to now. Never raises TaskLostError."""
+
     async def renew(self, task: TaskRef) -> None: ...
 
     async def begin(self, task: TaskRef, before: Sighting) -> None:

@@ -81,6 +81,8 @@ class Action:
     """How long the event says that the VM is away; None if it says nothing."""
     attempt: int = 0
     """Which attempt at the task it is for. Reports to the server name it."""
+    cordoned: frozenset[str] = frozenset()
+    """Hosts that no VM may be moved to, because they are drained, or were."""
 
     @property
     def effects(self) -> frozenset[Effect]:

@@ -22,7 +22,7 @@ from forewarned.actuators.desk import (
     TaskRef,
 )
 from forewarned.actuators.driver import Sighting, Verdict, Vm
-from forewarned.actuators.surveyor import Question
+from forewarned.actuators.surveyor import Question, Questions
 from forewarned.config.values import Address
 from forewarned.core.errors import TaskLostError
 from forewarned.core.ids import EventId, ResourceName
@@ -95,6 +95,7 @@ class _Question(msgspec.Struct):
 
 class _Questions(msgspec.Struct):
     questions: list[_Question]
+    cordoned: list[str] = []
 
 
 class _Error(msgspec.Struct):
@@ -185,7 +186,10 @@ class HttpDesk:
         told = {"error": error, "unharmed": unharmed, "retry": retry, "after": after}
         await self._report(task, "fail", told)
 
-    async def questions(self) -> list[Question]:
+    async def cordoned(self) -> frozenset[str]:
+        return (await self.questions()).cordoned
+
+    async def questions(self) -> Questions:
         answer = await self._send(
             "GET", f"/v1/drain-questions?actuator={quote(self._actuator, safe='')}"
         )
@@ -194,7 +198,9 @@ class HttpDesk:
             found = msgspec.json.decode(answer.content, type=_Questions)
         except msgspec.MsgspecError as error:
             raise DeskUnavailableError(f"its response can't be read: {error}") from error
-        return [_question(each) for each in found.questions]
+        return Questions(
+            questions=tuple(map(_question, found.questions)), cordoned=frozenset(found.cordoned)
+        )
 
     async def answer_survey(self, host: str, vm: Vm, verdict: Verdict) -> None:
         told = {"vm": vm.name, "possible": verdict.possible, "reason": verdict.reason}

@@ -5,7 +5,7 @@ Only looked at, nothing is changed. So questions are not claimed, and may be ans
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
@@ -29,10 +29,17 @@ class Question:
     """Whether this VM can be moved; None to ask which VMs are on the host."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    questions: tuple[Question, ...]
+    cordoned: frozenset[str]
+    """The hosts that no VM may be moved to now."""
+
+
 class QuestionDesk(Protocol):
     """All of its methods may raise DeskUnavailableError."""
 
-    async def questions(self) -> list[Question]: ...
+    async def questions(self) -> Questions: ...
     async def answer_survey(self, host: str, vm: Vm, verdict: Verdict) -> None: ...
     async def answer_listing(self, host: str, vms: Sequence[str] | None) -> None:
         """None: this platform can't be asked."""
@@ -46,12 +53,27 @@ class HostLister(Protocol):
         """The names of all VMs that are there. Raises DriverError."""
 
 
+@runtime_checkable
+class HostCordon(Protocol):
+    """A driver whose platform can be told to put no VM on a host."""
+
+    async def cordon(self, hosts: Collection[str]) -> None:
+        """Have the platform put no VM on these hosts, and lift what was done so for others.
+
+        Names that the platform does not have are ignored. What someone else has closed stays
+        closed. Called again with the same hosts, it changes nothing. Raises DriverError.
+        """
+
+
 class Surveyor:
     def __init__(self, name: str, equipped: Equipped, desk: QuestionDesk) -> None:
         self._name = name
         self._driver = equipped.driver
         self._procedures = equipped.procedures
         self._desk = desk
+        self._is_dry_run = equipped.dry_run
+        self._cordoned: frozenset[str] | None = None
+        """As the platform was last told; None before that, and after a failure."""
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
@@ -68,14 +90,32 @@ class Surveyor:
                 continue
 
     async def answer_all(self) -> None:
-        for question in await self._desk.questions():
+        asked = await self._desk.questions()
+        # Before a plan is answered for, so that nothing comes to a host while it is being emptied.
+        await self._cordon(asked.cordoned)
+        for question in asked.questions:
             if question.vm is None:
                 await self._list(question.host)
             else:
-                verdict = await self._verdict(question.type, question.vm)
+                verdict = await self._verdict(question.type, question.vm, asked.cordoned)
                 await self._desk.answer_survey(question.host, question.vm, verdict)
 
-    async def _verdict(self, type_: EventType, vm: Vm) -> Verdict:
+    async def _cordon(self, hosts: frozenset[str]) -> None:
+        if self._is_dry_run or hosts == self._cordoned:
+            return
+        if not isinstance(self._driver, HostCordon):
+            return
+        self._cordoned = None
+        try:
+            async with asyncio.timeout(_LONGEST_SURVEY):
+                await self._driver.cordon(hosts)
+        except (DriverError, TimeoutError) as error:
+            why = {"actuator": self._name, "why": str(error) or "it took too long"}
+            _log.warning("the platform can't be told which hosts are drained", extra=why)
+            return
+        self._cordoned = hosts
+
+    async def _verdict(self, type_: EventType, vm: Vm, cordoned: frozenset[str]) -> Verdict:
         procedure = self._procedures.get(type_)
         if procedure is None:
             reason = f"actuator {self._name!r} has no action for {type_}"
@@ -83,7 +123,7 @@ class Surveyor:
         if procedure.action.effect is not Effect.MOVES:
             reason = f"{procedure.action.do!r} for {type_} moves no VM to another host"
             return Verdict(possible=False, reason=reason)
-        action = procedure.action
+        action = replace(procedure.action, cordoned=cordoned)
         if action.otherwise_effect is not Effect.MOVES:
             # To hold a VM instead of moving it leaves it where it is.
             action = replace(action, otherwise=None, otherwise_effect=None)

@@ -228,6 +228,7 @@ def _message(action: Action, vm: Vm, key: str, *, at: datetime) -> bytes:
                 "vm_id": vm.vm_id,
                 "host": vm.host,
                 "duration_seconds": seconds,
+                "cordoned": sorted(action.cordoned),
             },
         }
     ).encode()

@@ -102,6 +102,7 @@ async def test_the_program_gets_the_task_and_little_else(scripts: Scripts) -> No
             do="vm-reboot",
             effect=Effect.RESTARTS,
             duration=timedelta(seconds=9),
+            cordoned=frozenset({"hv-d", "hv-c"}),
         ),
     )
 
@@ -114,6 +115,7 @@ async def test_the_program_gets_the_task_and_little_else(scripts: Scripts) -> No
         "FOREWARNED_VM_ID": WEB_0.vm_id,
         "FOREWARNED_HOST": "hv-a",
         "FOREWARNED_DURATION": "9",
+        "FOREWARNED_CORDONED": "hv-c hv-d",
     }
     assert not {name for name in env if name.startswith("PYTEST")}
     assert '"vm": "web-0"' in (scripts.folder / "stdin").read_text()

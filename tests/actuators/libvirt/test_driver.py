@@ -1,6 +1,7 @@
 """The libvirt driver against libvirt's test hypervisor. `tests/lab` has real guests."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -224,6 +225,21 @@ async def test_a_survey_names_the_target_and_changes_nothing(
 
         assert (verdict.reason, verdict.target) == ("live-migrate to hv-b", "hv-b")
         assert await driver.observe(VM) == before
+
+
+async def test_a_vm_is_never_moved_to_a_host_that_is_drained(
+    open_driver: OpenDriver, racks: str
+) -> None:
+    """Two hosts that are drained at once would choose each other for ever."""
+    cordoned = replace(an_action("live-migrate"), cordoned=frozenset({"hv-a", "HV-B"}))
+
+    async with open_driver("hv-a", "hv-b", uri=racks) as driver:
+        verdict = await driver.survey(cordoned, VM)
+        with pytest.raises(RefusedError, match="hv-b is being drained"):
+            await driver.act(cordoned, VM, KEY, ignore)
+
+    assert (verdict.possible, verdict.target) == (False, None)
+    assert verdict.reason == "no host can take the VM: hv-b is being drained"
 
 
 async def test_a_host_is_listed_for_a_drain(driver: Driver) -> None:

@@ -12,7 +12,7 @@ from forewarned.core.model import Actor, EventType, Resource
 from forewarned.core.rules import Rules
 from forewarned.core.tasks import ActuatorOf, Failure
 from forewarned.runtime.assembly import Application, BoardDelivery
-from forewarned.service.drains.host_drains import DrainView, HostDrains
+from forewarned.service.drains.host_drains import DrainView, HostDrains, Question
 from forewarned.service.drains.model import DrainOrder, DrainState
 from forewarned.service.lifecycle.tasks import Seen, TaskRef
 from forewarned.service.listings import HistoryFilter
@@ -93,9 +93,12 @@ class Cloud:
         """Let everything that is due happen."""
         await self.clock.step(SECOND)
 
+    async def questions(self) -> list[Question]:
+        return (await self.drains.questions("rack1")).questions
+
     async def answer(self, *, possible: bool = True, reason: str = "") -> None:
         """As an actuator that can move every VM, or none."""
-        for question in await self.drains.questions("rack1"):
+        for question in await self.questions():
             if question.vm is not None:
                 await self.drains.answer_survey(
                     question.host,
@@ -107,7 +110,7 @@ class Cloud:
                 )
 
     async def list_host(self, *names: str) -> None:
-        [question] = await self.drains.questions("rack1")
+        [question] = await self.questions()
         assert question.vm is None
         await self.drains.answer_listing(question.host, names, by=RACK)
 

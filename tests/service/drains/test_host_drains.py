@@ -216,14 +216,14 @@ async def test_a_host_is_drained_once_at_a_time_and_has_to_be_known(emulator: Cl
 
 async def test_nothing_is_scheduled_before_the_actuators_have_answered(rack: Cloud) -> None:
     view = await rack.begin()
-    asked = await rack.drains.questions("rack1")
+    asked = await rack.questions()
 
     await rack.answer()
 
     assert view.drain.state is DrainState.PLANNING
     assert view.events == {}
     assert {question.vm for question in asked} == {WEB, API, DB0}
-    assert await rack.drains.questions("rack1") == []
+    assert await rack.questions() == []
     assert await rack.state() is DrainState.NOTICE
 
 
@@ -357,7 +357,7 @@ async def test_a_vm_that_comes_to_the_host_is_moved_as_well(rack: Cloud) -> None
     await rack.use_cases.fleet.apply(parse(newcomer), by=OPERATOR)
     await rack.settle()
 
-    asked = await rack.drains.questions("rack1")
+    asked = await rack.questions()
 
     assert [question.vm for question in asked] == ["late"]
 
@@ -389,3 +389,16 @@ async def test_a_stuck_drain_is_begun_again_with_the_events_that_are_open(rack: 
     assert {record.event.id for record in again.events.values()} == {
         record.event.id for record in before.events.values()
     }
+
+
+async def test_actuators_are_told_which_hosts_no_vm_may_be_moved_to(rack: Cloud) -> None:
+    """Those of other actuators too, from the plan on, and for as long as they stay empty."""
+    await rack.begin(DrainOrder(dry_run=True), host=B)
+    planned = (await rack.drains.questions("rack1")).cordoned
+    await rack.begin(host=A)
+    await rack.begin(host=B)
+    both = (await rack.drains.questions("rack2")).cordoned
+    await rack.drains.end(A, by=OPERATOR)
+    one = (await rack.drains.questions("rack1")).cordoned
+
+    assert [planned, both, one] == [set(), {A, B}, {B}]

@@ -169,6 +169,7 @@ def _as_json(action: Action, vm: Vm, key: str) -> dict[str, str]:
         "vm_id": vm.vm_id,
         "host": vm.host,
         "duration": duration,
+        "cordoned": " ".join(sorted(action.cordoned)),
     }
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, Self, assert_never
@@ -58,7 +58,9 @@ class LibvirtDriver(Driver):
         located = await locate(self._hosts, vm)
         if located is None:
             return Verdict(possible=False, reason=_no_such(vm))
-        return await survey_ways(action, lambda word: self._verdict(Word(word), located))
+        return await survey_ways(
+            action, lambda word: self._verdict(Word(word), located, action.cordoned)
+        )
 
     async def vms_on(self, host: str) -> list[str]:
         """Those that are defined there count too: the host is not done with them."""
@@ -66,7 +68,7 @@ class LibvirtDriver(Driver):
             lambda connection: sorted(domain.name() for domain in connection.listAllDomains())
         )
 
-    async def _verdict(self, word: Word, located: LocatedVm) -> Verdict:
+    async def _verdict(self, word: Word, located: LocatedVm, cordoned: Collection[str]) -> Verdict:
         reason = objection(
             word,
             await definition_of(located),
@@ -78,7 +80,7 @@ class LibvirtDriver(Driver):
         if EFFECTS[word] is not Effect.MOVES:
             return Verdict(possible=True, reason=f"{word} on {located.host.name}")
         try:
-            target = await self._migration.target_of(located)
+            target = await self._migration.target_of(located, cordoned)
         except RefusedError as error:
             return Verdict(possible=False, reason=str(error))
         return Verdict(possible=True, reason=f"{word} to {target.name}", target=target.name)
@@ -163,9 +165,9 @@ class LibvirtDriver(Driver):
     ) -> None:
         match word:
             case Word.LIVE_MIGRATE:
-                await self._migration.live(located, progress)
+                await self._migration.live(located, action.cordoned, progress)
             case Word.COLD_MOVE:
-                await self._move_cold(located, action.patience, progress)
+                await self._move_cold(located, action, progress)
             case Word.ACPI:
                 await power.press_for_reboot(located)
             case Word.RESET:
@@ -183,9 +185,7 @@ class LibvirtDriver(Driver):
             case other:
                 assert_never(other)
 
-    async def _move_cold(
-        self, located: LocatedVm, patience: timedelta | None, progress: Progress
-    ) -> None:
+    async def _move_cold(self, located: LocatedVm, action: Action, progress: Progress) -> None:
         """Every step looks first: an actuator that died may have left the VM at any of them."""
         marked = located.instance.mark
         was_moved = bool(marked.host) and marked.host != located.host.name
@@ -195,14 +195,14 @@ class LibvirtDriver(Driver):
             raise RefusedError(f"{located.vm.name} is transient: libvirt forgets it when it stops")
         if located.instance.power is not Power.OFF:
             # Known before it is stopped, rather than after.
-            target = await self._migration.target_of(located)
+            target = await self._migration.target_of(located, action.cordoned)
             progress(f"shutting down, to move to {target.name}")
         with after_effect():
             if located.instance.power is not Power.OFF:
-                await self._stop(located, patience)
+                await self._stop(located, action.patience)
                 located = await self._located(located.vm)
             if not was_moved:
-                located = await self._migration.offline(located)
+                located = await self._migration.offline(located, action.cordoned)
             if marked.power is not Power.OFF:
                 progress(f"starting on {located.host.name}")
                 await power.start(located)

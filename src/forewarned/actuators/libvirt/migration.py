@@ -6,6 +6,7 @@ comes to its end when the actuator dies, and a VM is never left paused between t
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ from forewarned.actuators.libvirt.connections.hosts import Host, Hosts
 from forewarned.actuators.libvirt.definition import Definition, parse_definition
 from forewarned.actuators.libvirt.feasibility import describe_shortage
 from forewarned.actuators.libvirt.search import LocatedVm, locate
+from forewarned.core.ids import same_name
 
 _PROGRESS: Final = 1.0
 """Seconds between two reports of it."""
@@ -51,11 +53,14 @@ class Migration:
         self._hosts = hosts
         self._routes = routes
 
-    async def target_of(self, located: LocatedVm) -> Host:
-        """Another host with room for the VM: the one with the most. Raises NoTargetError."""
+    async def target_of(self, located: LocatedVm, cordoned: Collection[str]) -> Host:
+        """Another host with room for the VM: the one with the most. Raises NoTargetError.
+
+        Invariant: no VM is moved to a host that is cordoned.
+        """
         definition = await definition_of(located)
         candidates = self._hosts.others(located.host)
-        rooms = await asyncio.gather(*(_room(host, definition) for host in candidates))
+        rooms = await asyncio.gather(*(_room(host, definition, cordoned) for host in candidates))
         fitting = [
             (room, host)
             for room, host in zip(rooms, candidates, strict=True)
@@ -65,9 +70,9 @@ class Migration:
             raise NoTargetError([room for room in rooms if isinstance(room, str)])
         return max(fitting, key=lambda each: each[0])[1]
 
-    async def live(self, located: LocatedVm, progress: Progress) -> None:
+    async def live(self, located: LocatedVm, cordoned: Collection[str], progress: Progress) -> None:
         """Raises RefusedError if the VM was seen to run on its source afterwards."""
-        target = await self.target_of(located)
+        target = await self.target_of(located, cordoned)
         kept = _KEPT if located.instance.is_persistent else 0
         flags = libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_AUTO_CONVERGE | kept
         moving = asyncio.create_task(self._migrate(located, target, flags))
@@ -91,9 +96,9 @@ class Migration:
             if seen is not None and seen.job:
                 progress(f"to {target.name}: {seen.job}")
 
-    async def offline(self, located: LocatedVm) -> LocatedVm:
+    async def offline(self, located: LocatedVm, cordoned: Collection[str]) -> LocatedVm:
         """Move the definition of a VM that is off. Returns the VM where it is then."""
-        target = await self.target_of(located)
+        target = await self.target_of(located, cordoned)
         await self._migrate(located, target, libvirt.VIR_MIGRATE_OFFLINE | _KEPT)
         moved = await locate(self._hosts, located.vm)
         if moved is None or moved.host is not target:
@@ -110,8 +115,10 @@ async def definition_of(located: LocatedVm) -> Definition:
     return parse_definition(await located.call(lambda domain: domain.XMLDesc()))
 
 
-async def _room(host: Host, definition: Definition) -> int | str:
+async def _room(host: Host, definition: Definition, cordoned: Collection[str]) -> int | str:
     """Bytes of memory that are free there, or why it can't take the VM."""
+    if any(same_name(host.name, name) for name in cordoned):
+        return f"{host.name} is being drained"
     try:
         free = await host.call(lambda connection: connection.getFreeMemory())
     except DriverError as error:

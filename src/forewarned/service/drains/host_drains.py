@@ -8,6 +8,7 @@ host. Asking and answering twice changes nothing, so nobody holds a question.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
@@ -46,6 +47,12 @@ class Question:
     """Whether this VM can be moved; None to ask which VMs are on the host."""
     vm_id: str = ""
     """The platform's own id of the VM; empty if it is unknown."""
+
+
+class Questions(NamedTuple):
+    questions: list[Question]
+    cordoned: frozenset[HostName]
+    """The hosts that no VM may be moved to now, whatever actuator asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +151,12 @@ class HostDrains:
 
     # --- what actuators are asked, and what they say -------------------------------------------
 
-    async def questions(self, actuator: str) -> list[Question]:
-        def asked(snapshot: Snapshot) -> list[Question]:
-            found = []
-            for drain in snapshot.drains():
+    async def questions(self, actuator: str) -> Questions:
+        def asked(snapshot: Snapshot) -> Questions:
+            found, drains = [], snapshot.drains()
+            for drain in drains:
                 found += _questions(snapshot, drain, actuator)
-            return found
+            return Questions(found, frozenset(each.host for each in drains if each.is_cordoned))
 
         return await self._engine.ask(asked)
 

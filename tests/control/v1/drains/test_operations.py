@@ -68,15 +68,20 @@ async def test_a_reset_ends_drains(emulator: tuple[ControlApi, VirtualClock]) ->
 async def test_actuators_are_asked_and_answer() -> None:
     async with cloud(rack1) as (control, _):
         planning = await control.post(DRAIN, {"dry_run": True})
-        asked = (await control.get("/v1/drain-questions", actuator="rack1"))["questions"]
+        dry_run = await control.get("/v1/drain-questions", actuator="rack1")
+        asked = dry_run["questions"]
         for question in asked:
             answer = {"vm": question["vm"], "possible": False, "reason": "no other host"}
             await control.post(f"{DRAIN}/survey", answer)
         planned = await control.get(DRAIN)
         listed = await control.post(f"{DRAIN}/listing", {"vms": []})
+        await control.post(DRAIN)
+        drained = await control.get("/v1/drain-questions", actuator="rack2")
 
     assert planning["state"] == "Planning"
     assert "web" in {question["vm"] for question in asked}
     assert planned["state"] == "Planned"
     assert {each["reason"] for each in planned["vms"]} == {"no other host"}
     assert listed["state"] == "Planned"
+    assert dry_run["cordoned"] == []
+    assert drained == {"questions": [], "cordoned": ["rack1"]}

@@ -32,7 +32,10 @@ async def list_questions(
 ) -> wire.Questions:
     """What drains want to know of an actuator."""
     found = await services.use_cases.drains.questions(asked.query.actuator)
-    return wire.Questions(questions=tuple(map(wire.shown_question, found)))
+    return wire.Questions(
+        questions=tuple(map(wire.shown_question, found.questions)),
+        cordoned=tuple(sorted(found.cordoned)),
+    )
 
 
 async def answer_survey(

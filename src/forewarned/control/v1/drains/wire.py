@@ -48,6 +48,7 @@ class ShownQuestion(Shape, frozen=True):
 
 class Questions(Shape, frozen=True):
     questions: tuple[ShownQuestion, ...]
+    cordoned: Annotated[tuple[str, ...], about("hosts that no VM may be moved to now")]
 
 
 def shown(view: DrainView) -> ShownDrain:
