@@ -11,6 +11,7 @@ from forewarned.client import (
     Change,
     Document,
     Event,
+    Exchange,
     Instance,
     ScheduledEvents,
 )
@@ -32,6 +33,7 @@ class Driver(Protocol):
         only_mine: bool = False,
         since: Document | None = None,
     ) -> Iterator[Change]: ...
+    def exchanges(self, *, poll: float | timedelta = 1.0) -> Iterator[Exchange]: ...
     def close(self) -> None: ...
 
 
@@ -64,6 +66,14 @@ class Awaited:
         while True:
             try:
                 yield self._run(anext(watching))
+            except StopAsyncIteration:
+                return
+
+    def exchanges(self, **options: Any) -> Iterator[Exchange]:
+        exchanges = self._client.exchanges(**options)
+        while True:
+            try:
+                yield self._run(anext(exchanges))
             except StopAsyncIteration:
                 return
 

@@ -15,6 +15,7 @@ from forewarned.client import (
     EventSource,
     EventStatus,
     EventType,
+    Exchange,
     Instance,
     ScheduledEvents,
 )
@@ -27,6 +28,7 @@ def reading() -> None:
         assert_type(scheduled.events(), tuple[Event, ...])
         assert_type(scheduled.me(), Instance)
         assert_type(scheduled.contact(), Contact)
+        assert_type(scheduled.exchanges(poll=1), Iterator[Exchange])
         changes: Iterator[Change] = scheduled.watch(poll=1, timeout=None, only_mine=True)
         for change in changes:
             assert_type(change.kind, ChangeKind)

@@ -19,6 +19,7 @@ from forewarned.client._errors import (
     UnavailableError,
     UnsupportedVersionError,
 )
+from forewarned.client._exchanges import Exchange
 from forewarned.client._models import (
     Contact,
     Document,
@@ -42,6 +43,7 @@ __all__ = [
     "EventSource",
     "EventStatus",
     "EventType",
+    "Exchange",
     "Instance",
     "ProtocolError",
     "RefusedError",

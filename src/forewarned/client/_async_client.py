@@ -1,12 +1,14 @@
 """Scheduled events for programs on asyncio. All that is decided is in `_protocol`."""
 
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from forewarned.client import _clock
 from forewarned.client._changes import Change
 from forewarned.client._errors import ClosedError
+from forewarned.client._exchanges import Exchange, Exchanges
 from forewarned.client._models import Contact, Document, Event, Instance
 from forewarned.client._session import Session
 from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
@@ -78,6 +80,16 @@ class AsyncScheduledEvents(Session):
             )
         )
 
+    def exchanges(self, *, poll: float | timedelta = 1.0) -> AsyncGenerator[Exchange, None]:
+        """Every read of the document as it went: see `ScheduledEvents.exchanges`."""
+        exchanges = Exchanges(self._protocol, poll=_clock.seconds(poll))
+        return self._exchanging(exchanges)
+
+    async def _exchanging(self, exchanges: Exchanges) -> AsyncGenerator[Exchange, None]:
+        with suppress(ClosedError):
+            while True:
+                yield await self._run(exchanges.next(), is_watch=True)
+
     async def _watching(self, flow: Flow[None]) -> AsyncGenerator[Change, None]:
         step = next(flow)
         while not self._closed.is_set():
@@ -88,12 +100,12 @@ class AsyncScheduledEvents(Session):
             except (StopIteration, ClosedError):
                 return
 
-    async def _run(self, flow: Flow[T]) -> T:
+    async def _run(self, flow: Flow[T], *, is_watch: bool = False) -> T:
         try:
             step = next(flow)
             while True:
-                is_request = isinstance(step, Request)
-                take = self._take_to_the_end if is_request else self._take_while_open
+                is_call = isinstance(step, Request) and not is_watch
+                take = self._take_to_the_end if is_call else self._take_while_open
                 step = flow.send(await take(step))
         except StopIteration as end:
             result: T = end.value

@@ -1,13 +1,14 @@
 """Scheduled events for programs without an event loop. All that is decided is in `_protocol`."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from forewarned.client import _clock
 from forewarned.client._changes import Change
 from forewarned.client._errors import ClosedError
+from forewarned.client._exchanges import Exchange, Exchanges
 from forewarned.client._models import Contact, Document, Event, Instance
 from forewarned.client._session import Session
 from forewarned.client._steps import Flow, Lost, Passed, Pause, Request, Step, Tell
@@ -92,6 +93,20 @@ class ScheduledEvents(Session):
             )
         )
 
+    def exchanges(self, *, poll: float | timedelta = 1.0) -> Iterator[Exchange]:
+        """Every read of the document as it went, for programs that record or measure an endpoint.
+
+        Each read is whole and unconditional. A failure is no error here but an Exchange like any
+        other, after which the pauses grow. Ends when this object is closed.
+        """
+        exchanges = Exchanges(self._protocol, poll=_clock.seconds(poll))
+        return self._exchanging(exchanges)
+
+    def _exchanging(self, exchanges: Exchanges) -> Iterator[Exchange]:
+        with suppress(ClosedError):
+            while True:
+                yield self._run(exchanges.next(), is_watch=True)
+
     def _watching(self, flow: Flow[None]) -> Iterator[Change]:
         step = next(flow)
         while not self._closed.is_set():
@@ -102,11 +117,11 @@ class ScheduledEvents(Session):
             except (StopIteration, ClosedError):
                 return
 
-    def _run(self, flow: Flow[T]) -> T:
+    def _run(self, flow: Flow[T], *, is_watch: bool = False) -> T:
         try:
             step = next(flow)
             while True:
-                step = flow.send(self._take(step, is_watch=False))
+                step = flow.send(self._take(step, is_watch=is_watch))
         except StopIteration as end:
             result: T = end.value
             return result

@@ -5,6 +5,7 @@ Whatever the two clients do is a flow of this module or of `_watch`.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
@@ -198,6 +199,14 @@ class EventsProtocol:
         if document is not None:
             self._incarnation = document.incarnation
         return reading
+
+    def note(self, outcome: Passed, trouble: Trouble | None) -> None:
+        """Take in how a read went whose answer is not for this protocol to interpret."""
+        if trouble is not None:
+            self._is_slow = self._is_slow or trouble.severity is Severity.SLOW
+        elif isinstance(outcome, Answer):
+            with suppress(ProtocolError):
+                self.read_look(outcome)
 
     def contact(self, *, endpoint: str | None, now: float) -> Contact:
         confirmed = self._confirmed

@@ -81,7 +81,7 @@ class CallRetries:
         if is_over:
             raise trouble.error
         return Pause(
-            seconds=_delay(self._failures, trouble.retry_after, self._jitter),
+            seconds=retry_delay(self._failures, trouble.retry_after, self._jitter),
             because=trouble.error,
             is_first=self._failures == 1,
         )
@@ -139,7 +139,7 @@ class WatchRetries:
             raise UnavailableError(
                 f"no scheduled events for {troubled:.0f} s: {trouble.error}"
             ) from trouble.error
-        seconds = _delay(self._failures, trouble.retry_after, self._jitter)
+        seconds = retry_delay(self._failures, trouble.retry_after, self._jitter)
         return Pause(
             seconds=seconds if remaining is None else min(seconds, remaining),
             because=trouble.error,
@@ -147,7 +147,8 @@ class WatchRetries:
         )
 
 
-def _delay(failures: int, retry_after: float | None, jitter: Jitter) -> float:
+def retry_delay(failures: int, retry_after: float | None, jitter: Jitter) -> float:
+    """Seconds to wait after so many failures in a row."""
     # The exponent is bounded, too: a watch may fail for years.
     longest = min(_FIRST_PAUSE * float(1 << min(failures - 1, 10)), _LONGEST_PAUSE)
     delay = longest * (0.5 + jitter() / 2)

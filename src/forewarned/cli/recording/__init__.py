@@ -1,0 +1,1 @@
+"""Recording what an endpoint says: the command, and what it prints."""
