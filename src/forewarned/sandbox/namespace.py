@@ -122,11 +122,11 @@ def main() -> NoReturn:
         opened: list[socket.socket] = []
         if told["listen"] is not None:
             try:
-                _enter([address for address, _ in told["listen"]])
+                enter([address for address, _ in told["listen"]])
                 for address, port in told["listen"]:
-                    opened.append(listeners.enter_context(_listener(address, port)))
+                    opened.append(listeners.enter_context(open_listener(address, port)))
             except OSError as error:
-                channel.sendall(f"{error.filename or 'unshare'}: {error.strerror}".encode())
+                channel.sendall(refused(error).encode())
                 sys.exit(1)
         _end_with_parent()
         socket.send_fds(channel, [_READY], [each.fileno() for each in opened])
@@ -145,11 +145,14 @@ def main() -> NoReturn:
         sys.exit(1)
 
 
-def _enter(addresses: Sequence[str]) -> None:
-    """Raises OSError, whose `filename` says what was refused."""
+def enter(addresses: Sequence[str], *, also: int = 0) -> None:
+    """A network namespace with these addresses, and other namespaces, as flags of `unshare`.
+
+    Raises OSError, whose `filename` says what was refused.
+    """
     uid, gid = os.geteuid(), os.getegid()
-    if uid != 0 or not _unshare(_CLONE_NEWNET):
-        if not _unshare(_CLONE_NEWUSER | _CLONE_NEWNET):
+    if uid != 0 or not _unshare(_CLONE_NEWNET | also):
+        if not _unshare(_CLONE_NEWUSER | _CLONE_NEWNET | also):
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), "making a network namespace")
         # Without this, mapping groups is not allowed.
@@ -182,7 +185,12 @@ def _request(interface: bytes, address: str) -> bytes:
     return struct.pack("16sHH4s16x", interface, socket.AF_INET, 0, socket.inet_aton(address))
 
 
-def _listener(address: str, port: int) -> socket.socket:
+def refused(error: OSError) -> str:
+    """What the system refused, and why."""
+    return f"{error.filename or 'unshare'}: {error.strerror}"
+
+
+def open_listener(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         return socket.create_server((address, port), family=family)

@@ -1,0 +1,1 @@
+"""Handlers of scheduled events, as programs that an examination starts and ends."""

@@ -1,0 +1,1 @@
+"""Where a handler runs: its network, its processes, and their end."""
