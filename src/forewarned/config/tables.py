@@ -128,9 +128,12 @@ class TableReader:
         if not isinstance(raw, Mapping):
             raise ExpectedError("a table")
         tags = {str(each.__struct_config__.tag): each for each in members}
-        kind = raw.get(_tag_field(members[0]))
+        field = _tag_field(members[0])
+        kind = raw.get(field)
         if not isinstance(kind, str) or kind not in tags:
-            raise ValueError(f"expected a kind of {any_of(tags)}, got {shown(kind)}")
+            wanted = f"a kind of {any_of(tags)}" if field == "kind" else f"{field} = {any_of(tags)}"
+            hint = did_you_mean(kind, tags) if isinstance(kind, str) else ""
+            raise ValueError(f"expected {wanted}, got {shown(kind)}{hint}")
         return self.table(raw, tags[kind], path)
 
     def _elements(self, raw: object, type_: Any, metas: list[Any], path: KeyPath) -> Any:

@@ -113,6 +113,8 @@ class RoutedRequest:
     is_head: bool = False
     lingers: bool = False
     """Whether the client may still be sending: close only once it has closed."""
+    raw: Request | None = None
+    """As it was sent. Only where requests are observed, and where it was HTTP at all."""
 
 
 _EVENTS: Final = "/metadata/scheduledevents"

@@ -6,7 +6,7 @@ how documents reach VMs: from a Board in the same process, or over the feed.
 
 import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,8 +16,8 @@ from forewarned.actuators.simulated import SimulatedActuator, Timing
 from forewarned.clock import SystemClock, VirtualClock, monotonic, wall_clock
 from forewarned.core.copying import replace
 from forewarned.core.ids import EventId
-from forewarned.core.model import EventType
-from forewarned.metadata.http.responses import render
+from forewarned.core.model import Document, EventType
+from forewarned.metadata.http.responses import Rendered, render
 from forewarned.runtime import logs
 from forewarned.runtime.settings import Mode, Settings
 from forewarned.service.board import Board
@@ -71,7 +71,7 @@ class Delivery(Protocol):
 class BoardDelivery:
     """From a Board in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, render: Callable[[Document, str], Rendered] = render) -> None:
         self.board = Board(render)
         self.directory = MemoryDirectory()
 

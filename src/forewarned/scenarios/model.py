@@ -6,14 +6,19 @@ file and never changed, so that a report follows from the file and the observati
 
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated
+from pathlib import PurePath
+from typing import Annotated, Final
 
 import msgspec
 
-from forewarned.config.values import number, on_off, whole
+from forewarned.config.durations import format_duration
+from forewarned.config.mistakes import ExpectedError, any_of
+from forewarned.config.values import duration, number, on_off, whole
 from forewarned.core.model import Priority
+from forewarned.metadata.options import LONGEST_FIRST_CALL
+from forewarned.metadata.versions import EVENT_VERSIONS
 from forewarned.scenarios.steps import AnyStep
-from forewarned.scenarios.values import Name, Wait
+from forewarned.scenarios.values import Name, Wait, times
 
 
 class Grade(StrEnum):
@@ -37,15 +42,21 @@ class Vm(msgspec.Struct, frozen=True, kw_only=True):
     active: Annotated[bool, on_off] = True
     """Whether it has read its document before: if not, its events are not announced."""
 
+    def __post_init__(self) -> None:
+        if self.scale_set is not None and self.availability_set is not None:
+            raise ValueError("a VM is in a scale set or in an availability set, not in both")
+
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """How the service that the handler asks behaves."""
 
     clock_speed: Annotated[float, number(0, 1000)] = 0.0
     """Against real time. 0: the clock moves by steps alone."""
-    rate_limit: Annotated[float, number(0.1, 1000)] | None = None
-    """Requests per second of one VM; None: no limit."""
-    first_call_delay: timedelta = timedelta(0)
+    rate_limit: Annotated[bool, on_off] = False
+    """Whether more than 5 requests a second are refused, as Azure does."""
+    first_call_delay: Annotated[timedelta, duration(timedelta(0), LONGEST_FIRST_CALL)] = timedelta(
+        0
+    )
     """How long the first read of a VM that is not active takes, by the service's clock."""
     reset_incarnation: Annotated[bool, on_off] = False
     """Whether incarnations start at 1 again after 24 hours of silence, as Azure's do."""
@@ -61,10 +72,33 @@ class What(StrEnum):
     ANY = "any"
 
 
+_ASKED: Final = {
+    What.EVENTS: "reads its document",
+    What.APPROVE: "sends an approval",
+    What.INSTANCE: "reads its instance document",
+    What.ANY: "asks",
+}
+
+
+def _file(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ExpectedError("a path")
+    path = PurePath(value)
+    if path.is_absolute() or ".." in path.parts:
+        raise ExpectedError("a path inside the handler's folder")
+    return value
+
+
+def _version(value: object) -> str:
+    if not isinstance(value, str) or value not in EVENT_VERSIONS:
+        raise ExpectedError(any_of([*EVENT_VERSIONS]))
+    return value
+
+
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """A fact outside the handler: a file that exists, or a command that exits with 0."""
 
-    file: str | None = None
+    file: Annotated[str, _file] | None = None
     """Relative to the folder that the handler is started in."""
     command: tuple[str, ...] | None = None
     """Run in that folder."""
@@ -75,9 +109,15 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         if self.command == ():
             raise ValueError("the command is empty")
 
+    @property
+    def words(self) -> str:
+        if self.file is not None:
+            return f"the file {self.file} exists"
+        return f"the command {' '.join(self.command or ())} succeeds"
+
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, tag_field="that"):
-    """What every expectation may have."""
+    """What every expectation may have. `words` say what is expected, without a full stop."""
 
     title: str = ""
     """In words of the scenario; empty: those of the kind of expectation."""
@@ -91,6 +131,10 @@ class Approved(Expectation, frozen=True, kw_only=True, tag="approved"):
     event: Name
     within: Wait
 
+    @property
+    def words(self) -> str:
+        return f"the handler approves {self.event} within {format_duration(self.within)}"
+
 
 class NotApproved(Expectation, frozen=True, kw_only=True, tag="not_approved"):
     """The handler doesn't approve the event: before a step, or at all."""
@@ -99,11 +143,21 @@ class NotApproved(Expectation, frozen=True, kw_only=True, tag="not_approved"):
     until: Name | None = None
     """The step from which on it may."""
 
+    @property
+    def words(self) -> str:
+        if self.until is None:
+            return f"the handler does not approve {self.event}"
+        return f"the handler does not approve {self.event} before {self.until}"
+
 
 class ApprovedOnce(Expectation, frozen=True, kw_only=True, tag="approved_once"):
     """Once an approval of the event has been granted, the handler sends no other."""
 
     event: Name
+
+    @property
+    def words(self) -> str:
+        return f"the handler approves {self.event} once"
 
 
 class ApprovedAfterProbe(Expectation, frozen=True, kw_only=True, tag="approved_after_probe"):
@@ -111,6 +165,11 @@ class ApprovedAfterProbe(Expectation, frozen=True, kw_only=True, tag="approved_a
 
     event: Name
     probe: Probe
+
+    @property
+    def words(self) -> str:
+        probe = self.probe.words
+        return f"the handler approves {self.event} only once {probe}"
 
 
 class Asked(Expectation, frozen=True, kw_only=True, tag="asked"):
@@ -127,12 +186,26 @@ class Asked(Expectation, frozen=True, kw_only=True, tag="asked"):
         if None not in {self.at_least, self.at_most} and (self.at_least or 0) > (self.at_most or 0):
             raise ValueError("at_least is more than at_most")
 
+    @property
+    def words(self) -> str:
+        least, most = self.at_least, self.at_most
+        bounds = [] if least is None else [f"at least {times(least)}"]
+        bounds += [] if most is None else [f"at most {times(most)}"]
+        within = "" if self.within is None else f" within {format_duration(self.within)}"
+        return f"the handler {_ASKED[self.what]} {' and '.join(bounds)}{within}"
+
 
 class BackedOff(Expectation, frozen=True, kw_only=True, tag="backed_off"):
     """After an answer with this status the handler asks nothing for a while."""
 
     status: Annotated[int, whole(400, 599)]
     at_least: Wait
+
+    @property
+    def words(self) -> str:
+        return (
+            f"after a {self.status} the handler asks nothing for {format_duration(self.at_least)}"
+        )
 
 
 class SentHeader(Expectation, frozen=True, kw_only=True, tag="sent_header"):
@@ -143,15 +216,28 @@ class SentHeader(Expectation, frozen=True, kw_only=True, tag="sent_header"):
     """None: any."""
     what: What = What.ANY
 
+    @property
+    def words(self) -> str:
+        value = "" if self.value is None else f": {self.value}"
+        return f"the handler sends the header {self.header}{value}"
+
 
 class NotProxied(Expectation, frozen=True, kw_only=True, tag="not_proxied"):
     """The handler asks without a proxy, whatever its environment says."""
+
+    @property
+    def words(self) -> str:
+        return "the handler uses no proxy"
 
 
 class UsedVersion(Expectation, frozen=True, kw_only=True, tag="used_version"):
     """All reads and approvals name an api-version, and one that is new enough."""
 
-    at_least: str = "2017-03-01"
+    at_least: Annotated[str, _version] = "2017-03-01"
+
+    @property
+    def words(self) -> str:
+        return f"the handler uses an api-version from {self.at_least} on"
 
 
 class NotAnswered(Expectation, frozen=True, kw_only=True, tag="not_answered"):
@@ -160,11 +246,19 @@ class NotAnswered(Expectation, frozen=True, kw_only=True, tag="not_answered"):
     status: Annotated[int, whole(100, 599)]
     what: What = What.ANY
 
+    @property
+    def words(self) -> str:
+        return f"no request of the handler is answered with {self.status}"
+
 
 class Recovered(Expectation, frozen=True, kw_only=True, tag="recovered"):
     """The handler reads a document, soon enough after what went wrong."""
 
     within: Wait
+
+    @property
+    def words(self) -> str:
+        return f"the handler reads its document again within {format_duration(self.within)}"
 
 
 class Exited(Expectation, frozen=True, kw_only=True, tag="exited"):
@@ -173,9 +267,17 @@ class Exited(Expectation, frozen=True, kw_only=True, tag="exited"):
     code: Annotated[int, whole(0, 255)] = 0
     within: Wait = timedelta(seconds=30)
 
+    @property
+    def words(self) -> str:
+        return f"the handler exits with {self.code} within {format_duration(self.within)}"
+
 
 class Running(Expectation, frozen=True, kw_only=True, tag="running"):
     """The handler does not end by itself."""
+
+    @property
+    def words(self) -> str:
+        return "the handler keeps running"
 
 
 class Printed(Expectation, frozen=True, kw_only=True, tag="printed"):
@@ -184,9 +286,17 @@ class Printed(Expectation, frozen=True, kw_only=True, tag="printed"):
     text: str
     within: Wait = timedelta(seconds=30)
 
+    @property
+    def words(self) -> str:
+        return f"the handler prints {self.text!r} within {format_duration(self.within)}"
+
 
 class NotPrinted(Expectation, frozen=True, kw_only=True, tag="not_printed"):
     text: str
+
+    @property
+    def words(self) -> str:
+        return f"the handler does not print {self.text!r}"
 
 
 class ProbeHolds(Expectation, frozen=True, kw_only=True, tag="probe"):
@@ -195,32 +305,27 @@ class ProbeHolds(Expectation, frozen=True, kw_only=True, tag="probe"):
     probe: Probe
     within: Wait = timedelta(seconds=30)
 
+    @property
+    def words(self) -> str:
+        return f"{self.probe.words} within {format_duration(self.within)}"
+
 
 class ProbeFails(Expectation, frozen=True, kw_only=True, tag="no_probe"):
     """The probe does not hold at the end, nor whenever it was looked at."""
 
     probe: Probe
 
+    @property
+    def words(self) -> str:
+        return f"never: {self.probe.words}"
 
-AnyExpectation = (
-    Approved
-    | NotApproved
-    | ApprovedOnce
-    | ApprovedAfterProbe
-    | Asked
-    | BackedOff
-    | SentHeader
-    | NotProxied
-    | UsedVersion
-    | NotAnswered
-    | Recovered
-    | Exited
-    | Running
-    | Printed
-    | NotPrinted
-    | ProbeHolds
-    | ProbeFails
+
+ApprovalExpectation = Approved | NotApproved | ApprovedOnce | ApprovedAfterProbe
+RequestExpectation = (
+    Asked | BackedOff | SentHeader | NotProxied | UsedVersion | NotAnswered | Recovered
 )
+ProgramExpectation = Exited | Running | Printed | NotPrinted | ProbeHolds | ProbeFails
+AnyExpectation = ApprovalExpectation | RequestExpectation | ProgramExpectation
 
 
 class Scenario(

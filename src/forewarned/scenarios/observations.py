@@ -7,9 +7,13 @@ scenario and its observations alone.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from forewarned.core.ids import EventId
 from forewarned.scenarios.model import Probe, What
+
+START: Final = -1
+"""The index that stands for starting the handler, before the first step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +86,7 @@ class HandlerPrinted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBegan:
     index: int
+    """Among the scenario's steps; START for starting the handler before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,11 @@ from typing import Annotated
 import msgspec
 
 from forewarned.config.values import number, whole
+from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.scenarios.values import Name, Wait, names, short_wait
-from forewarned.service.faults import MOST_TIMES, FaultKind, FaultMethod
+from forewarned.service.errors import BadFaultError
+from forewarned.service.faults import MOST_TIMES, Fault, FaultKind, FaultMethod, refuse_invalid
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="do"):
@@ -107,9 +109,24 @@ class AddFault(Step, frozen=True, kw_only=True, tag="fault"):
     vm: Name | None = None
     """Whose requests; None: those of every VM."""
 
+    def __post_init__(self) -> None:
+        try:
+            refuse_invalid(self.fault)
+        except BadFaultError as error:
+            raise ValueError(str(error)) from error
+
     @property
-    def fault_kind(self) -> FaultKind:
-        return self.kind or (FaultKind.DELAY if self.status is None else FaultKind.STATUS)
+    def fault(self) -> Fault:
+        usual = FaultKind.DELAY if self.status is None else FaultKind.STATUS
+        return Fault(
+            kind=self.kind or usual,
+            status=self.status,
+            retry_after=self.retry_after,
+            delay=self.delay,
+            times=self.times,
+            vm=None if self.vm is None else ResourceName(self.vm),
+            method=self.method,
+        )
 
 
 class ClearFaults(Step, frozen=True, kw_only=True, tag="clear_faults"):

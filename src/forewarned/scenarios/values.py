@@ -7,13 +7,12 @@ from typing import Annotated, Final
 from forewarned.config.mistakes import ExpectedError
 from forewarned.config.values import duration
 
-_NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,62}\w)?", re.ASCII)
-_LONGEST: Final = timedelta(minutes=10)
+NAME: Final = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,62}\w)?", re.ASCII)
 LONGEST_WAIT: Final = timedelta(minutes=10)
 
 
 def name(value: object) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
+    if not isinstance(value, str) or not NAME.fullmatch(value):
         raise ExpectedError(
             "a name of up to 64 letters, digits, hyphens, dots and underscores, a letter or a digit"
             " first"
@@ -31,3 +30,7 @@ Name = Annotated[str, name]
 short_wait: Final = duration(timedelta(0), LONGEST_WAIT)
 Wait = Annotated[timedelta, short_wait]
 """Patience with a handler, in real time. The option --patience multiplies it."""
+
+
+def times(number: int) -> str:
+    return "once" if number == 1 else "twice" if number == 2 else f"{number} times"

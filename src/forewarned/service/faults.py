@@ -132,7 +132,7 @@ class Faults:
         """Raises FaultsForbiddenError, BadFaultError, TooManyFaultsError."""
         if not self.allowed:
             raise FaultsForbiddenError
-        _refuse_invalid(wanted)
+        refuse_invalid(wanted)
         if len(self._records) >= MOST:
             raise TooManyFaultsError(MOST)
         fault = replace(wanted, id=str(next(self._numbers)))
@@ -179,7 +179,8 @@ def first_match(faults: Iterable[Fault], vm: ResourceName, method: FaultMethod) 
     return next((fault for fault in faults if fault.matches(vm, method)), None)
 
 
-def _refuse_invalid(fault: Fault) -> None:
+def refuse_invalid(fault: Fault) -> None:
+    """Raises BadFaultError."""
     is_status = fault.kind is FaultKind.STATUS
     if is_status and (fault.status is None or not 400 <= fault.status <= 599):
         raise BadFaultError("a fault of kind status needs a status from 400 to 599", "status")

@@ -4,26 +4,15 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import AsyncExitStack
 from datetime import datetime
-from functools import partial
-from itertools import count
 from typing import Any, Final, TypeVar
 
 from forewarned.clock import VirtualClock
-from forewarned.core import lifecycle
 from forewarned.core.errors import RefusalError
-from forewarned.core.ids import EventId
 from forewarned.core.model import Actor
-from forewarned.metadata.options import Options
-from forewarned.metadata.server import MetadataServer
-from forewarned.runtime.assembly import Application, BoardDelivery, simulated_timings
-from forewarned.runtime.settings import Settings
-from forewarned.service.faults import Faults
-from forewarned.service.fleet.placement import guid
-from forewarned.service.lifecycle.assignment import simulated
-from forewarned.service.use_cases import Basis, UseCases
-from forewarned.storage import SqliteStore
+from forewarned.runtime.assembly import BoardDelivery
+from forewarned.scenarios.stages.emulator import Emulator
+from forewarned.service.use_cases import UseCases
 from forewarned.testing._arguments import MistakeError
 from forewarned.testing._ledger import Ledger
 
@@ -100,59 +89,17 @@ class ServerThread:
 
     async def _serve(self) -> None:
         self._stopped = asyncio.Event()
-        settings = Settings()
-        self.clock = clock = VirtualClock(self._start, speed=0)
-        basis = _basis(settings)
-        store = SqliteStore(
-            None,
-            clock,
-            next_wake=partial(lifecycle.next_wake, rules=basis.rules),
-            actuator_of=simulated,
+        emulator = Emulator(
+            default_vm=DEFAULT_VM,
+            start=self._start,
+            observe=self.ledger.add_request,
+            hear=self.ledger.hear,
         )
-        self.documents = documents = BoardDelivery()
-        application = Application(
-            store,
-            clock,
-            basis,
-            documents,
-            timings=simulated_timings(settings),
-            faults=Faults(),
-        )
-        self.use_cases = use_cases = application.use_cases
-        use_cases.engine.tell(self.ledger.hear)
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(store)
-            await stack.enter_async_context(application)
-            await stack.enter_async_context(clock)
-            metadata = MetadataServer(
-                board=documents.board,
-                directory=documents.directory,
-                reader=use_cases.activation,
-                approver=use_cases.approvals,
-                clock=clock,
-                options=Options(port=0, emulator=True, rate_limit=None, default_vm=DEFAULT_VM),
-                readiness=use_cases.readiness,
-                faults=use_cases.faults,
-                observer=self.ledger.add_request,
-            )
-            await stack.enter_async_context(metadata)
-            host, port = metadata.address
-            self.endpoint = f"http://{host}:{port}"
+        async with emulator:
+            self.use_cases = emulator.use_cases
+            self.documents = emulator.documents
+            self.clock = emulator.clock
+            self.endpoint = emulator.endpoint
             self._loop = asyncio.get_running_loop()
             self._ready.set_result(None)
             await self._stopped.wait()
-
-
-def _basis(settings: Settings) -> Basis:
-    """With the same ids in every run, so that a failure reads the same, too."""
-    numbers = count(1)
-
-    def new_id() -> str:
-        return guid(f"test/{next(numbers)}")
-
-    return Basis(
-        rules=settings.rules(),
-        new_event_id=lambda: EventId(new_id().upper()),
-        new_id=new_id,
-        address_range=settings.address_range,
-    )

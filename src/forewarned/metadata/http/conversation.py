@@ -66,6 +66,8 @@ class Conversation:
         parser.feed(chunk)
         requests = parser.take_finished()
         routed = [route(request, options) for request in requests]
+        if self._context.observer is not None:
+            routed = [replace(each, raw=raw) for each, raw in zip(routed, requests, strict=True)]
         self._unanswered.extend(routed)
         if requests:
             self._awaiting_continue = None
@@ -137,7 +139,10 @@ class Conversation:
         if response is RESET:
             self._observe(request, None)
             self._connection.reset()
-        elif not self._connection.is_closing:
+        elif self._connection.is_closing:
+            # The client gave up, or the listener stops.
+            self._observe(request, None)
+        else:
             self._give(response, request)
             self.go_on()
 

@@ -125,9 +125,12 @@ class Rendered:
 
     __slots__ = ("document", "tag", "unmodified")
 
-    def __init__(self, incarnation: int, body: bytes) -> None:
+    def __init__(
+        self, incarnation: int, body: bytes, offers: Mapping[str, str] = _LONG_POLL
+    ) -> None:
+        """`offers` are headers that tell clients what Azure does not have."""
         self.tag = str(incarnation)
-        headers = {"ETag": f'"{incarnation}"', **_LONG_POLL}
+        headers = {"ETag": f'"{incarnation}"', **offers}
         self.document = Response(HTTPStatus.OK, body, {"Content-Type": JSON, **headers})
         self.unmodified = Response(HTTPStatus.NOT_MODIFIED, None, headers)
 
@@ -137,6 +140,11 @@ class Rendered:
 
 def render(document: Document, version: str) -> Rendered:
     return Rendered(document.incarnation, wire.encode(document, EVENT_VERSIONS[version]))
+
+
+def render_as_azure(document: Document, version: str) -> Rendered:
+    """Without an offer of long polls, which Azure has not."""
+    return Rendered(document.incarnation, wire.encode(document, EVENT_VERSIONS[version]), {})
 
 
 APPROVED: Final = Response(HTTPStatus.OK, b"")

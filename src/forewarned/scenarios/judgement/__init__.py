@@ -1,0 +1,1 @@
+"""How findings follow from observations. Pure."""

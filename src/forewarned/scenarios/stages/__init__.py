@@ -1,0 +1,1 @@
+"""The services that scenarios are played on."""

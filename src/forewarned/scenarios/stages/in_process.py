@@ -1,0 +1,264 @@
+"""A stage in this process: an emulator of its own for each scenario."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime
+from typing import Final, Self, assert_never
+
+from forewarned.core.errors import RefusalError
+from forewarned.core.ids import EventId, HostName, ResourceName
+from forewarned.core.model import Actor
+from forewarned.core.transitions import EventTransition
+from forewarned.metadata import wire
+from forewarned.metadata.http.responses import render_as_azure
+from forewarned.metadata.refusals import Refusal
+from forewarned.metadata.routes import RoutedRequest
+from forewarned.runtime.settings import Settings
+from forewarned.scenarios import steps
+from forewarned.scenarios.model import Scenario, What
+from forewarned.scenarios.observations import EventMoved, EventState, Request
+from forewarned.scenarios.ports import StageError, Tell
+from forewarned.scenarios.stages import fleet
+from forewarned.scenarios.stages.emulator import Emulator, Listen
+from forewarned.service.azure import inventory
+from forewarned.service.azure.actions import Action, operate
+from forewarned.service.events import schedule
+from forewarned.service.ports import Transaction
+from forewarned.service.records import Caller, Commit, EventRecord
+
+SCENARIO: Final = Actor(name="scenario")
+"""Who history says it was."""
+_MOST_OF_BODY: Final = 4096
+_EVENTS: Final = "/metadata/scheduledevents"
+_INSTANCE: Final = "/metadata/instance"
+
+
+class EmulatorStage:
+    """Serves from `set_up` on, until the block ends."""
+
+    def __init__(self, *, listen: Listen | None = None, url: str | None = None) -> None:
+        """`url` is what the handler calls the listener, where that differs from its address."""
+        self._listen = listen
+        self._url = url
+        self._emulator: Emulator | None = None
+        self._stack = AsyncExitStack()
+        self._scenario: Scenario | None = None
+        self._seen: dict[EventId, EventMoved] = {}
+        self._tell: Tell = lambda _: None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def now(self) -> datetime:
+        return self._opened.clock.now()
+
+    @property
+    def endpoint(self) -> str:
+        return self._url or self._opened.endpoint
+
+    async def set_up(self, scenario: Scenario, tell: Tell) -> None:
+        service = scenario.service
+        self._scenario, self._tell = scenario, tell
+        emulator = Emulator(
+            default_vm=scenario.handler_vm,
+            observe=self._observe,
+            hear=self._hear,
+            settings=Settings(
+                rate_limit=service.rate_limit,
+                first_call_delay=service.first_call_delay,
+                reset_incarnation=service.reset_incarnation,
+            ),
+            speed=service.clock_speed,
+            listen=self._listen,
+            render=render_as_azure,
+        )
+        try:
+            self._emulator = await self._stack.enter_async_context(emulator)
+            for vm in scenario.fleet:
+                await fleet.make(emulator.use_cases, vm, by=SCENARIO)
+        except OSError as error:
+            raise StageError(f"the service can't listen: {error.strerror or error}") from error
+        except RefusalError as error:
+            raise StageError(str(error)) from error
+
+    async def carry_out(
+        self, step: steps.ServiceStep, events: Mapping[str, tuple[EventId, ...]]
+    ) -> tuple[EventId, ...]:
+        try:
+            match step:
+                case steps.Schedule() | steps.Fail() | steps.Maintain() | steps.Terminate():
+                    return await self._make_events(step)
+                case steps.Approve() | steps.Cancel() | steps.Complete():
+                    for event_id in events[step.event]:
+                        await self._move_event(step, event_id)
+                case steps.Advance():
+                    await self._opened.use_cases.clock_control.step(step.by)
+                case steps.RunClock():
+                    await self._opened.use_cases.clock_control.run(step.speed)
+                case steps.AddFault():
+                    self._opened.use_cases.faults.add(step.fault)
+                case steps.ClearFaults():
+                    self._opened.use_cases.faults.clear()
+                case steps.RestartService():
+                    await self._opened.restart(step.down)
+                case _:
+                    assert_never(step)
+        except RefusalError as error:
+            raise StageError(str(error)) from error
+        return ()
+
+    # --- events ---
+
+    async def _make_events(self, step: steps.EventStep) -> tuple[EventId, ...]:
+        scheduler = self._opened.use_cases.scheduler
+        match step:
+            case steps.Schedule():
+                request = schedule_request(step, self._vms(step.vms))
+                return self._visible(await scheduler.schedule(request, by=SCENARIO))
+            case steps.Fail():
+                host = await self._host(step.vm)
+                return self._visible(await scheduler.fail_host(host, by=SCENARIO))
+            case steps.Maintain():
+                host = await self._host(step.vm)
+                work = work_request(step)
+                return self._visible(await scheduler.maintain_host(host, work, by=SCENARIO))
+            case steps.Terminate():
+                return await self._delete(self._vms(step.vms))
+            case _:
+                assert_never(step)
+
+    async def _move_event(
+        self, step: steps.Approve | steps.Cancel | steps.Complete, event_id: EventId
+    ) -> None:
+        use_cases = self._opened.use_cases
+        match step:
+            case steps.Approve():
+                by = SCENARIO
+                if step.by is not None:
+                    name = ResourceName(step.by)
+                    by = Actor(name=f"vm:{name}", address="127.0.0.1", resource=name)
+                await use_cases.approvals.approve_from_outside(event_id, by=by)
+            case steps.Cancel():
+                await use_cases.scheduler.cancel(event_id, reason="", by=SCENARIO)
+            case steps.Complete():
+                await use_cases.actuation.complete_by_hand(event_id, by=SCENARIO)
+            case _:
+                assert_never(step)
+
+    async def _delete(self, names: Iterable[str]) -> tuple[EventId, ...]:
+        use_cases = self._opened.use_cases
+        context = use_cases.new_context(SCENARIO)
+
+        def work(tx: Transaction) -> tuple[EventId, ...]:
+            found = [vm for name in names if (vm := inventory.by_name(tx, name)) is not None]
+            return operate(tx, found, Action.DELETE, context=context)
+
+        return await use_cases.engine.decide(work)
+
+    async def _host(self, vm: str | None) -> HostName:
+        [name] = self._vms(() if vm is None else (vm,))
+        about = await self._opened.use_cases.activation.about(ResourceName(name))
+        if about is None:
+            raise StageError(f"VM {name} is gone")
+        return about.resource.host
+
+    def _vms(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return names or (self._played.handler_vm,)
+
+    def _visible(self, records: Iterable[EventRecord]) -> tuple[EventId, ...]:
+        """Those in the document of the handler's VM; all of them, if none is."""
+        [own] = [vm for vm in self._played.fleet if vm.name == self._played.handler_vm]
+        scope_id, _ = fleet.scope_of(own)
+        records = list(records)
+        inside = [each for each in records if each.scope_id == scope_id]
+        return tuple(record.event.id for record in inside or records)
+
+    # --- what is seen ---
+
+    def _observe(self, caller: Caller | None, routed: RoutedRequest, status: int | None) -> None:
+        self._tell(seen_request(caller, routed, status))
+
+    def _hear(self, commit: Commit) -> None:
+        for fact in commit.transitions:
+            if not isinstance(fact, EventTransition):
+                continue
+            event = fact.event
+            moved = EventMoved(
+                event_id=event.id,
+                type=event.type.value,
+                state=EventState(event.status.value),
+                resources=event.resources,
+                approved_by=None if event.approval is None else event.approval.by,
+            )
+            if self._seen.get(event.id) != moved:
+                self._seen[event.id] = moved
+                self._tell(moved)
+
+    @property
+    def _opened(self) -> Emulator:
+        if self._emulator is None:
+            raise RuntimeError("the stage has not been set up")
+        return self._emulator
+
+    @property
+    def _played(self) -> Scenario:
+        if self._scenario is None:
+            raise RuntimeError("the stage has not been set up")
+        return self._scenario
+
+
+def seen_request(caller: Caller | None, routed: RoutedRequest, status: int | None) -> Request:
+    raw, operation = routed.raw, routed.operation
+    method, target = ("", "") if raw is None else (raw.method, raw.target)
+    what = what_of(method, target)
+    approves: tuple[EventId, ...] = ()
+    if raw is not None and what is What.APPROVE:
+        try:
+            approves = tuple(wire.start_requests(raw.body))
+        except wire.BadBodyError:
+            approves = ()
+    return Request(
+        vm=None if caller is None else caller.name,
+        what=what,
+        method=method,
+        target=target,
+        headers=() if raw is None else raw.headers,
+        body=b"" if raw is None else raw.body[:_MOST_OF_BODY],
+        approves=approves,
+        status=None if status is None else int(status),
+        refusal=operation.message if isinstance(operation, Refusal) else "",
+    )
+
+
+def what_of(method: str, target: str) -> What | None:
+    """By the path alone: a request that is refused is one for its document all the same."""
+    path = target.partition("?")[0].lower()
+    if _EVENTS in path:
+        return What.APPROVE if method == "POST" else What.EVENTS
+    return What.INSTANCE if _INSTANCE in path else None
+
+
+def schedule_request(step: steps.Schedule, vms: tuple[str, ...]) -> schedule.Request:
+    return schedule.Request(
+        type=step.type,
+        resources=tuple(map(ResourceName, vms)),
+        source=step.source or schedule.usual_source(step.type),
+        notice=step.notice,
+        short_notice=step.notice is not None,
+        duration=step.duration,
+        description=step.description,
+    )
+
+
+def work_request(step: steps.Maintain) -> schedule.WorkRequest:
+    return schedule.WorkRequest(
+        type=step.type,
+        notice=step.notice,
+        short_notice=step.notice is not None,
+        duration=step.duration,
+        description=step.description,
+    )
