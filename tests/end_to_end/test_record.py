@@ -1,4 +1,4 @@
-"""`forewarned record` against a real server, killed in the middle."""
+"""`forewarned record` against a real server, killed in the middle, and its file played back."""
 
 import contextlib
 import json
@@ -48,7 +48,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_recording_has_every_change_and_failure_and_goes_on_after_a_kill(
+def test_a_recording_has_every_change_and_failure_goes_on_after_a_kill_and_is_played_back(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "events.jsonl"
@@ -75,3 +75,36 @@ def test_a_recording_has_every_change_and_failure_and_goes_on_after_a_kill(
     assert {line["vm"] for line in found if line["entry"] == "began"} == {"web"}
     assert json.loads(found[2]["body"])["Events"][0]["Resources"] == ["web"]
     assert second.running.returncode == 0
+    assert _played_back(tmp_path, path) == [
+        (200, 1, None),
+        (200, 2, "Scheduled"),
+        (200, 3, "Started"),
+        (503, None, None),
+        (200, 3, "Started"),
+    ]
+
+
+def _played_back(folder: Path, path: Path) -> list[tuple[int, int | None, str | None]]:
+    """What a VM reads as time passes: status, incarnation, status of the first event."""
+    read = []
+    count = _spread(path)
+    with serving(folder, "--arm", "off", "--replay", str(path)) as server:
+        for _ in range(count):
+            answer = server.get()
+            body = answer.json if answer.status == 200 else {}
+            events = body.get("Events") or [{}]
+            read.append(
+                (answer.status, body.get("DocumentIncarnation"), events[0].get("EventStatus"))
+            )
+            server.call("POST", "/v1/clock/step", {"by": "1m"})
+    return read
+
+
+def _spread(path: Path) -> int:
+    """Have a minute between two answers: virtual time stops on whole seconds, and a test can't."""
+    minute, written = 0, []
+    for line in lines(path):
+        written.append(json.dumps(line | {"at": f"2026-01-01T12:{minute:02}:00Z"}) + "\n")
+        minute += line["entry"] == "answered"
+    path.write_text("".join(written))
+    return minute

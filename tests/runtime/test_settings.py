@@ -194,6 +194,12 @@ def test_service_mode_runs_in_real_time_and_knows_vms_by_address() -> None:
     assert "flag --default-vm: default_vm = web: " in told
 
 
+def test_a_recording_is_for_an_emulator_and_brings_its_own_fleet() -> None:
+    assert resolve(flags={"replay": "events.jsonl"}).settings.replay == Path("events.jsonl")
+    assert "real events only" in problems(flags={"replay": "x", "mode": "service"})
+    assert "omit --fleet" in problems(flags={"replay": "x", "fleet": "fleet.toml"})
+
+
 def test_only_a_service_shares_a_database() -> None:
     url = "postgresql://db1,db2/forewarned?target_session_attrs=read-write"
 

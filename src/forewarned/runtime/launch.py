@@ -37,7 +37,8 @@ def run(resolved: Resolved, *, ready_file: Path | None = None) -> None:
 
 
 def _serve(resolved: Resolved, welcome: Callable[[Addresses], None]) -> None:
-    if resolved.settings.workers:
+    settings = resolved.settings
+    if settings.workers and settings.replay is None:
         supervisor.run(resolved, welcome)
         return
     # Not before: a supervisor is no place for all that the processes it starts are made of.

@@ -32,6 +32,7 @@ from forewarned.runtime.startup import declare_fleet, lone_node, opened_store, s
 from forewarned.security.signing_keys import SigningKeys
 from forewarned.security.tokens import Tokens
 from forewarned.service.faults import Faults
+from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.nodes import Nodes
 from forewarned.service.ports import SharedStore
 from forewarned.service.records import Serves
@@ -60,10 +61,11 @@ async def run_server(
     arm: socket.socket | None,
     addresses: Addresses,
     actuators_token: str = "",
+    fleet: FleetPlan | None = None,
 ) -> AsyncIterator[Application]:
     """Serve while the block runs; `actuators_token` is that of the server's own actuators.
 
-    Raises StartError.
+    `fleet` is declared instead of what the settings name. Raises StartError.
     """
     settings = resolved.settings
     clock = make_clock(settings)
@@ -93,7 +95,7 @@ async def run_server(
                 guest_return=settings.guest_return,
             )
         )
-        plan = await declare_fleet(application, settings)
+        plan = await declare_fleet(application, settings, fleet)
         identities = None if shared is None else shared.identities
         keys = SigningKeys(settings.data, identities)
         # Makes the key that VMs' tokens are signed with, which pollers then find.

@@ -87,9 +87,12 @@ async def opened_store(
 async def _own_store(
     settings: Settings, clock: Clock, actuator_of: ActuatorOf
 ) -> AsyncIterator[SqliteStore]:
+    # The fleet of a recording must not take the place of the one that is stored.
+    path = None if settings.replay is not None else settings.data / state_directory.DATABASE
+
     async def attempt() -> SqliteStore:
         store = SqliteStore(
-            settings.data / state_directory.DATABASE,
+            path,
             clock,
             next_wake=partial(lifecycle.next_wake, rules=settings.rules()),
             actuator_of=actuator_of,
@@ -135,11 +138,18 @@ def lone_node(serves: Serves) -> Node:
     )
 
 
-async def declare_fleet(application: Application, settings: Settings) -> FleetPlan | None:
-    """Apply the fleet file, or the demo fleet. Returns what is declared; None for nothing."""
+async def declare_fleet(
+    application: Application, settings: Settings, given: FleetPlan | None
+) -> FleetPlan | None:
+    """Apply the given fleet, else the fleet file, else the demo fleet.
+
+    Returns what is declared; None for nothing.
+    """
     _refuse_time_ahead(application.clock, settings)
     fleet = application.use_cases.fleet
-    if settings.fleet is not None:
+    if given is not None:
+        plan = given
+    elif settings.fleet is not None:
         plan = load_fleet(settings.fleet, is_known=await fleet.applied_once())
     elif settings.mode is Mode.EMULATOR:
         plan = demo_fleet()

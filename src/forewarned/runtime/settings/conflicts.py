@@ -45,15 +45,21 @@ def conflicts(settings: Settings, origin: Mapping[str, str]) -> Iterator[str]:
             "emulator mode requires no sign-in, so it listens on loopback only: use 127.0.0.1, "
             "or --mode service",
         )
+    if settings.replay is not None and (why := _why_no_replay(settings)):
+        yield refuse("replay", why)
     yield from _half_certificates(settings, refuse)
     if settings.feed is not None and (why := _why_no_feed(settings)):
         yield refuse("feed", why)
+    yield from _same_addresses(settings, refuse)
+    if why := _why_unusable(settings.store, settings.mode):
+        yield f"{origin['store']}: store = {settings.store}: {why}"
+
+
+def _same_addresses(settings: Settings, refuse: Callable[[str, str], str]) -> Iterator[str]:
     listeners = [settings.metadata, settings.control, settings.arm, settings.feed]
     fixed = [one for one in listeners if one is not None and one.port]
     if len(set(fixed)) < len(fixed):
         yield refuse("control", "metadata, control, arm and feed need different addresses")
-    if why := _why_unusable(settings.store, settings.mode):
-        yield f"{origin['store']}: store = {settings.store}: {why}"
 
 
 def _half_certificates(settings: Settings, refuse: Callable[[str, str], str]) -> Iterator[str]:
@@ -61,6 +67,14 @@ def _half_certificates(settings: Settings, refuse: Callable[[str, str], str]) ->
     for given, missing in ((certificate, key), (key, certificate)):
         if getattr(settings, given) is not None and getattr(settings, missing) is None:
             yield refuse(given, f"a certificate and its key go together: give {missing} too")
+
+
+def _why_no_replay(settings: Settings) -> str | None:
+    if settings.mode is Mode.SERVICE:
+        return "real VMs are told of real events only: omit --mode service"
+    if settings.fleet is not None:
+        return "the VMs are those of the recording: omit --fleet"
+    return None
 
 
 def _why_no_feed(settings: Settings) -> str | None:

@@ -188,6 +188,12 @@ class Settings:
     fleet: Path | None = _setting(
         None, optional(file_path), "fleet file; none: the built-in demo fleet, in emulator mode"
     )
+    replay: Path | None = _setting(
+        None,
+        optional(file_path),
+        "recording whose documents VMs read instead of their own, in emulator mode; the fleet is"
+        " then that of the recording, in one process, and nothing is stored",
+    )
     clock: ClockSpeed = _setting(
         ClockSpeed(1),
         ClockSpeed.parse,

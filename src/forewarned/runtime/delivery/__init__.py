@@ -1,0 +1,1 @@
+"""How documents reach the VMs of a server that is one process."""
