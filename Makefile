@@ -70,7 +70,7 @@ test-tools: .venv/.dev ## test what the project is tested, measured and photogra
 
 test-all: ## run every test, the thorough ones and every hostile request too: an hour
 	@$(MAKE) $(TWO_JOBS) types lint test-core az
-	$(PYTEST) $(CHECKED) $(ARGS)
+	HYPOTHESIS_PROFILE=patient $(PYTEST) $(CHECKED) $(ARGS)
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/control/arm/test_hostile.py tests/metadata/test_differential.py
 	@$(MAKE) --no-print-directory bench-smoke
 

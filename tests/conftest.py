@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.distribution import TOGETHER, Distribution
+
 HERE = Path(__file__).parent
 LONG = {
     "agent",
@@ -38,6 +40,15 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# What `make test-all` has time for.
+settings.register_profile(
+    "patient",
+    max_examples=40,
+    stateful_step_count=40,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
 # A long look: `pytest --hypothesis-profile=thorough tests/stateful`, or any other test with laws.
 settings.register_profile(
     "thorough",
@@ -61,9 +72,20 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * processors
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Distribution | None:
+    """In place of xdist's own for `--dist loadfile`."""
+    return Distribution(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run first what takes long, so that no worker is left with it when the others are done."""
-    items.sort(key=lambda item: not LONG.intersection(item.path.relative_to(HERE).parts))
+    items.sort(
+        key=lambda item: (
+            not item.nodeid.startswith(TOGETHER),
+            not LONG.intersection(item.path.relative_to(HERE).parts),
+        )
+    )
 
 
 # Session-wide, so that a fixture of any lifetime can be async.

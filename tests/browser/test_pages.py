@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from tests.browser.conftest import OpenWindow
 from tests.browser.windows import Window
+from tests.effort import amount
 from tests.end_to_end.server_process import Server
 
 OF_WEB = "/vm/web/metadata/scheduledevents?api-version=2020-07-01"
@@ -77,13 +78,14 @@ async def test_no_page_keeps_anybody_out(server: Server, window: OpenWindow) -> 
     ann = await window("/")
 
     found: dict[str, list[str]] = {}
-    for path in paths(event_id):
+    for number, path in enumerate(paths(event_id)):
         await ann.page.emulate_media(color_scheme="light")
         await ann.open(path)
         issues = await ann.grave_issues()
-        # In the dark only the colours are others.
-        await ann.page.emulate_media(color_scheme="dark")
-        issues += await ann.grave_issues(rule="color-contrast")
+        # In the dark only the colours are others, and pages share most of them.
+        if number % amount(4, 1) == 0:
+            await ann.page.emulate_media(color_scheme="dark")
+            issues += await ann.grave_issues(rule="color-contrast")
         if issues:
             found[path] = issues
 

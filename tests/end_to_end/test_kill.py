@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import amount
 from tests.end_to_end.server_process import Server, ready, start
 
 VMS = 50
-EVENTS_PER_VM = 20
-KILLS = 5
+EVENTS_PER_VM = amount(8, 20)
+KILLS = amount(3, 5)
 
 
 def test_no_approval_that_was_answered_200_is_lost_when_the_server_is_killed(
     tmp_path: Path,
 ) -> None:
-    """I14, I23: 1,000 approvals, and SIGKILL at random moments."""
+    """I14, I23: hundreds of approvals, and SIGKILL at random moments."""
     seed = random.randrange(1_000_000)
     chance = random.Random(seed)
     server, running = _started(tmp_path)

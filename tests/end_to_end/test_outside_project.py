@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.end_to_end.server_process import environment
 from tests.testing import guide
 
@@ -24,16 +26,20 @@ def test_a_project_outside_tests_its_handler_through_every_event(tmp_path: Path)
     project = tmp_path / "project"
     guide.write(project)
 
-    quickest = MOST
-    # The best of several: the machine may be busy with other tests.
-    for _ in range(6):
-        passed, seconds = _run_tests(python, project)
-        assert passed >= 7
-        quickest = min(quickest, seconds)
-        if quickest < MOST:
-            break
-    assert quickest < MOST
+    passed, _ = _run_tests(python, project)
+
+    assert passed >= 7
     assert "sleep" not in "".join((project / name).read_text() for name in guide.EVERY_KIND)
+
+
+@pytest.mark.thorough
+def test_that_takes_no_longer_than_a_person_waits(tmp_path: Path) -> None:
+    """The best of several runs: the machine may be busy with others."""
+    python = _installed(tmp_path)
+    project = tmp_path / "project"
+    guide.write(project)
+
+    assert any(_run_tests(python, project)[1] < MOST for _ in range(6))
 
 
 def test_only_what_serves_documents_is_installed(tmp_path: Path) -> None:

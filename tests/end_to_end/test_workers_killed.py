@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from tests.effort import amount
 from tests.end_to_end.load import BROKEN, Blow, Kind, Load, Vm, broken_promises
 from tests.end_to_end.server_process import Server
 from tests.end_to_end.supervised_server import (
@@ -22,7 +23,7 @@ from tests.end_to_end.supervised_server import (
 )
 
 ADDRESSES: Final = {f"vm-{number}": f"127.9.1.{number}" for number in range(1, 17)}
-KILLS: Final = 4
+KILLS: Final = amount(3, 4)
 SHARE: Final = 5
 """Approvals of each VM about each kill."""
 
@@ -33,8 +34,10 @@ BROKEN_OFF: Final = str(BROKEN)
 @pytest.mark.parametrize(
     ("victims", "refusals", "failures"),
     [
-        pytest.param([["poller"]], {BROKEN_OFF}, {BROKEN}, id="poller"),
-        pytest.param([["writer"]], {UNAVAILABLE}, set[int](), id="writer"),
+        pytest.param([["poller"]], {BROKEN_OFF}, {BROKEN}, id="poller", marks=pytest.mark.thorough),
+        pytest.param(
+            [["writer"]], {UNAVAILABLE}, set[int](), id="writer", marks=pytest.mark.thorough
+        ),
         pytest.param(
             [["writer", "poller"], ["poller", "writer"]],
             {UNAVAILABLE, BROKEN_OFF},

@@ -1,24 +1,8 @@
 """The same machine on every store."""
 
-from hypothesis import HealthCheck, settings
-
+from tests.effort import few
 from tests.stateful.machine import ScheduledEvents
 from tests.stateful.stack import MemoryStack, SqliteStack
-
-EXAMPLES = 40
-STEPS = 40
-
-
-def _scaled() -> settings:
-    """Short, unless the profile says how long to look."""
-    if settings.get_current_profile_name() in {"thorough", "mutants"}:
-        return settings()
-    return settings(
-        max_examples=EXAMPLES,
-        stateful_step_count=STEPS,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 class InMemory(ScheduledEvents):
@@ -30,6 +14,6 @@ class InSqlite(ScheduledEvents):
 
 
 TestInMemory = InMemory.TestCase
-TestInMemory.settings = _scaled()
+TestInMemory.settings = few(20, steps=40)
 TestInSqlite = InSqlite.TestCase
-TestInSqlite.settings = _scaled()
+TestInSqlite.settings = few(15, steps=40)

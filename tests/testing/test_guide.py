@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from forewarned import testing
 from tests.testing import guide
 
@@ -51,6 +53,7 @@ def test_every_snippet_of_the_guide_runs(tmp_path: Path) -> None:
     assert {*files} == {*tests, "handler.py", "conftest.py", "without_pytest.py"}
 
 
+@pytest.mark.thorough
 def test_the_guide_runs_in_parallel_too(tmp_path: Path) -> None:
     guide.write(tmp_path)
 

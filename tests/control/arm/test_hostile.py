@@ -200,7 +200,7 @@ json_values = st.recursive(
 
 
 @settings(
-    max_examples=1_000 if _is_thorough() else 60,
+    max_examples=1_000 if _is_thorough() else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

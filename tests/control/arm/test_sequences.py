@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import httpx2
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from typing_extensions import override
@@ -25,6 +24,7 @@ from forewarned.service.ports import Snapshot
 from forewarned.service.records import Binding, Declaration, EventRecord, OperationRecord, Saved
 from tests.control.arm.asking import ROOT, SUBSCRIPTION
 from tests.control.arm.emulator import Emulator
+from tests.effort import few
 
 T = TypeVar("T")
 
@@ -345,17 +345,5 @@ def _set_body(capacity: int, profile: Any, *, mode: str = "Uniform") -> dict[str
     }
 
 
-def _scaled() -> settings:
-    """Short, unless the profile says how long to look."""
-    if settings.get_current_profile_name() in {"thorough", "mutants"}:
-        return settings()
-    return settings(
-        max_examples=12,
-        stateful_step_count=25,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
 TestArmCalls = ArmCalls.TestCase
-TestArmCalls.settings = _scaled()
+TestArmCalls.settings = few(5, steps=25)

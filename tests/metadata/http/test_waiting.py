@@ -10,6 +10,7 @@ from forewarned.core.ids import ScopeId
 from forewarned.metadata.http.waiting import Wait, Waiting
 from forewarned.metadata.options import Options
 from tests.builders import a_scope, an_event
+from tests.effort import amount
 from tests.metadata.fakes import (
     EVENTS,
     Client,
@@ -21,7 +22,7 @@ from tests.metadata.fakes import (
     until,
 )
 
-MANY = 10_000
+MANY = amount(2_000, 10_000)
 
 
 def waiting(wait: str = "60s", last: int | str | None = 1) -> str:
@@ -234,7 +235,7 @@ async def test_stopping_answers_those_who_wait(service: FakeService) -> None:
 
 @pytest.fixture
 def many() -> Iterator[int]:
-    """Ten thousand, or as many as this machine's limit on open files allows: two a connection."""
+    """Thousands, or as many as this machine's limit on open files allows: two a connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * MANY + 500
     try:
@@ -246,9 +247,7 @@ def many() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_ten_thousand_who_wait_are_each_answered_once(
-    service: FakeService, many: int
-) -> None:
+async def test_thousands_who_wait_are_each_answered_once(service: FakeService, many: int) -> None:
     """None is lost when others go away at the very moment of the change."""
     for number in range(100):
         service.directory.bind(f"vm{number}", f"127.0.1.{number + 1}", "scope1")

@@ -18,6 +18,7 @@ from tests.control.arm.declared_machines import FULL, NOTICED, PLAIN, SPOT, VMS
 from tests.control.arm.emulator import COMPUTE, Emulator, emulator
 from tests.control.arm.readers import AZ, Kind, Reader, azure_sdk, plain, real_az
 from tests.control.arm.sets import SETS, a_set
+from tests.effort import few
 
 COLLECTIONS: Final = {
     Kind.AVAILABILITY_SET: "availabilitySets",
@@ -109,13 +110,19 @@ def fleets(draw: st.DrawFn) -> FleetPlan:
 
 
 # To find the smallest fleet that does not go round takes minutes, and says little more.
-@settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(few(6), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(plan=fleets())
 def test_whatever_a_fleet_declares_can_be_got_and_put_again(plan: FleetPlan, az: Reader) -> None:
     asyncio.run(_goes_round(plan, az))
 
 
-@pytest.mark.parametrize("plan", [demo_fleet(), load_fleet(EXAMPLES / "fleet.toml")])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(demo_fleet(), id="demo"),
+        pytest.param(load_fleet(EXAMPLES / "fleet.toml"), id="example", marks=pytest.mark.thorough),
+    ],
+)
 async def test_so_can_the_fleets_that_come_with_the_product(plan: FleetPlan, az: Reader) -> None:
     await _goes_round(plan, az)
 
