@@ -8,6 +8,7 @@ from datetime import timedelta
 from forewarned.actuators.desk import (
     Assignment,
     DeskUnavailableError,
+    Destination,
     TaskRef,
 )
 from forewarned.actuators.driver import Sighting, Vm
@@ -39,6 +40,7 @@ class Kept:
     error: str = ""
     unharmed: bool | None = None
     reports: list[str] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
 
 
 class MemoryDesk:
@@ -53,6 +55,7 @@ class MemoryDesk:
         self.tasks: dict[str, Kept] = {}
         self.is_down = False
         self.cordon: frozenset[str] = frozenset()
+        self.targets: dict[str, str] = {}
         self.step = step
         self._monotonic = monotonic
         self._news = asyncio.Event()
@@ -89,12 +92,15 @@ class MemoryDesk:
             ref=ref, type=task.type, vm=task.vm, duration=None, before=task.before, begun=begun
         )
 
-    async def cordoned(self) -> frozenset[str]:
+    async def destination(self, task: TaskRef) -> Destination:
         self._refuse_if_down()
-        return self.cordon
+        return Destination(cordoned=self.cordon, target=self.targets.get(task.key))
 
-    async def renew(self, task: TaskRef) -> None:
-        self._held(task).lease_until = self._monotonic() + LEASE
+    async def renew(self, task: TaskRef, progress: str = "") -> None:
+        kept = self._held(task)
+        kept.lease_until = self._monotonic() + LEASE
+        if progress:
+            kept.progress.append(progress)
 
     async def begin(self, task: TaskRef, before: Sighting) -> None:
         self.step("before begin")

@@ -363,8 +363,9 @@ async def test_a_type_without_an_action_is_a_failure_that_harms_no_one(world: Wo
 
 async def test_the_driver_is_told_which_hosts_are_drained_when_it_acts(world: World) -> None:
     """Not when the task was claimed: it may have waited for room on its target since."""
-    a_task(world)
+    task = a_task(world)
     world.desk.cordon = frozenset({"hv-c"})
+    world.desk.targets = {f"{task.event_id}/{task.vm.name}": "hv-b"}
 
     async def drain_another() -> None:
         world.desk.cordon = frozenset({"hv-c", "hv-d"})
@@ -373,6 +374,7 @@ async def test_the_driver_is_told_which_hosts_are_drained_when_it_acts(world: Wo
 
     assert world.platform.surveyed[0].cordoned == {"hv-c"}
     assert world.platform.acted[0].cordoned == {"hv-c", "hv-d"}
+    assert world.platform.acted[0].target == "hv-b"
 
 
 async def test_a_restart_asks_nothing_about_drained_hosts(world: World) -> None:
@@ -382,3 +384,14 @@ async def test_a_restart_asks_nothing_about_drained_hosts(world: World) -> None:
     await world.attempt(a_procedure(Effect.RESTARTS))
 
     assert world.platform.acted[0].cordoned == set()
+
+
+async def test_the_server_is_told_what_an_action_is_at(world: World) -> None:
+    task = a_task(world)
+
+    async def take_long() -> None:
+        await world.time.sleep(timedelta(seconds=5))
+
+    await world.attempt(a_procedure(), acted_on=take_long)
+
+    assert (task.state, task.progress) == ("Done", ["half of it is done"])

@@ -40,6 +40,7 @@ REDEPLOY = Action(
     duration=timedelta(seconds=9),
     attempt=3,
     cordoned=frozenset({"hv-d", "hv-c"}),
+    target="hv-b",
 )
 
 
@@ -118,6 +119,7 @@ async def test_the_request_says_what_to_do_and_is_signed(receiver: Receiver) -> 
             "host": "hv-a",
             "duration_seconds": 9.0,
             "cordoned": ["hv-c", "hv-d"],
+            "target": "hv-b",
         },
     }
     assert asked.headers["idempotency-key"] == asked.headers["webhook-id"] == KEY

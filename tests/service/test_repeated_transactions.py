@@ -201,6 +201,7 @@ async def every_word_on_a_drain(drains: HostDrains) -> AsyncIterator[object]:
     yield await drains.answer_survey(host, vm, possible=True, reason="", target=None, by=OPERATOR)
     await drains.advance(host, by=OPERATOR)
     yield await drains.answer_listing(host, (), by=OPERATOR)
+    yield await drains.bring_back(host, by=OPERATOR)
     yield await drains.end(host, by=OPERATOR)
 
 

@@ -55,6 +55,8 @@ _LONGEST_BETWEEN_LOOKS: Final = timedelta(seconds=5)
 _PATIENCE: Final = timedelta(seconds=60)
 """For a platform to answer a question."""
 _LONGEST_ERROR: Final = 1000
+_LONGEST_PROGRESS: Final = 200
+_BETWEEN_NOTES: Final = timedelta(seconds=1)
 _SURE: Final = LEASE / 2
 """How long after the server's last confirmation an attempt may begin to act."""
 
@@ -87,13 +89,16 @@ class Attempt:
         self._has_returned = False
         """Whether the driver has said that the action is issued."""
         self._tries = 0
+        self._progress = ""
+        self._noted = asyncio.Event()
+        """Set when there is progress that the server has not been told of."""
         self.is_acting = False
         """Whether the driver is carrying the action out right now."""
 
     async def run(self) -> None:
         """Returns once the task is reported, or lost."""
         facts = {"task": self._task.key, "attempt": self._task.ref.attempt}
-        renewing = asyncio.create_task(self._renew())
+        beside = [asyncio.create_task(each) for each in (self._renew(), self._tell_progress())]
         try:
             await self._run()
         except TaskLostError:
@@ -104,8 +109,9 @@ class Attempt:
             with suppress(TaskLostError):
                 await self._report_failure(told, None)
         finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            for each in beside:
+                each.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
 
     async def _run(self) -> None:
         if self._procedure is None:
@@ -267,6 +273,8 @@ class Attempt:
 
     def _note(self, progress: str) -> None:
         _log.info("progress", extra={"task": self._task.key, "at": progress})
+        self._progress = progress[:_LONGEST_PROGRESS]
+        self._noted.set()
 
     # --- at the server ---------------------------------------------------------------------------
 
@@ -300,10 +308,11 @@ class Attempt:
         )
 
     async def _up_to_date(self, action: Action) -> Action:
-        """The action with the hosts that are drained now."""
+        """The action with what is known now about where the VM may be moved."""
         if Effect.MOVES not in action.effects:
             return action
-        return replace(action, cordoned=await self._until_answered(self._at.desk.cordoned))
+        found = await self._until_answered(lambda: self._at.desk.destination(self._task.ref))
+        return replace(action, cordoned=found.cordoned, target=found.target)
 
     async def _until_told(self, tell: Callable[[], Awaitable[None]]) -> None:
         """Make a report. Raises TaskLostError."""
@@ -331,17 +340,28 @@ class Attempt:
                 await self._pause(pause_after(failures))
 
     async def _renew(self) -> None:
-        while True:
+        while not self._lost.is_set():
             await self._at.sleep(RENEWAL)
-            asked = self._at.monotonic()
-            try:
-                await self._at.desk.renew(self._task.ref)
-            except TaskLostError:
-                self._lost.set()
-                return
-            except DeskUnavailableError:
-                # What was claimed stays claimed for a while, and reports are made later.
-                continue
+            await self._renew_now()
+
+    async def _tell_progress(self) -> None:
+        """As soon as there is some, but no more often than people look."""
+        while not self._lost.is_set():
+            await self._noted.wait()
+            self._noted.clear()
+            await self._renew_now(self._progress)
+            await self._at.sleep(_BETWEEN_NOTES)
+
+    async def _renew_now(self, progress: str = "") -> None:
+        asked = self._at.monotonic()
+        try:
+            await self._at.desk.renew(self._task.ref, progress)
+        except TaskLostError:
+            self._lost.set()
+        except DeskUnavailableError:
+            # What was claimed stays claimed for a while, and reports are made later.
+            return
+        else:
             self._confirmed = asked
 
     # --- waiting ---------------------------------------------------------------------------------

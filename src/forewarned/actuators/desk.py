@@ -51,6 +51,14 @@ class Assignment:
         return self.ref.key
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    cordoned: frozenset[str] = frozenset()
+    """Hosts that it may not be moved to."""
+    target: str | None = None
+    """The one that it has to be moved to; None if there is no such wish."""
+
+
 class DeskUnavailableError(Exception):
     """The server can't be reached, or can't answer now. The same request may be made again."""
 
@@ -61,10 +69,11 @@ class TaskDesk(Protocol):
     async def claim(self, *, limit: int, patience: timedelta) -> list[Assignment]:
         """Take tasks that are waiting, or whose lease is over; wait for the first that long."""
 
-    async def cordoned(self) -> frozenset[str]:
-        """The hosts that no VM may be moved to now. Never raises TaskLostError."""
+    async def destination(self, task: TaskRef) -> Destination:
+        """Where the VM may be moved now. Never raises TaskLostError."""
 
-    async def renew(self, task: TaskRef) -> None: ...
+    async def renew(self, task: TaskRef, progress: str = "") -> None:
+        """`progress` says what the action is at, for people; empty for nothing new."""
 
     async def begin(self, task: TaskRef, before: Sighting) -> None:
         """Once this returns it is durable that the VM is interrupted from now on."""

@@ -83,6 +83,8 @@ class Action:
     """Which attempt at the task it is for. Reports to the server name it."""
     cordoned: frozenset[str] = frozenset()
     """Hosts that no VM may be moved to, because they are drained, or were."""
+    target: str | None = None
+    """The host that the VM has to be moved to; None if the driver or the platform chooses."""
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -108,6 +110,8 @@ class Sighting:
     """Whether it is certain that the action of that key was not issued, nor begun."""
     job: str = ""
     """What the platform is doing to the VM right now; empty for nothing."""
+    stood_still: float | None = None
+    """Seconds for which it stood still when it was moved for that key; None where no one says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from forewarned import __version__
 from forewarned.actuators.desk import (
     Assignment,
     DeskUnavailableError,
+    Destination,
     TaskRef,
 )
 from forewarned.actuators.driver import Sighting, Verdict, Vm
@@ -91,11 +92,14 @@ class _Question(msgspec.Struct):
     type: EventType
     vm: str | None = None
     vm_id: str = ""
+    vm_host: str | None = None
+    target: str | None = None
 
 
 class _Questions(msgspec.Struct):
     questions: list[_Question]
     cordoned: list[str] = []
+    returning: dict[str, str] = {}
 
 
 class _Error(msgspec.Struct):
@@ -165,8 +169,8 @@ class HttpDesk:
             raise DeskUnavailableError(f"its response can't be read: {error}") from error
         return [_assignment(claimed) for claimed in claims.tasks]
 
-    async def renew(self, task: TaskRef) -> None:
-        await self._report(task, "renew", {})
+    async def renew(self, task: TaskRef, progress: str = "") -> None:
+        await self._report(task, "renew", {"progress": progress} if progress else {})
 
     async def begin(self, task: TaskRef, before: Sighting) -> None:
         await self._report(task, "begin", {"before": before})
@@ -186,21 +190,27 @@ class HttpDesk:
         told = {"error": error, "unharmed": unharmed, "retry": retry, "after": after}
         await self._report(task, "fail", told)
 
-    async def cordoned(self) -> frozenset[str]:
-        return (await self.questions()).cordoned
+    async def destination(self, task: TaskRef) -> Destination:
+        found = await self._questions()
+        return Destination(
+            cordoned=frozenset(found.cordoned), target=found.returning.get(task.event_id)
+        )
 
     async def questions(self) -> Questions:
+        found = await self._questions()
+        return Questions(
+            questions=tuple(map(_question, found.questions)), cordoned=frozenset(found.cordoned)
+        )
+
+    async def _questions(self) -> _Questions:
         answer = await self._send(
             "GET", f"/v1/drain-questions?actuator={quote(self._actuator, safe='')}"
         )
         self._refuse_failure(answer)
         try:
-            found = msgspec.json.decode(answer.content, type=_Questions)
+            return msgspec.json.decode(answer.content, type=_Questions)
         except msgspec.MsgspecError as error:
             raise DeskUnavailableError(f"its response can't be read: {error}") from error
-        return Questions(
-            questions=tuple(map(_question, found.questions)), cordoned=frozenset(found.cordoned)
-        )
 
     async def answer_survey(self, host: str, vm: Vm, verdict: Verdict) -> None:
         told = {"vm": vm.name, "possible": verdict.possible, "reason": verdict.reason}
@@ -277,5 +287,7 @@ def _assignment(claimed: _Claimed) -> Assignment:
 
 
 def _question(asked: _Question) -> Question:
-    vm = None if asked.vm is None else Vm(name=asked.vm, vm_id=asked.vm_id, host=asked.host)
-    return Question(type=asked.type, host=asked.host, vm=vm)
+    vm = None
+    if asked.vm is not None:
+        vm = Vm(name=asked.vm, vm_id=asked.vm_id, host=asked.vm_host or asked.host)
+    return Question(type=asked.type, host=asked.host, vm=vm, target=asked.target)

@@ -25,8 +25,11 @@ _LONGEST_SURVEY: Final = 30.0
 class Question:
     type: EventType
     host: str
+    """The one that is drained."""
     vm: Vm | None
     """Whether this VM can be moved; None to ask which VMs are on the host."""
+    target: str | None = None
+    """Where it would have to be moved; None if any host will do that is not drained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,7 @@ class Surveyor:
             if question.vm is None:
                 await self._list(question.host)
             else:
-                verdict = await self._verdict(question.type, question.vm, asked.cordoned)
+                verdict = await self._verdict(question, question.vm, asked.cordoned)
                 await self._desk.answer_survey(question.host, question.vm, verdict)
 
     async def _cordon(self, hosts: frozenset[str]) -> None:
@@ -115,7 +118,8 @@ class Surveyor:
             return
         self._cordoned = hosts
 
-    async def _verdict(self, type_: EventType, vm: Vm, cordoned: frozenset[str]) -> Verdict:
+    async def _verdict(self, question: Question, vm: Vm, cordoned: frozenset[str]) -> Verdict:
+        type_ = question.type
         procedure = self._procedures.get(type_)
         if procedure is None:
             reason = f"actuator {self._name!r} has no action for {type_}"
@@ -123,7 +127,7 @@ class Surveyor:
         if procedure.action.effect is not Effect.MOVES:
             reason = f"{procedure.action.do!r} for {type_} moves no VM to another host"
             return Verdict(possible=False, reason=reason)
-        action = replace(procedure.action, cordoned=cordoned)
+        action = replace(procedure.action, cordoned=cordoned, target=question.target)
         if action.otherwise_effect is not Effect.MOVES:
             # To hold a VM instead of moving it leaves it where it is.
             action = replace(action, otherwise=None, otherwise_effect=None)

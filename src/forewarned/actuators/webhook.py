@@ -229,6 +229,7 @@ def _message(action: Action, vm: Vm, key: str, *, at: datetime) -> bytes:
                 "host": vm.host,
                 "duration_seconds": seconds,
                 "cordoned": sorted(action.cordoned),
+                "target": action.target,
             },
         }
     ).encode()

@@ -82,7 +82,7 @@ class Task:
     before: str = ""
     """The VM as the actuator found it, in its own JSON."""
     after: str = ""
-    """The VM as the actuator left it, in the same."""
+    """The VM as the actuator has seen it last, in the same."""
     error: str = ""
     """Why the last attempt failed."""
     ended_at: datetime | None = None
@@ -172,8 +172,9 @@ def refuse_lost(task: Task, attempt: int) -> None:
         raise TaskLostError(task.key, attempt)
 
 
-def renewed(task: Task, *, now: datetime) -> Task:
-    return replace(task, claimable_at=now + LEASE)
+def renewed(task: Task, *, now: datetime, after: str = "") -> Task:
+    """Kept for longer. `after` says what the VM is at now; empty for nothing new."""
+    return replace(task, claimable_at=now + LEASE, after=after or task.after)
 
 
 def begun(task: Task, *, before: str, now: datetime) -> Task:

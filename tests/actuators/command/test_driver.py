@@ -116,6 +116,7 @@ async def test_the_program_gets_the_task_and_little_else(scripts: Scripts) -> No
         "FOREWARNED_HOST": "hv-a",
         "FOREWARNED_DURATION": "9",
         "FOREWARNED_CORDONED": "hv-c hv-d",
+        "FOREWARNED_TARGET": "",
     }
     assert not {name for name in env if name.startswith("PYTEST")}
     assert '"vm": "web-0"' in (scripts.folder / "stdin").read_text()

@@ -242,6 +242,22 @@ async def test_a_vm_is_never_moved_to_a_host_that_is_drained(
     assert verdict.reason == "no host can take the VM: hv-b is being drained"
 
 
+async def test_a_vm_that_has_to_be_moved_to_a_host_is_moved_to_no_other(
+    open_driver: OpenDriver, racks: str
+) -> None:
+    back = an_action("live-migrate")
+
+    async with open_driver("hv-a", "hv-b", uri=racks) as driver:
+        there = await driver.survey(replace(back, target="HV-B"), VM)
+        here = await driver.survey(replace(back, target="hv-a"), VM)
+        nowhere = await driver.survey(replace(back, target="hv-z"), VM)
+
+    assert there.target == "hv-b"
+    assert not here.possible
+    assert not nowhere.possible
+    assert nowhere.reason.startswith("no host can take the VM: libvirt of hv-z: ")
+
+
 async def test_a_host_is_listed_for_a_drain(driver: Driver) -> None:
     assert isinstance(driver, HostLister)
 

@@ -3,9 +3,13 @@
 import json
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
+from forewarned.cli.hosts.drains import waits_for
+from forewarned.control.v1.drains.wire import ShownMove
 from forewarned.core.model import Resource
+from forewarned.service.drains.model import MoveState
 from tests.cli.served import Served, serving
 
 
@@ -31,6 +35,45 @@ def test_a_drain_is_begun_shown_and_ended(served: Served) -> None:
     assert "its approval, or" in shown.stdout
     assert asked["host"] == "rack1"
     assert "rack1: Canceled" in ended.stdout
+
+
+def test_vms_that_a_drain_moves_are_moved_back(served: Served) -> None:
+    served.run("host", "drain", "rack1", "--yes")
+    served.run("clock", "step", "20m")
+
+    returning = served.run("host", "undrain", "rack1", "--return")
+
+    assert "rack1: Returning: ended by " in returning.stdout
+    assert "0 of 2 VMs moved back" in returning.stdout
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"state": MoveState.MOVING, "target": "hv-b"}, "its task: to hv-b"),
+        ({"state": MoveState.MOVING, "progress": "62 % is copied"}, "its task: 62 % is copied"),
+        ({"state": MoveState.MOVING}, "its task"),
+        (
+            {"state": MoveState.MOVED, "moved_to": "hv-b", "away": 0.41},
+            "nothing: it is on hv-b, and was away for 0.4 s",
+        ),
+        ({"state": MoveState.WAITING, "reads": True, "reason": "no room"}, "its turn; no room"),
+    ],
+)
+def test_a_row_says_what_a_vm_waits_for_and_how_far_it_is(
+    told: dict[str, object], words: str
+) -> None:
+    nothing: dict[str, object] = {
+        "event_id": None,
+        "not_before": None,
+        "reads": False,
+        "actuator": "rack1",
+    }
+    nothing |= {"target": None, "moved_to": None, "progress": "", "away": None, "tries": 1}
+
+    move = msgspec.convert({"vm": "web", "reason": "", **nothing, **told}, ShownMove)
+
+    assert waits_for(move) == words
 
 
 def test_what_is_in_the_way_is_said_before_anything_is_begun() -> None:

@@ -12,8 +12,10 @@ from forewarned.core.model import Actor, EventType, Resource
 from forewarned.core.rules import Rules
 from forewarned.core.tasks import ActuatorOf, Failure
 from forewarned.runtime.assembly import Application, BoardDelivery
-from forewarned.service.drains.host_drains import DrainView, HostDrains, Question
+from forewarned.service.drains.host_drains import HostDrains
 from forewarned.service.drains.model import DrainOrder, DrainState
+from forewarned.service.drains.questions import Destinations, Question
+from forewarned.service.drains.view import DrainView
 from forewarned.service.lifecycle.tasks import Seen, TaskRef
 from forewarned.service.listings import HistoryFilter
 from forewarned.service.records import Caller, EventRecord
@@ -94,7 +96,11 @@ class Cloud:
         await self.clock.step(SECOND)
 
     async def questions(self) -> list[Question]:
-        return (await self.drains.questions("rack1")).questions
+        return (await self.drains.questions("rack1"))[0]
+
+    async def destinations(self) -> Destinations:
+        """Whatever actuator asks."""
+        return (await self.drains.questions("rack2"))[1]
 
     async def answer(self, *, possible: bool = True, reason: str = "") -> None:
         """As an actuator that can move every VM, or none."""
@@ -116,21 +122,30 @@ class Cloud:
 
     async def carry_out(self, host: HostName = B) -> list[ResourceName]:
         """As an actuator, everything that has started."""
-        tasks, done = self.use_cases.tasks, []
+        begun = await self.claim()
+        for ref in begun:
+            await self.use_cases.tasks.finish(ref, Seen("{}", host), by=RACK)
+        await self.settle()
+        return [ref.vm for ref in begun]
+
+    async def claim(self) -> list[TaskRef]:
+        """Everything that has started, begun."""
+        tasks, found = self.use_cases.tasks, []
         for claim in await tasks.claim("rack1", holder="one", limit=9):
             ref = TaskRef(claim.task.event_id, claim.task.vm, claim.task.attempt)
             await tasks.begin(ref, Seen(), by=RACK)
-            await tasks.finish(ref, Seen("{}", host), by=RACK)
-            done.append(claim.task.vm)
-        await self.settle()
-        return done
+            found.append(ref)
+        return found
 
     async def fail(self) -> None:
-        tasks = self.use_cases.tasks
-        for claim in await tasks.claim("rack1", holder="one", limit=9):
-            ref = TaskRef(claim.task.event_id, claim.task.vm, claim.task.attempt)
-            await tasks.fail(ref, NO_ROOM, Seen(), by=RACK)
+        for ref in await self.claim():
+            await self.use_cases.tasks.fail(ref, NO_ROOM, Seen(), by=RACK)
         await self.settle()
+
+    async def causes(self, event_id: EventId, action: str) -> list[str]:
+        wanted = HistoryFilter(event_id=event_id, action=action)
+        rows = await self.use_cases.engine.ask(lambda found: found.history(wanted))
+        return [row.cause for row in rows]
 
     async def actions(self) -> list[str]:
         rows = await self.use_cases.engine.ask(lambda found: found.history(HistoryFilter()))

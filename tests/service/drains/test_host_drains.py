@@ -17,8 +17,8 @@ from forewarned.service.drains.errors import (
     UndrainableError,
     UnknownDrainError,
 )
-from forewarned.service.drains.host_drains import DrainView
 from forewarned.service.drains.model import PATIENCE, TRIES, DrainOrder, DrainState, MoveState
+from forewarned.service.drains.view import DrainView
 from forewarned.service.lifecycle.assignment import simulated
 from tests.bases import a_basis, a_store
 from tests.builders import HOUR, MINUTE, NOON, OPERATOR
@@ -394,11 +394,11 @@ async def test_a_stuck_drain_is_begun_again_with_the_events_that_are_open(rack: 
 async def test_actuators_are_told_which_hosts_no_vm_may_be_moved_to(rack: Cloud) -> None:
     """Those of other actuators too, from the plan on, and for as long as they stay empty."""
     await rack.begin(DrainOrder(dry_run=True), host=B)
-    planned = (await rack.drains.questions("rack1")).cordoned
+    planned = (await rack.destinations()).cordoned
     await rack.begin(host=A)
     await rack.begin(host=B)
-    both = (await rack.drains.questions("rack2")).cordoned
+    both = (await rack.destinations()).cordoned
     await rack.drains.end(A, by=OPERATOR)
-    one = (await rack.drains.questions("rack1")).cordoned
+    one = (await rack.destinations()).cordoned
 
     assert [planned, both, one] == [set(), {A, B}, {B}]

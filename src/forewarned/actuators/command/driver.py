@@ -170,6 +170,7 @@ def _as_json(action: Action, vm: Vm, key: str) -> dict[str, str]:
         "host": vm.host,
         "duration": duration,
         "cordoned": " ".join(sorted(action.cordoned)),
+        "target": action.target or "",
     }
 
 

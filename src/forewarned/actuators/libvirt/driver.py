@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, Self, assert_never
@@ -58,9 +58,7 @@ class LibvirtDriver(Driver):
         located = await locate(self._hosts, vm)
         if located is None:
             return Verdict(possible=False, reason=_no_such(vm))
-        return await survey_ways(
-            action, lambda word: self._verdict(Word(word), located, action.cordoned)
-        )
+        return await survey_ways(action, lambda word: self._verdict(Word(word), located, action))
 
     async def vms_on(self, host: str) -> list[str]:
         """Those that are defined there count too: the host is not done with them."""
@@ -68,7 +66,7 @@ class LibvirtDriver(Driver):
             lambda connection: sorted(domain.name() for domain in connection.listAllDomains())
         )
 
-    async def _verdict(self, word: Word, located: LocatedVm, cordoned: Collection[str]) -> Verdict:
+    async def _verdict(self, word: Word, located: LocatedVm, action: Action) -> Verdict:
         reason = objection(
             word,
             await definition_of(located),
@@ -80,7 +78,7 @@ class LibvirtDriver(Driver):
         if EFFECTS[word] is not Effect.MOVES:
             return Verdict(possible=True, reason=f"{word} on {located.host.name}")
         try:
-            target = await self._migration.target_of(located, cordoned)
+            target = await self._migration.target_of(located, action)
         except RefusedError as error:
             return Verdict(possible=False, reason=str(error))
         return Verdict(possible=True, reason=f"{word} to {target.name}", target=target.name)
@@ -98,6 +96,7 @@ class LibvirtDriver(Driver):
             intent=instance.mark.key,
             issued=instance.mark.issued,
             job=located.job,
+            stood_still=instance.stood_still,
         )
 
     @override
@@ -165,7 +164,7 @@ class LibvirtDriver(Driver):
     ) -> None:
         match word:
             case Word.LIVE_MIGRATE:
-                await self._migration.live(located, action.cordoned, progress)
+                await self._migration.live(located, action, progress)
             case Word.COLD_MOVE:
                 await self._move_cold(located, action, progress)
             case Word.ACPI:
@@ -195,14 +194,14 @@ class LibvirtDriver(Driver):
             raise RefusedError(f"{located.vm.name} is transient: libvirt forgets it when it stops")
         if located.instance.power is not Power.OFF:
             # Known before it is stopped, rather than after.
-            target = await self._migration.target_of(located, action.cordoned)
+            target = await self._migration.target_of(located, action)
             progress(f"shutting down, to move to {target.name}")
         with after_effect():
             if located.instance.power is not Power.OFF:
                 await self._stop(located, action.patience)
                 located = await self._located(located.vm)
             if not was_moved:
-                located = await self._migration.offline(located, action.cordoned)
+                located = await self._migration.offline(located, action)
             if marked.power is not Power.OFF:
                 progress(f"starting on {located.host.name}")
                 await power.start(located)

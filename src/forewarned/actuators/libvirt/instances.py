@@ -46,6 +46,8 @@ class Instance:
     """Of this run of it; -1 if it is off. A reset does not change it."""
     job: str
     mark: Mark
+    stood_still: float | None = None
+    """Seconds for which it did when it came here since its mark was made; None if it did not."""
 
     @property
     def run(self) -> str:
@@ -83,6 +85,7 @@ def look(connection: libvirt.virConnect, vm: Vm, *, host: str) -> Instance | Non
         return None
     try:
         state, reason = domain.state()
+        mark = _mark(domain)
         return Instance(
             host=host,
             power=_POWER.get(state, Power.UNKNOWN),
@@ -90,7 +93,8 @@ def look(connection: libvirt.virConnect, vm: Vm, *, host: str) -> Instance | Non
             is_persistent=bool(domain.isPersistent()),
             domain_id=domain.ID(),
             job=_job(domain),
-            mark=_mark(domain),
+            mark=mark,
+            stood_still=_downtime(domain) if mark.host not in {"", host} else None,
         )
     except libvirt.libvirtError as error:
         if is_code(error, libvirt.VIR_ERR_NO_DOMAIN):
@@ -142,3 +146,14 @@ def _job(domain: libvirt.virDomain) -> str:
     if not total:
         return "a job of libvirt is in progress"
     return f"{100 * (total - remaining) // total} % of the VM is copied"
+
+
+def _downtime(domain: libvirt.virDomain) -> float | None:
+    """Seconds for which it stood still at the end of the migration that has brought it here."""
+    kept = libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED
+    try:
+        measured = domain.jobStats(kept).get("downtime")
+    except libvirt.libvirtError:
+        # It was not migrated while it ran, or libvirt has been restarted since: no one knows.
+        return None
+    return measured / 1000 if isinstance(measured, int) else None

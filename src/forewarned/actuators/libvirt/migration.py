@@ -12,7 +12,7 @@ from typing import Final
 
 import libvirt
 
-from forewarned.actuators.driver import DriverError, Power, Progress, RefusedError
+from forewarned.actuators.driver import Action, DriverError, Power, Progress, RefusedError
 from forewarned.actuators.libvirt.connections.failures import after_effect
 from forewarned.actuators.libvirt.connections.hosts import Host, Hosts
 from forewarned.actuators.libvirt.definition import Definition, parse_definition
@@ -53,14 +53,19 @@ class Migration:
         self._hosts = hosts
         self._routes = routes
 
-    async def target_of(self, located: LocatedVm, cordoned: Collection[str]) -> Host:
-        """Another host with room for the VM: the one with the most. Raises NoTargetError.
+    async def target_of(self, located: LocatedVm, action: Action) -> Host:
+        """Another host with room for the VM: the one it has to go to, or the one with the most.
 
-        Invariant: no VM is moved to a host that is cordoned.
+        Invariant: no VM is moved to a host that is cordoned. Raises NoTargetError.
         """
         definition = await definition_of(located)
-        candidates = self._hosts.others(located.host)
-        rooms = await asyncio.gather(*(_room(host, definition, cordoned) for host in candidates))
+        wanted = self._hosts.targets
+        if action.target is not None:
+            wanted = (self._hosts.host(action.target),)
+        candidates = [host for host in wanted if host is not located.host]
+        rooms = await asyncio.gather(
+            *(_room(host, definition, action.cordoned) for host in candidates)
+        )
         fitting = [
             (room, host)
             for room, host in zip(rooms, candidates, strict=True)
@@ -70,9 +75,9 @@ class Migration:
             raise NoTargetError([room for room in rooms if isinstance(room, str)])
         return max(fitting, key=lambda each: each[0])[1]
 
-    async def live(self, located: LocatedVm, cordoned: Collection[str], progress: Progress) -> None:
+    async def live(self, located: LocatedVm, action: Action, progress: Progress) -> None:
         """Raises RefusedError if the VM was seen to run on its source afterwards."""
-        target = await self.target_of(located, cordoned)
+        target = await self.target_of(located, action)
         kept = _KEPT if located.instance.is_persistent else 0
         flags = libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_AUTO_CONVERGE | kept
         moving = asyncio.create_task(self._migrate(located, target, flags))
@@ -96,9 +101,9 @@ class Migration:
             if seen is not None and seen.job:
                 progress(f"to {target.name}: {seen.job}")
 
-    async def offline(self, located: LocatedVm, cordoned: Collection[str]) -> LocatedVm:
+    async def offline(self, located: LocatedVm, action: Action) -> LocatedVm:
         """Move the definition of a VM that is off. Returns the VM where it is then."""
-        target = await self.target_of(located, cordoned)
+        target = await self.target_of(located, action)
         await self._migrate(located, target, libvirt.VIR_MIGRATE_OFFLINE | _KEPT)
         moved = await locate(self._hosts, located.vm)
         if moved is None or moved.host is not target:

@@ -99,10 +99,10 @@ def drain(
 
 @click.command()
 @click.argument("name", metavar="HOST", shell_complete=complete_host)
-@click.option("--wait", is_flag=True, help="Show progress until the host is empty.")
+@click.option("--wait", is_flag=True, help="Show progress until that is over.")
 @with_session
 def status(session: Session, name: str, *, wait: bool) -> None:
-    """Show how far the drain of HOST has come, and what each VM waits for."""
+    """Show how far the drain of HOST has come, what each VM waits for, and how long it was away."""
     answer = session.control.get(_path(name))
     if wait:
         answer = _until(session, name, answer, _OVER | {DrainState.PLANNED})
@@ -111,10 +111,19 @@ def status(session: Session, name: str, *, wait: bool) -> None:
 
 @click.command()
 @click.argument("name", metavar="HOST", shell_complete=complete_host)
+@click.option(
+    "--return",
+    "returns",
+    is_flag=True,
+    help="Move the VMs that it has moved back to HOST, each with notice.",
+)
 @with_session
-def undrain(session: Session, name: str) -> None:
-    """Cancel what has not begun of a drain, and allow VMs to be moved to HOST again."""
-    answer = session.control.delete(_path(name))
+def undrain(session: Session, name: str, *, returns: bool) -> None:
+    """Cancel what has not begun of a drain, and allow VMs to be moved to HOST again.
+
+    'forewarned host status HOST --wait' shows VMs on their way back.
+    """
+    answer = session.control.delete(_path(name) + ("?return=true" if returns else ""))
     session.show(answer, lambda: _page(answer.read(ShownDrain)))
 
 
@@ -162,7 +171,8 @@ def _page(found: ShownDrain) -> Iterator[RenderableType]:
     moved = sum(1 for each in found.vms if each.state is MoveState.MOVED)
     yield plain(_headline(found))
     if found.vms:
-        yield plain(f"{moved} of {count(len(found.vms), 'VM')} moved")
+        back = " back" if found.state is DrainState.RETURNING else ""
+        yield plain(f"{moved} of {count(len(found.vms), 'VM')} moved{back}")
         yield ""
         yield _table(found)
 
@@ -181,12 +191,12 @@ def _table(found: ShownDrain) -> Table:
     table = frameless("VM", "State", "Waits for")
     for move in found.vms:
         table.add_row(
-            plain(move.vm), Text(move.state, _STYLES.get(move.state, "")), plain(_waits_for(move))
+            plain(move.vm), Text(move.state, _STYLES.get(move.state, "")), plain(waits_for(move))
         )
     return table
 
 
-def _waits_for(move: ShownMove) -> str:
+def waits_for(move: ShownMove) -> str:
     match move.state:
         case MoveState.ASKED:
             words = f"actuator {move.actuator}: can it be moved"
@@ -195,9 +205,11 @@ def _waits_for(move: ShownMove) -> str:
         case MoveState.NOTICE if move.not_before is not None:
             words = f"its approval, or {_clock(move.not_before)}"
         case MoveState.MOVED if move.moved_to is not None:
-            words = f"nothing: it is on {move.moved_to}"
+            away = "" if move.away is None else f", and was away for {move.away:.1f} s"
+            words = f"nothing: it is on {move.moved_to}{away}"
         case MoveState.MOVING:
-            words = "its task" if not move.target else f"its task: to {move.target}"
+            at = move.progress or (f"to {move.target}" if move.target else "")
+            words = f"its task: {at}" if at else "its task"
         case _:
             words = ""
     return "; ".join(filter(None, (words, move.reason)))

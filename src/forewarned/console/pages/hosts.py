@@ -16,7 +16,7 @@ from forewarned.core import descriptions
 from forewarned.core.errors import UnknownHostError
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import Event, EventSource, EventStatus, EventType, Resource, StartCause
-from forewarned.service.drains.model import Drain
+from forewarned.service.drains.view import DrainView, view_of
 from forewarned.service.listings import HostSummary
 from forewarned.service.ports import Snapshot
 
@@ -77,7 +77,7 @@ async def show_host(visit: Visit) -> Response:
 
     def question(
         snapshot: Snapshot,
-    ) -> tuple[HostRow, list[tuple[ScopeId, Resource]], bool, Drain | None]:
+    ) -> tuple[HostRow, list[tuple[ScopeId, Resource]], bool, DrainView | None]:
         found, drain = snapshot.host_summaries([host]), snapshot.drain(host)
         if not found and drain is None:
             raise UnknownHostError(host)
@@ -90,14 +90,15 @@ async def show_host(visit: Visit) -> Response:
             for vm in snapshot.load(scope_id).resources.values()
             if vm.host == host
         ]
-        return _row(summary), vms, len(scope_ids) > _SCOPES, drain
+        view = None if drain is None else view_of(snapshot, drain)
+        return _row(summary), vms, len(scope_ids) > _SCOPES, view
 
-    row, vms, has_more, drain = await visit.ask(question)
+    row, vms, has_more, view = await visit.ask(question)
     events: dict[str, list[Event]] = {}
     for event in row.summary.events:
         for name in event.resources:
             events.setdefault(name, []).append(event)
-    return visit.page("host.html", row=row, vms=vms, events=events, has_more=has_more, drain=drain)
+    return visit.page("host.html", row=row, vms=vms, events=events, has_more=has_more, view=view)
 
 
 def _row(summary: HostSummary) -> HostRow:

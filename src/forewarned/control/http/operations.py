@@ -138,7 +138,7 @@ def create(path: str, call: Call[Body, Nothing, Reply], *, needs: Role) -> Opera
     return operation("POST", path, call, needs=needs, status=HTTPStatus.CREATED)
 
 
-def delete(path: str, call: Call[Nothing, Nothing, Reply], *, needs: Role) -> Operation:
+def delete(path: str, call: Call[Nothing, Query, Reply], *, needs: Role) -> Operation:
     """Answers with what was removed."""
     return operation("DELETE", path, call, needs=needs)
 

@@ -1,14 +1,7 @@
-"""The use cases of host drains: begin one, look at it, answer what it asks, and end it.
-
-The server can't look at a platform: only actuators can. So a drain has questions, which follow from
-its row, and an actuator that comes for them answers: can this VM be moved, which VMs are on this
-host. Asking and answering twice changes nothing, so nobody holds a question.
-"""
+"""The use cases of host drains: begin one, look at it, answer what it asks, and end it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
 
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
@@ -28,38 +21,18 @@ from forewarned.service.drains.errors import (
 )
 from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move, MoveState
 from forewarned.service.drains.progress import Standing, Standings
+from forewarned.service.drains.questions import (
+    Destinations,
+    Question,
+    destinations,
+    questions_for,
+)
+from forewarned.service.drains.view import DrainView, view_of
 from forewarned.service.engine import Engine, save
 from forewarned.service.events.schedule import NewIds
 from forewarned.service.ports import Snapshot, Transaction
-from forewarned.service.records import EventRecord
 
 _MOVING_TYPES = frozenset({EventType.FREEZE, EventType.REDEPLOY})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What a drain wants to know of an actuator."""
-
-    host: HostName
-    type: EventType
-    """What would be scheduled."""
-    vm: ResourceName | None
-    """Whether this VM can be moved; None to ask which VMs are on the host."""
-    vm_id: str = ""
-    """The platform's own id of the VM; empty if it is unknown."""
-
-
-class Questions(NamedTuple):
-    questions: list[Question]
-    cordoned: frozenset[HostName]
-    """The hosts that no VM may be moved to now, whatever actuator asks."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainView:
-    drain: Drain
-    events: dict[ResourceName, EventRecord]
-    """The newest event of each VM that has had one."""
 
 
 class HostDrains:
@@ -109,7 +82,7 @@ class HostDrains:
             drain = snapshot.drain(host)
             if drain is None:
                 raise UnknownDrainError(host)
-            return _view(snapshot, drain)
+            return view_of(snapshot, drain)
 
         return await self._engine.ask(question)
 
@@ -123,15 +96,26 @@ class HostDrains:
             drain = tx.lock_drain(host)
             if drain is None or drain.state is DrainState.CANCELED:
                 raise UnknownDrainError(host)
-            standings = _standings(tx, drain)
-            _cancel(tx, drain.moves, standings, reason=f"host {host} is no longer drained", by=by)
-            drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
-            drain = replace(
-                drain, state=DrainState.CANCELED, changed_at=tx.now, reason=f"ended by {by.name}"
-            )
+            drain = _ended(tx, drain, by=by)
             tx.put_drain(drain)
             tx.record("drain_canceled", by=by, cause=f"host {host}")
-            return _view(tx, drain)
+            return view_of(tx, drain)
+
+        return self._told(await self._engine.decide(decision))
+
+    async def bring_back(self, host: HostName, *, by: Actor) -> DrainView:
+        """End a drain, and move the VMs that it has moved back to the host, each with notice.
+
+        It may have been ended before. Raises UnknownDrainError.
+        """
+        new_ids = NewIds(self._new_id)
+
+        def decision(tx: Transaction) -> DrainView:
+            drain = tx.lock_drain(host)
+            if drain is None:
+                raise UnknownDrainError(host)
+            back = progress.returning(_ended(tx, drain, by=by), now=tx.now)
+            return self._advanced(tx, back, new_ids, by=by)
 
         return self._told(await self._engine.decide(decision))
 
@@ -151,12 +135,14 @@ class HostDrains:
 
     # --- what actuators are asked, and what they say -------------------------------------------
 
-    async def questions(self, actuator: str) -> Questions:
-        def asked(snapshot: Snapshot) -> Questions:
+    async def questions(self, actuator: str) -> tuple[list[Question], Destinations]:
+        """And where VMs may be moved now, whatever actuator does it."""
+
+        def asked(snapshot: Snapshot) -> tuple[list[Question], Destinations]:
             found, drains = [], snapshot.drains()
             for drain in drains:
-                found += _questions(snapshot, drain, actuator)
-            return Questions(found, frozenset(each.host for each in drains if each.is_cordoned))
+                found += questions_for(snapshot, drain, actuator)
+            return found, destinations(drains)
 
         return await self._engine.ask(asked)
 
@@ -210,7 +196,7 @@ class HostDrains:
             if drain is None:
                 raise UnknownDrainError(host)
             if not drain.is_watched:
-                return _view(tx, drain)
+                return view_of(tx, drain)
             return self._advanced(tx, answered(drain), new_ids, by=by)
 
         return self._told(await self._engine.decide(decision))
@@ -230,22 +216,26 @@ class HostDrains:
         standings = _standings(tx, drain)
         drain = progress.reviewed(drain, standings, now=tx.now)
         gone = [move for move in drain.moves if move.state is MoveState.MOVED]
-        _cancel(tx, gone, standings, reason=f"the VM is no longer on {drain.host}", by=by)
+        where = "on {} again" if drain.is_returning else "no longer on {}"
+        reason = f"the VM is {where.format(drain.host)}"
+        _cancel(tx, gone, standings, reason=reason, by=by)
         drain = progress.settled(drain, now=tx.now)
-        for move, notice in progress.due(drain, now=tx.now):
+        due = progress.due(drain, now=tx.now)
+        for move, notice in due:
             given = self._given_event(
                 tx, drain, move, standings[move.vm], notice=notice, event_id=next(ids), by=by
             )
             moves = tuple(given if each.vm == move.vm else each for each in drain.moves)
             drain = replace(drain, moves=moves)
-        drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
-        drain = progress.settled(drain, now=tx.now)
+        if due:
+            drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
+            drain = progress.settled(drain, now=tx.now)
         if drain != before:
             tx.put_drain(drain)
             if before is None or before.state is not drain.state:
                 cause = f"host {drain.host}" + (f": {drain.reason}" if drain.reason else "")
                 tx.record(f"drain_{drain.state.lower()}", by=by, cause=cause)
-        return _view(tx, drain)
+        return view_of(tx, drain)
 
     def _given_event(
         self,
@@ -274,6 +264,14 @@ class HostDrains:
         except RefusalError as refusal:
             return replace(move, state=MoveState.BLOCKED, reason=str(refusal))
         return replace(move, event_id=event_id, tries=move.tries + 1)
+
+
+def _ended(tx: Transaction, drain: Drain, *, by: Actor) -> Drain:
+    host, standings = drain.host, _standings(tx, drain)
+    _cancel(tx, drain.moves, standings, reason=f"host {host} is no longer drained", by=by)
+    drain = progress.reviewed(drain, _standings(tx, drain), now=tx.now)
+    reason = f"ended by {by.name}"
+    return replace(drain, state=DrainState.CANCELED, changed_at=tx.now, reason=reason)
 
 
 def _standings(tx: Transaction, drain: Drain) -> Standings:
@@ -310,34 +308,3 @@ def _cancel(
             scope = tx.load(standing.scope_id)
             change: Change = lifecycle.cancel(scope, event.id, reason=reason, now=tx.now)
             save(tx, change, by=by)
-
-
-def _view(snapshot: Snapshot, drain: Drain) -> DrainView:
-    events = {}
-    for move in drain.moves:
-        record = None if move.event_id is None else snapshot.event(move.event_id)
-        if record is not None:
-            events[move.vm] = record
-    return DrainView(drain=drain, events=events)
-
-
-def _questions(snapshot: Snapshot, drain: Drain, actuator: str) -> list[Question]:
-    if not drain.is_watched:
-        return []
-    asked = [
-        move.vm
-        for move in drain.moves
-        if move.state is MoveState.ASKED and move.actuator == actuator
-    ]
-    questions = [
-        Question(
-            host=drain.host,
-            type=drain.order.type,
-            vm=binding.name,
-            vm_id=binding.profile.vm_id,
-        )
-        for binding in (snapshot.bindings_named(asked) if asked else ())
-    ]
-    if progress.is_asked_for_listing(drain) and progress.listing_actuator(drain) == actuator:
-        questions.append(Question(host=drain.host, type=drain.order.type, vm=None))
-    return questions

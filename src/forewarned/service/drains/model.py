@@ -28,10 +28,16 @@ class DrainState(StrEnum):
     EMPTY = "Empty"
     STUCK = "Stuck"
     """VMs are left that can't be moved, or the deadline is over."""
+    RETURNING = "Returning"
+    """It was ended, and the VMs that it has moved are moved back."""
     CANCELED = "Canceled"
 
 
-CORDONED: Final = frozenset(DrainState) - {DrainState.PLANNED, DrainState.CANCELED}
+CORDONED: Final = frozenset(DrainState) - {
+    DrainState.PLANNED,
+    DrainState.RETURNING,
+    DrainState.CANCELED,
+}
 """No VM is moved to a host in one of these."""
 _AT_REST: Final = frozenset({DrainState.PLANNED, DrainState.EMPTY, DrainState.CANCELED})
 
@@ -72,7 +78,7 @@ class Move:
     reason: str = ""
     """Why it can't be moved, or why the last event failed."""
     moved_to: HostName | None = None
-    """None before it is moved, and if it is gone."""
+    """None before it is moved, and if it is gone. For one that returns, before it is back."""
 
     @property
     def is_open(self) -> bool:
@@ -109,7 +115,7 @@ class Drain:
     """Whether events may be scheduled: the plan is complete, and nothing in it is in the way."""
     moves: tuple[Move, ...] = ()
     reason: str = ""
-    """Why it is Planned, Stuck or Canceled."""
+    """Why it is Planned, Stuck or Canceled; who ended it, while VMs return."""
     changed_at: datetime
     """Since when it is in this state."""
     moved_at: datetime | None = None
@@ -133,6 +139,11 @@ class Drain:
         return self.state in CORDONED and not self.order.dry_run
 
     @property
+    def is_returning(self) -> bool:
+        return self.state is DrainState.RETURNING
+
+    @property
     def is_under_way(self) -> bool:
         """Whether it goes on by itself."""
-        return self.is_cordoned and self.state not in {DrainState.EMPTY, DrainState.STUCK}
+        is_over = self.state in {DrainState.EMPTY, DrainState.STUCK}
+        return self.is_returning or (self.is_cordoned and not is_over)

@@ -55,7 +55,7 @@ def reviewed(drain: Drain, standings: Standings, *, now: datetime) -> Drain:
     arrived = [
         Move(vm=name, actuator=standing.actuator, asked_at=now)
         for name, standing in sorted(standings.items())
-        if name not in known and standing.resource.host == drain.host
+        if name not in known and standing.resource.host == drain.host and not drain.is_returning
     ]
     moves = [
         _moved_on(move, drain, standings.get(move.vm), now=now) for move in (*drain.moves, *arrived)
@@ -87,6 +87,28 @@ def due(drain: Drain, *, now: datetime) -> list[tuple[Move, timedelta]]:
     return found
 
 
+def returning(drain: Drain, *, now: datetime) -> Drain:
+    """The drain turned round: what it has moved is moved back. Nothing else is left of it."""
+    moves = [
+        Move(vm=move.vm, actuator=move.actuator, asked_at=now, event_id=started)
+        for move in drain.moves
+        if (started := move.event_id if move.state is MoveState.MOVING else None)
+        or (move.state is MoveState.MOVED and move.moved_to is not None)
+    ]
+    return replace(
+        drain,
+        state=DrainState.RETURNING,
+        order=replace(drain.order, deadline=None, dry_run=False),
+        began_at=now,
+        changed_at=now,
+        moves=tuple(moves),
+        goes=True,
+        moved_at=None,
+        listed=None,
+        by_fleet=False,
+    )
+
+
 def least_notice(drain: Drain) -> timedelta:
     if drain.order.notice is not None:
         return drain.order.notice
@@ -95,6 +117,8 @@ def least_notice(drain: Drain) -> timedelta:
 
 def settled(drain: Drain, *, now: datetime) -> Drain:
     """The drain in the state that its VMs put it in."""
+    if drain.is_returning:
+        return _settled_return(drain, now=now)
     is_left = any(move.state is not MoveState.MOVED for move in drain.moves)
     moved_at = None if is_left else drain.moved_at or now
     listed = None if is_left else drain.listed
@@ -117,7 +141,7 @@ def next_look(drain: Drain, *, now: datetime) -> datetime | None:
 
 
 def is_asked_for_listing(drain: Drain) -> bool:
-    return drain.moved_at is not None and drain.is_watched
+    return drain.moved_at is not None and drain.is_watched and not drain.is_returning
 
 
 def listing_actuator(drain: Drain) -> str:
@@ -131,12 +155,16 @@ def listing_actuator(drain: Drain) -> str:
 def _moved_on(move: Move, drain: Drain, standing: Standing | None, *, now: datetime) -> Move:
     if standing is None:
         return replace(move, state=MoveState.MOVED, reason="gone, or deallocated", moved_to=None)
-    host = standing.resource.host
-    if host != drain.host:
+    host, record = standing.resource.host, standing.event
+    if (host == drain.host) == drain.is_returning and not _is_leaving(move, drain, record):
         return replace(move, state=MoveState.MOVED, reason="", moved_to=host)
     move = replace(move, reads=standing.reads, actuator=standing.actuator, moved_to=None)
-    if standing.event is not None:
-        return _by_event(move, drain.host, standing.event)
+    if record is not None and drain.is_returning and not move.tries and record.ended_at is not None:
+        # What was under way when the drain was ended is over: now it can return.
+        move, record = replace(move, event_id=None, state=MoveState.ASKED, asked_at=now), None
+    if record is not None:
+        return _by_event(move, host, record)
+    move = _without_notice(move, drain)
     if not move.actuator:
         return replace(move, state=MoveState.BLOCKED, reason=NO_ACTUATOR)
     if move.actuator == SIMULATED:
@@ -145,6 +173,20 @@ def _moved_on(move: Move, drain: Drain, standing: Standing | None, *, now: datet
         # It has come back without an event of this drain.
         return replace(move, state=MoveState.ASKED, asked_at=now)
     return move
+
+
+def _is_leaving(move: Move, drain: Drain, record: EventRecord | None) -> bool:
+    """Whether it is still on the host that it returns to, but on its way to another."""
+    is_first = drain.is_returning and not move.tries
+    return is_first and record is not None and record.ended_at is None
+
+
+def _without_notice(move: Move, drain: Drain) -> Move:
+    """One that would return without notice stays, unless the operator has allowed that."""
+    if not drain.is_returning or move.reads or drain.order.anyway:
+        return move
+    reason = "it would be moved back without notice, because nobody reads its document"
+    return replace(move, state=MoveState.BLOCKED, reason=reason)
 
 
 def _unless_blocked(move: Move) -> MoveState:
@@ -263,6 +305,15 @@ def _state(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:
         return DrainState.STUCK, f"the deadline is over, and still here: {_few(m.vm for m in left)}"
     begun = states & {MoveState.MOVING, MoveState.MOVED}
     return DrainState.MOVING if begun else DrainState.NOTICE, ""
+
+
+def _settled_return(drain: Drain, *, now: datetime) -> Drain:
+    if not all(move.state in {MoveState.MOVED, MoveState.BLOCKED} for move in drain.moves):
+        return drain
+    blocked = [move.vm for move in drain.moves if move.state is MoveState.BLOCKED]
+    told = f"not moved back: {_few(blocked)}" if blocked else "all VMs are back"
+    reason = f"{drain.reason}; {told}"
+    return replace(drain, state=DrainState.CANCELED, reason=reason, changed_at=now)
 
 
 def _when_moved(drain: Drain, *, now: datetime) -> tuple[DrainState, str]:

@@ -16,6 +16,7 @@ from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import Actor, Event, EventStatus, EventType, Scope
 from forewarned.core.tasks import SIMULATED, Task, TaskState
 from forewarned.core.transitions import Started
+from forewarned.service.drains.questions import Destinations, destinations
 from forewarned.service.engine import Engine, save
 from forewarned.service.lifecycle.spare_hosts import spare_hosts
 from forewarned.service.ports import Actuator, Transaction
@@ -33,7 +34,7 @@ class Actuation:
         def decision(tx: Transaction) -> None:
             begun = _begun_before(reports, tx)
             ends = any(report.stage is Stage.COMPLETED for report in reports)
-            cordoned = _cordoned_hosts(tx) if ends else frozenset()
+            open_to = destinations(tx.drains() if ends else ())
             for report in reports:
                 scope = tx.load(report.scope_id)
                 event = scope.events.get(report.event_id)
@@ -43,7 +44,7 @@ class Actuation:
                     if event.id in begun:
                         continue
                     begun.add(event.id)
-                change, moved = _decide(report.stage, scope, event, tx, cordoned=cordoned)
+                change, moved = _decide(report.stage, scope, event, tx, open_to)
                 save(tx, change, by=_ACTUATOR, moved=moved)
 
         touching = list(dict.fromkeys(report.scope_id for report in reports))
@@ -61,8 +62,7 @@ class Actuation:
             scope = tx.load(record.scope_id)
             simulated = {task.vm for task in tx.tasks_of([event_id]) if task.actuator == SIMULATED}
             names = [name for name in record.event.resources if name in simulated]
-            cordoned = _cordoned_hosts(tx)
-            moved_to = _new_hosts(scope, record.event, names, tx, cordoned=cordoned)
+            moved_to = _new_hosts(scope, record.event, names, tx, destinations(tx.drains()))
             save(tx, lifecycle.complete(scope, event_id, now=tx.now, moved_to=moved_to), by=by)
             return tx.event(event_id) or record
 
@@ -91,7 +91,7 @@ def _begun_before(reports: Collection[Report], tx: Transaction) -> set[EventId]:
 
 
 def _decide(
-    stage: Stage, scope: Scope, event: Event, tx: Transaction, *, cordoned: Collection[HostName]
+    stage: Stage, scope: Scope, event: Event, tx: Transaction, open_to: Destinations
 ) -> tuple[Change, list[Task]]:
     now = tx.now
     match stage:
@@ -102,7 +102,7 @@ def _decide(
             return lifecycle.restore(scope, event.id, now=now), []
         case Stage.COMPLETED:
             done = _tasks(scope, event, TaskState.DONE, ended_at=now)
-            moved_to = _new_hosts(scope, event, event.resources, tx, cordoned=cordoned)
+            moved_to = _new_hosts(scope, event, event.resources, tx, open_to)
             return lifecycle.complete(scope, event.id, now=now, moved_to=moved_to), done
         case other:
             assert_never(other)
@@ -119,23 +119,20 @@ def _tasks(
     ]
 
 
-def _cordoned_hosts(tx: Transaction) -> frozenset[HostName]:
-    return frozenset(drain.host for drain in tx.drains() if drain.is_cordoned)
-
-
 def _new_hosts(
     scope: Scope,
     event: Event,
     vms: Collection[ResourceName],
     tx: Transaction,
-    *,
-    cordoned: Collection[HostName],
+    open_to: Destinations,
 ) -> Mapping[ResourceName, HostName]:
     """Only what is simulated is moved by saying so. Other platforms say where VMs are."""
+    if event.id in open_to.returning:
+        return dict.fromkeys(vms, open_to.returning[event.id])
     if event.type is EventType.REDEPLOY:
         return spare_hosts(tx, vms)
-    if event.type is EventType.FREEZE and cordoned:
+    if event.type is EventType.FREEZE and open_to.cordoned:
         # A VM of a host that is being drained is not only paused: it is migrated.
         found = ((name, scope.resources.get(name)) for name in vms)
-        return spare_hosts(tx, [name for name, vm in found if vm and vm.host in cordoned])
+        return spare_hosts(tx, [name for name, vm in found if vm and vm.host in open_to.cordoned])
     return {}

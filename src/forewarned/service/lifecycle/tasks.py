@@ -38,6 +38,11 @@ class Seen(NamedTuple):
     """In the actuator's own JSON."""
     host: HostName | None = None
     """Where it was; None if that is unknown."""
+    stood_still: timedelta | None = None
+    """For how long, as the platform has measured it; None if it has not."""
+
+
+_NOTHING: Final = Seen()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +90,13 @@ class Tasks:
 
         return await self._engine.decide(decision)
 
-    async def renew(self, ref: TaskRef) -> Task:
+    async def renew(self, ref: TaskRef, now: Seen = _NOTHING) -> Task:
         def decision(tx: Transaction) -> Task:
             task = _found(tx, ref.event_id, ref.vm)
             if task is None:
                 raise TaskLostError(f"{ref.event_id}/{ref.vm}", ref.attempt)
             tasks.refuse_lost(task, ref.attempt)
-            renewed = tasks.renewed(task, now=tx.now)
+            renewed = tasks.renewed(task, now=tx.now, after=now.text)
             tx.put_tasks([renewed])
             return renewed
 
@@ -117,7 +122,7 @@ class Tasks:
             if self._waits_for_guests and event.type in _STOPS_GUESTS and event.announced:
                 fact = lifecycle.note(change.scope, CarriedOut, event.id, vm=task.vm, now=tx.now)
                 return change.plus(fact), tasks.returning(task, after=after.text)
-            restored = _restored(case._replace(scope=change.scope))
+            restored = _restored(case._replace(scope=change.scope), away=after.stood_still)
             return change.plus(restored), tasks.done(task, after=after.text)
 
         return await self._report(ref, decide, by=by)
@@ -236,12 +241,17 @@ def _settle(case: _Case, change: Change, task: Task, *, by: Actor) -> None:
     save(tx, change, by=by, moved=[task])
 
 
-def _restored(case: _Case, *, reason: str = "") -> Change:
-    """No change if the VM was not interrupted, or nothing is left of it."""
+def _restored(case: _Case, *, reason: str = "", away: timedelta | None = None) -> Change:
+    """No change if the VM was not interrupted, or nothing is left of it.
+
+    `away` is what the platform has measured, such as the pause at the end of a live migration; None
+    if nothing is known but when the task was begun.
+    """
     tx, scope, event, task = case
     if event.type not in _LEAVES_VMS and not reason:
         return Change(scope=scope)
-    away = None if task.begun_at is None else tx.now - task.begun_at
+    if away is None and task.begun_at is not None:
+        away = tx.now - task.begun_at
     return lifecycle.restore(scope, event.id, vms=(task.vm,), now=tx.now, away=away, reason=reason)
 
 

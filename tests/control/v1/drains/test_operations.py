@@ -84,4 +84,4 @@ async def test_actuators_are_asked_and_answer() -> None:
     assert {each["reason"] for each in planned["vms"]} == {"no other host"}
     assert listed["state"] == "Planned"
     assert dry_run["cordoned"] == []
-    assert drained == {"questions": [], "cordoned": ["rack1"]}
+    assert drained == {"questions": [], "cordoned": ["rack1"], "returning": {}}

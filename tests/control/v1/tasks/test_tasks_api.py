@@ -106,11 +106,14 @@ async def test_the_next_claim_is_told_what_the_one_before_saw(
 
     [task] = await claimed(control)
     lost = await control.refused("POST", f"/v1/tasks/{event}/web/renew", {"attempt": 1})
-    kept = await control.post(f"/v1/tasks/{event}/web/renew", {"attempt": 2})
+    kept = await control.post(
+        f"/v1/tasks/{event}/web/renew", {"attempt": 2, "progress": "half of it is copied"}
+    )
 
     assert (task["attempt"], task["begun"], task["before"]) == (2, True, BEFORE)
     assert (lost[0], lost[1]["code"], lost[1]["field"]) == (409, "task_lost", "attempt")
     assert kept["claimable_at"] == later(seconds=60)
+    assert kept["after"] == {"job": "half of it is copied"}
 
 
 async def test_what_fails_says_why_and_can_be_retried_and_skipped(control: ControlApi) -> None:

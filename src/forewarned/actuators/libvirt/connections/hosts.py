@@ -80,6 +80,8 @@ class Hosts:
         """`uri` has `{host}` where the host's name belongs."""
         self._uri = uri
         self._hosts = {name: self._new(name) for name in names}
+        self.targets = tuple(self._hosts.values())
+        """Those of the settings. VMs are found on others too, but not moved there."""
         self._resources = contextlib.ExitStack()
 
     async def __aenter__(self) -> Self:

@@ -22,20 +22,20 @@ async def show_drain(services: Services, asked: Asked[Nothing, Nothing]) -> wire
     return wire.shown(await services.use_cases.drains.show(_host(asked.path)))
 
 
-async def undrain_host(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ShownDrain:
+async def undrain_host(
+    services: Services, asked: Asked[Nothing, requests.UndrainQuery]
+) -> wire.ShownDrain:
     """End a drain: cancel what has not begun, and allow VMs to be moved to the host."""
-    return wire.shown(await services.use_cases.drains.end(_host(asked.path), by=asked.by))
+    drains, host = services.use_cases.drains, _host(asked.path)
+    end = drains.bring_back if asked.query.returns else drains.end
+    return wire.shown(await end(host, by=asked.by))
 
 
 async def list_questions(
     services: Services, asked: Asked[Nothing, requests.QuestionsQuery]
 ) -> wire.Questions:
-    """What drains want to know of an actuator."""
-    found = await services.use_cases.drains.questions(asked.query.actuator)
-    return wire.Questions(
-        questions=tuple(map(wire.shown_question, found.questions)),
-        cordoned=tuple(sorted(found.cordoned)),
-    )
+    """What drains want to know of an actuator, and where VMs may be moved now."""
+    return wire.shown_questions(*await services.use_cases.drains.questions(asked.query.actuator))
 
 
 async def answer_survey(

@@ -37,6 +37,12 @@ class DrainHost(Ask, frozen=True):
         )
 
 
+class UndrainQuery(Ask, frozen=True):
+    returns: Annotated[
+        bool, about("also move the VMs that it has moved back, each with notice")
+    ] = msgspec.field(default=False, name="return")
+
+
 class QuestionsQuery(Ask, frozen=True):
     actuator: Text
 

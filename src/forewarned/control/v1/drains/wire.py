@@ -1,12 +1,14 @@
 """The JSON that requests about drains are answered with."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
 from forewarned.control.v1.wire import Shape, about
 from forewarned.core.model import EventType
-from forewarned.service.drains.host_drains import DrainView, Question
 from forewarned.service.drains.model import DrainState, Move, MoveState
+from forewarned.service.drains.questions import Destinations, Question
+from forewarned.service.drains.view import DrainView, Headway
 from forewarned.service.records import EventRecord
 
 
@@ -21,6 +23,10 @@ class ShownMove(Shape, frozen=True):
     actuator: Annotated[str, about("what carries out its events; empty if nothing does")]
     target: Annotated[str | None, about("where its actuator would move it; null: not known")]
     moved_to: Annotated[str | None, about("where it is now; null if it has not been moved")]
+    progress: Annotated[str, about("what is being done to it now; empty for nothing")]
+    away: Annotated[
+        float | None, about("for how many seconds it was away; null if that is not known")
+    ]
     tries: Annotated[int, about("how many events it has had")]
     reason: Annotated[str, about("why it can't be moved, or why its last event failed")]
 
@@ -29,7 +35,9 @@ class ShownDrain(Shape, frozen=True):
     host: str
     state: DrainState
     since: Annotated[datetime, about("when it came into this state")]
-    reason: Annotated[str, about("why it is Planned, Stuck or Canceled; empty if it is not")]
+    reason: Annotated[
+        str, about("why it is Planned, Stuck, Returning or Canceled; empty if it is none of these")
+    ]
     type: EventType
     wave: int
     began_at: datetime
@@ -44,11 +52,16 @@ class ShownQuestion(Shape, frozen=True):
     type: Annotated[EventType, about("the event that would be scheduled")]
     vm: Annotated[str | None, about("can it be moved; null: which VMs are on the host")]
     vm_id: Annotated[str, about("the platform's own id of the VM")]
+    vm_host: Annotated[str | None, about("where the fleet has the VM; null if it is about none")]
+    target: Annotated[str | None, about("where it would be moved; null: any host will do")]
 
 
 class Questions(Shape, frozen=True):
     questions: tuple[ShownQuestion, ...]
     cordoned: Annotated[tuple[str, ...], about("hosts that no VM may be moved to now")]
+    returning: Annotated[
+        dict[str, str], about("events that move a VM back, each with the host to move it to")
+    ]
 
 
 def shown(view: DrainView) -> ShownDrain:
@@ -64,17 +77,33 @@ def shown(view: DrainView) -> ShownDrain:
         deadline_at=drain.deadline_at,
         by=drain.by,
         dry_run=drain.order.dry_run,
-        vms=tuple(_shown_move(move, view.events.get(move.vm)) for move in drain.moves),
+        vms=tuple(
+            _shown_move(move, view.events.get(move.vm), view.headway.get(move.vm, Headway()))
+            for move in drain.moves
+        ),
     )
 
 
-def shown_question(question: Question) -> ShownQuestion:
+def shown_questions(questions: Iterable[Question], open_to: Destinations) -> Questions:
+    return Questions(
+        questions=tuple(map(_shown_question, questions)),
+        cordoned=tuple(sorted(open_to.cordoned)),
+        returning={str(event_id): host for event_id, host in open_to.returning.items()},
+    )
+
+
+def _shown_question(question: Question) -> ShownQuestion:
     return ShownQuestion(
-        host=question.host, type=question.type, vm=question.vm, vm_id=question.vm_id
+        host=question.host,
+        type=question.type,
+        vm=question.vm,
+        vm_id=question.vm_id,
+        vm_host=question.vm_host,
+        target=question.target,
     )
 
 
-def _shown_move(move: Move, record: EventRecord | None) -> ShownMove:
+def _shown_move(move: Move, record: EventRecord | None, headway: Headway) -> ShownMove:
     is_open = record is not None and record.ended_at is None
     return ShownMove(
         vm=move.vm,
@@ -85,6 +114,8 @@ def _shown_move(move: Move, record: EventRecord | None) -> ShownMove:
         actuator=move.actuator,
         target=move.target,
         moved_to=move.moved_to,
+        progress=headway.progress,
+        away=None if headway.away is None else headway.away.total_seconds(),
         tries=move.tries,
         reason=move.reason,
     )

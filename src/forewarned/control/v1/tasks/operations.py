@@ -55,8 +55,8 @@ async def _is_gone(request: Request, admitted: Admitted) -> bool:
 
 async def renew_task(services: Services, asked: Asked[requests.Renew, Nothing]) -> wire.ShownTask:
     """Keep a claimed task for another 30 seconds."""
-    ref = _ref(asked.path, asked.body.attempt)
-    return wire.shown(await services.use_cases.tasks.renew(ref))
+    ref, now = _ref(asked.path, asked.body.attempt), asked.body.seen()
+    return wire.shown(await services.use_cases.tasks.renew(ref, now))
 
 
 async def begin_task(services: Services, asked: Asked[requests.Begin, Nothing]) -> wire.ShownTask:

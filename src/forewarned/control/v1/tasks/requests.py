@@ -1,5 +1,6 @@
 """What `/v1/tasks` is asked with: bodies and query parameters."""
 
+from datetime import timedelta
 from typing import Annotated, Final
 
 import msgspec
@@ -14,6 +15,7 @@ from forewarned.service.listings import TaskFilter
 
 LONGEST_WAIT: Final = 60
 _MOST_CLAIMED: Final = 1_000
+_LONGEST_PAUSE: Final = 365 * 24 * 3600
 
 # Up to the largest number that a store gives a row.
 Attempt = Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
@@ -48,6 +50,10 @@ class ClaimTasks(Ask, frozen=True):
 
 class Renew(Ask, frozen=True):
     attempt: Attempt
+    progress: Annotated[str, about("what is being done to the VM now; empty for nothing new")] = ""
+
+    def seen(self) -> Seen:
+        return seen({"job": self.progress}) if self.progress else Seen()
 
 
 class Begin(Ask, frozen=True):
@@ -81,7 +87,14 @@ class Fail(Ask, frozen=True):
 
 
 def seen(sighting: Sighting) -> Seen:
-    host = sighting.get("host")
+    host, pause = sighting.get("host"), sighting.get("stood_still")
     return Seen(
-        msgspec.json.encode(sighting).decode(), HostName(host) if isinstance(host, str) else None
+        text=msgspec.json.encode(sighting).decode(),
+        host=HostName(host) if isinstance(host, str) else None,
+        stood_still=_span(pause) if isinstance(pause, int | float) else None,
     )
+
+
+def _span(seconds: float) -> timedelta | None:
+    """None for what can't be one."""
+    return timedelta(seconds=seconds) if 0 <= seconds <= _LONGEST_PAUSE else None

@@ -11,7 +11,8 @@ from forewarned.core.tasks import Task, TaskState
 from forewarned.service.lifecycle.tasks import Claim
 
 Sighting = dict[str, str | int | float | bool | None]
-"""A VM as an actuator saw it. What it says is the actuator's own, but for `host`."""
+"""A VM as an actuator saw it. What it says is the actuator's own, but for `host`, `job` (what is
+being done to it) and `stood_still` (for how many seconds, when it was moved)."""
 
 
 class ShownTask(Shape, frozen=True):
@@ -31,7 +32,7 @@ class ShownTask(Shape, frozen=True):
     ]
     begun_at: Annotated[datetime | None, about("when the VM was interrupted; null before that")]
     before: Annotated[Sighting | None, about("the VM as the actuator found it")]
-    after: Annotated[Sighting | None, about("the VM as the actuator left it")]
+    after: Annotated[Sighting | None, about("the VM as the actuator has seen it last")]
     error: Annotated[str, about("why the last attempt failed; empty if it did not")]
 
 
