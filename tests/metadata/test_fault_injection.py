@@ -1,6 +1,7 @@
 """What VMs see of each fault, on the wire; and that nothing is left of it afterwards."""
 
 import asyncio
+import json
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -173,6 +174,47 @@ async def test_a_stale_document_is_the_one_of_when_the_fault_was_added(
     unmodified = await client.get(If_None_Match=old.headers["ETag"])
     assert unmodified.status == 304
     assert (await client.get()).headers["ETag"] == '"2"'
+
+
+async def test_a_malformed_document_comes_in_an_answer_that_is_whole(
+    service: FakeService, client: Client
+) -> None:
+    service.publish(an_event())
+    healthy = await client.get()
+    service.faults.add(Fault(kind=FaultKind.MALFORMED, times=1))
+
+    broken = await client.get()
+
+    assert broken.body == healthy.body[: len(healthy.body) // 2]
+    assert broken.headers["Content-Length"] == str(len(broken.body))
+    assert await client.get() == healthy
+
+
+async def test_a_document_may_have_fields_and_events_that_there_are_not(
+    service: FakeService, client: Client
+) -> None:
+    service.publish(an_event())
+    healthy = json.loads((await client.get()).body)
+    service.faults.add(Fault(kind=FaultKind.UNKNOWN_FIELDS, times=1))
+    service.faults.add(Fault(kind=FaultKind.UNKNOWN_EVENT, times=1))
+
+    fields = json.loads((await client.get()).body)
+    event = json.loads((await client.get()).body)
+
+    assert fields.items() > {"DocumentIncarnation": healthy["DocumentIncarnation"]}.items()
+    assert fields["Events"][0].items() > healthy["Events"][0].items()
+    assert event["Events"][1:] == healthy["Events"]
+    assert event["Events"][0]["EventType"] == "Relocate"
+
+
+async def test_an_approval_meets_no_fault_of_documents(
+    service: FakeService, client: Client
+) -> None:
+    service.publish(an_event())
+    service.faults.add(Fault(kind=FaultKind.MALFORMED, times=1))
+
+    assert (await client.post(APPROVAL)).status == 200
+    assert len(service.approver.approved) == 1
 
 
 async def test_a_stale_document_is_not_waited_for(service: FakeService, client: Client) -> None:

@@ -36,7 +36,8 @@ MISTAKES = {
     "VM 'd' is gone": lambda s: (s.vm("d").schedule("Terminate"), s.vm("d").document()),
     "VM 'e' is gone ": lambda s: (s.vm("e").schedule("Terminate"), s.vm("e").fail_host()),
     "no VM is named 'f'": lambda s: (s.vm("f").schedule("Terminate"), s.vm("f").schedule("Reboot")),
-    "'gone' is not a kind of fault: expected status, delay, empty, reset, truncated or stale":
+    "'gone' is not a kind of fault: expected status, delay, empty, reset, truncated, stale,"
+    " malformed, unknown-fields or unknown-event":
         lambda s: s.faults.add("gone"),
     "a status is given twice": lambda s: s.faults.add(500, status=500),
     "needs a status from 400 to 599": lambda s: s.faults.add(200),

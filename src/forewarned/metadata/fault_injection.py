@@ -7,7 +7,7 @@ first. While there are none, a poll pays for one look at `is_active`.
 import asyncio
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 
 from forewarned.core.ids import ScopeId
 from forewarned.metadata import wire
@@ -84,16 +84,12 @@ class FaultInjector:
                 return RESET
             case FaultKind.DELAY:
                 return await self._real_answer(request, peer)
-            case FaultKind.EMPTY:
-                return (await self._final_answer(request, peer)).emptied()
-            case FaultKind.TRUNCATED:
-                return (await self._final_answer(request, peer)).cut()
             case FaultKind.STALE:
                 pages = old.get(fault.id) or self._old.get(fault.id, {})
                 stale = self._stale(pages, request, caller)
                 return stale or await self._real_answer(request, peer)
             case _:
-                assert_never(fault.kind)
+                return _spoiled(await self._final_answer(request, peer), fault.kind)
 
     async def _real_answer(self, request: RoutedRequest, peer: Peer) -> Response:
         response = self._answers.at_once(request, peer, self._monotonic())
@@ -112,6 +108,31 @@ class FaultInjector:
         if page is None or not page.is_active or not isinstance(request.operation, ReadEvents):
             return None
         return self._answers.from_page(page, request.operation)
+
+
+def _spoiled(
+    response: Response,
+    kind: Literal[
+        FaultKind.EMPTY,
+        FaultKind.TRUNCATED,
+        FaultKind.MALFORMED,
+        FaultKind.UNKNOWN_FIELDS,
+        FaultKind.UNKNOWN_EVENT,
+    ],
+) -> Response:
+    match kind:
+        case FaultKind.EMPTY:
+            return response.emptied()
+        case FaultKind.TRUNCATED:
+            return response.cut()
+        case FaultKind.MALFORMED:
+            return response.rewritten(wire.broken_off)
+        case FaultKind.UNKNOWN_FIELDS:
+            return response.rewritten(wire.with_fields)
+        case FaultKind.UNKNOWN_EVENT:
+            return response.rewritten(wire.with_event)
+        case _:
+            assert_never(kind)
 
 
 def _error(fault: Fault) -> Response:

@@ -52,6 +52,38 @@ def encode(document: Document, version: EventVersion) -> bytes:
     )
 
 
+# --- documents that something is wrong with, for emulators that have been asked for them ---
+
+
+def broken_off(document: bytes) -> bytes:
+    return document[: len(document) // 2]
+
+
+def with_fields(document: bytes) -> bytes:
+    """With fields that there are not, as a newer service might send."""
+    found = msgspec.json.decode(document)
+    for event in found["Events"]:
+        event["Severity"] = {"Level": 3, "Labels": ["planned", None]}
+    return msgspec.json.encode({"SchemaRevision": 7, **found, "Links": []})
+
+
+def with_event(document: bytes) -> bytes:
+    """With an event that there is not, before the others."""
+    found = msgspec.json.decode(document)
+    event = {
+        "EventId": "00000000-0000-4000-8000-0000000000FF",
+        "EventStatus": "Pending",
+        "EventType": "Relocate",
+        "ResourceType": "Rack",
+        "Resources": [],
+        "NotBefore": "",
+        "Description": "",
+        "EventSource": "Platform",
+        "DurationInSeconds": -1,
+    }
+    return msgspec.json.encode({**found, "Events": [event, *found["Events"]]})
+
+
 def _event(event: Event, version: EventVersion) -> dict[str, Any]:
     # The order is the one seen on Azure's wire. A field newer than the version is absent, not null.
     fields: dict[str, Any] = {

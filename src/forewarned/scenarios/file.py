@@ -54,7 +54,7 @@ class _References:
         self._has_expectations = tables.get("expect") != []
         self._starts_handler = tables.get("start_handler") not in {False, "off", "no", "false"}
         fleet = [({"name": "vm"}, ())] if self._fleet is None else self._fleet
-        self._vms = {str(vm["name"]).casefold(): str(vm["name"]) for vm, _ in fleet if "name" in vm}
+        self._vms = [str(vm["name"]) for vm, _ in fleet if "name" in vm]
         self._names = [str(step["name"]) for step, _ in self._steps if "name" in step]
 
     def mistakes(self) -> Iterator[Mistake]:
@@ -104,8 +104,8 @@ class _References:
         named = table.get(key)
         listed = named if isinstance(named, list) else [named]
         for name in listed:
-            if isinstance(name, str) and name.casefold() not in self._vms:
-                hint = did_you_mean(name, self._vms.values())
+            if isinstance(name, str) and name.casefold() not in map(str.casefold, self._vms):
+                hint = did_you_mean(name, self._vms)
                 yield Mistake(path=(*path, key), why=f"no VM is named {name!r}{hint}")
 
 

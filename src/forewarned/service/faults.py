@@ -41,6 +41,22 @@ class FaultKind(StrEnum):
     """The connection ends in the middle of the answer. What was asked for happens."""
     STALE = "stale"
     """Documents are shown as they were when the fault was added."""
+    MALFORMED = "malformed"
+    """Documents are broken off in the middle, in an answer that is whole otherwise."""
+    UNKNOWN_FIELDS = "unknown-fields"
+    """Documents and their events have fields that there are not."""
+    UNKNOWN_EVENT = "unknown-event"
+    """Documents have an event more, of a type and a status that there are not."""
+
+    @property
+    def is_of_documents(self) -> bool:
+        """Whether it is for reads only: an approval shows no document."""
+        return self in _OF_DOCUMENTS
+
+
+_OF_DOCUMENTS: Final = frozenset(
+    {FaultKind.STALE, FaultKind.MALFORMED, FaultKind.UNKNOWN_FIELDS, FaultKind.UNKNOWN_EVENT}
+)
 
 
 class FaultMethod(StrEnum):
@@ -69,8 +85,7 @@ class Fault:
     def matches(self, vm: ResourceName, method: FaultMethod) -> bool:
         if self.vm is not None and not same_name(self.vm, vm):
             return False
-        # An approval shows no document, so it can't be stale.
-        if self.kind is FaultKind.STALE and method is not FaultMethod.GET:
+        if self.kind.is_of_documents and method is not FaultMethod.GET:
             return False
         return self.method is None or self.method is method
 
@@ -199,5 +214,5 @@ def refuse_invalid(fault: Fault) -> None:
         )
     if fault.times is not None and not 1 <= fault.times <= MOST_TIMES:
         raise BadFaultError(f"times must be between 1 and {MOST_TIMES}", "times")
-    if fault.kind is FaultKind.STALE and fault.method is FaultMethod.POST:
-        raise BadFaultError("a fault of kind stale is for GET only", "method")
+    if fault.kind.is_of_documents and fault.method is FaultMethod.POST:
+        raise BadFaultError(f"a fault of kind {fault.kind} is for GET only", "method")

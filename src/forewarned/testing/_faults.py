@@ -65,10 +65,10 @@ class Faults:
     ) -> Fault:
         """Make something go wrong from now on, `times` times or until it is removed.
 
-        `what` is a kind (`"empty"`, `"reset"`, `"truncated"`, `"stale"`) or a status (`500`); both
-        have keywords, too. A `delay` goes with any kind, or alone; it is real time. `vm` (a name)
-        and `method` (`"GET"`: reads, `"POST"`: approvals) narrow it down. Raises ValueError for
-        what makes no sense.
+        `what` is a kind (`"empty"`, `"reset"`, `"truncated"`, `"stale"`, `"malformed"`,
+        `"unknown-fields"`, `"unknown-event"`) or a status (`500`); both have keywords, too. A
+        `delay` goes with any kind, or alone; it is real time. `vm` (a name) and `method` (`"GET"`:
+        reads, `"POST"`: approvals) narrow it down. Raises ValueError for what makes no sense.
         """
         if isinstance(what, int):
             if status is not None:

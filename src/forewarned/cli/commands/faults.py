@@ -13,7 +13,17 @@ from forewarned.cli.tables import fault_table
 from forewarned.cli.wording import count
 from forewarned.control.v1 import wire
 
-_KINDS = ("status", "delay", "empty", "reset", "truncated", "stale")
+_KINDS = (
+    "status",
+    "delay",
+    "empty",
+    "reset",
+    "truncated",
+    "stale",
+    "malformed",
+    "unknown-fields",
+    "unknown-event",
+)
 
 
 @click.group(invoke_without_command=True)
@@ -59,7 +69,8 @@ def add(session: Session, /, *, vm: str | None, method: str | None, **fault: obj
     """Add a fault of KIND, from now on.
 
     KIND is status (respond with an error), delay, empty (no body), reset (no response at all),
-    truncated (half a response) or stale (documents stay as they are now).
+    truncated (half a response), stale (documents stay as they are now), malformed (half a document
+    in a whole response), unknown-fields or unknown-event (documents with what there is not).
     """
     method = None if method is None else method.upper()
     body = given(vm=vm, method=method, **fault)

@@ -4,7 +4,7 @@ A document is rendered once per change and api-version; after that a poll costs 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import IntEnum
 from http import HTTPStatus
@@ -104,6 +104,14 @@ class Response:
         """The same without a body."""
         fields, end, _ = self._tail.partition(_END)
         return self._with(_LENGTH.sub(b"\\g<1>0", fields) + end)
+
+    def rewritten(self, rewrite: Callable[[bytes], bytes]) -> "Response":
+        """The same with another body; an error, or what has no body, stays as it is."""
+        fields, end, body = self._tail.partition(_END)
+        if self.status != HTTPStatus.OK or not body:
+            return self
+        body = rewrite(body)
+        return self._with(_LENGTH.sub(b"\\g<1>%d" % len(body), fields) + end + body)
 
     def cut(self) -> "Response":
         """The first half of the body, or of the headers if there is no body."""

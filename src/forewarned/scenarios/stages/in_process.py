@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 from typing import Final, Self, assert_never
 
-from forewarned.core.errors import RefusalError
+from forewarned.core.errors import InvalidIdError, RefusalError
 from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import Actor
 from forewarned.core.transitions import EventTransition
@@ -219,7 +219,7 @@ def seen_request(caller: Caller | None, routed: RoutedRequest, status: int | Non
     if raw is not None and what is What.APPROVE:
         try:
             approves = tuple(wire.start_requests(raw.body))
-        except wire.BadBodyError:
+        except (wire.BadBodyError, InvalidIdError):
             approves = ()
     return Request(
         vm=None if caller is None else caller.name,
