@@ -83,7 +83,7 @@ class Lives:
         return True
 
 
-@pytest.mark.parametrize("kind", ["after", "before"])
+@pytest.mark.parametrize("kind", ["after", pytest.param("before", marks=pytest.mark.thorough)])
 def test_killed_at_every_step_it_runs_no_hook_twice_and_puts_everything_back(
     server: Server, tmp_path: Path, notebook: Notebook, kind: str
 ) -> None:

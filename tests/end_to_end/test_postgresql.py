@@ -14,7 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.server_process import Server, environment, local_command, serving
+from tests.end_to_end.server_process import (
+    WORKERS,
+    Server,
+    environment,
+    local_command,
+    serving,
+)
 from tests.end_to_end.test_cli_access import FLEET, SERVICE, command
 from tests.postgresql.databases import Database, Databases
 from tests.postgresql.servers import free_port
@@ -145,7 +151,7 @@ def test_the_listing_of_settings_hides_the_password(pair: Pair) -> None:
     assert "s3cret" not in told.stdout + str(local)
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_server_without_its_database_says_why_it_does_not_start(
     tmp_path: Path, workers: str
 ) -> None:

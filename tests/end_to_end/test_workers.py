@@ -231,6 +231,7 @@ def test_a_poller_that_is_killed_is_restarted_and_loses_nothing(
     assert [polls.incarnations[name][-1] for name in VMS] == [4] * len(VMS)
 
 
+@pytest.mark.thorough
 def test_a_writer_that_is_killed_is_healed_and_loses_nothing(supervised: SupervisedServer) -> None:
     """I14, I23, I24."""
     server = supervised.server
