@@ -22,8 +22,8 @@ from tools.lab.lab import Guest, Lab, lab
 from tools.lab.packages import NoLabError
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-GUESTS: Final = {"hv-a": GuestPlan(name="web", number=1), "hv-b": GuestPlan(name="db", number=2)}
-"""Each with the host it starts on."""
+GUESTS: Final = (GuestPlan(name="web", number=1), GuestPlan(name="db", number=2))
+"""All of them start on the first host."""
 SETTINGS: Final = """
 [actuators.rack]
 driver = "libvirt"
@@ -64,7 +64,8 @@ def _running(port: int) -> Iterator[str]:
     print("Starting two libvirts and two guests, without KVM: half a minute", flush=True)
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(lab())
-        guests = [stack.enter_context(made.guest(plan, host=host)) for host, plan in GUESTS.items()]
+        first = next(iter(made.hosts))
+        guests = [stack.enter_context(made.guest(plan, host=first)) for plan in GUESTS]
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fwlab-service-")))
         settings, fleet = folder / "forewarned.toml", folder / "fleet.toml"
         settings.write_text(SETTINGS.format(uri=made.uri, peer=made.peer_uri))
@@ -104,15 +105,18 @@ def _introduction(made: Lab, guests: list[Guest], folder: Path, address: str) ->
         for each in guests
     )
     return f"""{serials}
-console   http://{address}
+console   http://{address}/hosts/hv-a
 log       {folder}/log
 fleet     {folder}/fleet.toml, as `forewarned fleet import libvirt` wrote it
 libvirt   {made.uri}
 
-Guests approve their events. See the fleet, move a guest while it runs, boot it, and look:
+Both guests are on hv-a, and approve their events. Open the console, and in another terminal see the
+fleet, empty hv-a, move the guests back, restart one, and see what was done:
   export FOREWARNED_CONTROL={address}
   {program} fleet show
-  {program} schedule freeze --vm web
+  {program} host drain hv-a --wait
+  {program} host undrain hv-a --return
+  {program} host status hv-a --wait
   {program} schedule reboot --vm web
   {program} history
 Ctrl-C ends all."""

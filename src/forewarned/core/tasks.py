@@ -52,6 +52,8 @@ class TaskState(StrEnum):
 
 
 _HELD: Final = frozenset({TaskState.CLAIMED, TaskState.BEGUN})
+NOT_CARRIED_OUT: Final = "not carried out: "
+"""Begins why an event ended whose work has failed and left its VMs unharmed."""
 OVER: Final = frozenset({TaskState.DONE, TaskState.FAILED, TaskState.SKIPPED})
 _RETRIABLE: Final = frozenset({TaskState.STUCK, TaskState.FAILED})
 
@@ -258,4 +260,4 @@ def outcome(event: Event, tasks: Collection[Task]) -> Outcome | None:
     causes = "; ".join(
         task.error if len(own) == 1 else f"{task.vm}: {task.error}" for task in spared
     )
-    return Outcome(spared=tuple(task.vm for task in spared), reason=f"not carried out: {causes}")
+    return Outcome(spared=tuple(task.vm for task in spared), reason=f"{NOT_CARRIED_OUT}{causes}")

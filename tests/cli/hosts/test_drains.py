@@ -55,7 +55,7 @@ def test_vms_that_a_drain_moves_are_moved_back(served: Served) -> None:
         ({"state": MoveState.MOVING}, "its task"),
         (
             {"state": MoveState.MOVED, "moved_to": "hv-b", "away": 0.41},
-            "nothing: it is on hv-b, and was away for 0.4 s",
+            "nothing: it is on hv-b, and was away for 0.41 s",
         ),
         ({"state": MoveState.WAITING, "reads": True, "reason": "no room"}, "its turn; no room"),
     ],

@@ -152,5 +152,6 @@ async def test_a_host_tells_how_far_its_drain_has_come(console: ConsoleClient) -
 
     assert "Notice since" in under_way
     assert "0 of 2 VMs moved" in under_way
+    assert "waits for its approval, or its NotBefore in 15m" in under_way
     assert "Canceled since" in over
     assert "Ended by operator." in over

@@ -28,7 +28,9 @@ def test_what_listeners_count_is_added_up() -> None:
     metrics.add({"documents": 3, "unmodified": 2, "waits": 1, "refused_too_many_requests": 4})
     metrics.add({"documents": 1, "approvals": 5})
 
-    text = metrics.render(events={}, tasks={}, scopes=0, now=NOON, lag=timedelta(0)).decode()
+    text = metrics.render(
+        events={}, tasks={}, drains={}, scopes=0, now=NOON, lag=timedelta(0)
+    ).decode()
     assert figures(text) == {
         ("forewarned_polls_total", "document"): 4,
         ("forewarned_polls_total", "unmodified"): 2,
@@ -44,7 +46,9 @@ def test_how_long_things_took_is_kept() -> None:
     metrics.committed(0.003)
     metrics.woke(timedelta(seconds=2))
 
-    seen = figures(metrics.render(events={}, tasks={}, scopes=0, now=NOON, lag=SECOND).decode())
+    seen = figures(
+        metrics.render(events={}, tasks={}, drains={}, scopes=0, now=NOON, lag=SECOND).decode()
+    )
     assert seen["forewarned_commit_seconds_count", ""] == 1
     assert seen["forewarned_commit_seconds_sum", ""] == 0.003
     assert seen["forewarned_wake_lateness_seconds_sum", ""] == 2

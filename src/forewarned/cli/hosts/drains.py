@@ -205,7 +205,7 @@ def waits_for(move: ShownMove) -> str:
         case MoveState.NOTICE if move.not_before is not None:
             words = f"its approval, or {_clock(move.not_before)}"
         case MoveState.MOVED if move.moved_to is not None:
-            away = "" if move.away is None else f", and was away for {move.away:.1f} s"
+            away = "" if move.away is None else f", and was away for {move.away:.2f} s"
             words = f"nothing: it is on {move.moved_to}{away}"
         case MoveState.MOVING:
             at = move.progress or (f"to {move.target}" if move.target else "")

@@ -14,8 +14,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from forewarned.core import transitions
 from forewarned.core.model import EventStatus, EventType
-from forewarned.core.tasks import TaskState
-from forewarned.core.transitions import EventTransition
+from forewarned.core.tasks import NOT_CARRIED_OUT, TaskState
+from forewarned.core.transitions import Completed, EventTransition
+from forewarned.service.drains.model import DrainState
 from forewarned.service.nodes import NodesView
 from forewarned.service.records import Commit, CommitCounts
 
@@ -59,6 +60,14 @@ class Metrics:
             buckets=_WAKE_BUCKETS,
         )
         self._events = gauge("forewarned_events", "Open events.", ["type", "status"])
+        self._failures = counter(
+            "forewarned_events_not_carried_out",
+            "Events that ended because their actuator failed and left the VMs as they were.",
+            ["type"],
+        )
+        self._drains = gauge(
+            "forewarned_drains", "Host drains, the newest of each host.", ["state"]
+        )
         self._tasks = gauge("forewarned_tasks", "Tasks of open events.", ["actuator", "state"])
         self._scopes = gauge("forewarned_scopes", "Scopes on the Board.")
         self._age = gauge(
@@ -110,6 +119,8 @@ class Metrics:
             self._newest_change = fact.at
             if isinstance(fact, EventTransition):
                 self._transitions_of(transitions.action(fact), fact.event.type.value).inc()
+            if isinstance(fact, Completed) and fact.reason.startswith(NOT_CARRIED_OUT):
+                self._failures.labels(fact.event.type.value).inc()
 
     def committed(self, seconds: float) -> None:
         self._commits.observe(seconds)
@@ -122,6 +133,7 @@ class Metrics:
         *,
         events: OpenEvents,
         tasks: OpenTasks,
+        drains: Mapping[DrainState, int],
         scopes: int,
         now: datetime,
         lag: timedelta,
@@ -130,6 +142,8 @@ class Metrics:
         self._tasks.clear()
         for (actuator, state), number in tasks.items():
             self._tasks.labels(actuator, state.value).set(number)
+        for drain_state in DrainState:
+            self._drains.labels(drain_state.value).set(drains.get(drain_state, 0))
         self._lag.set(lag.total_seconds())
         self._scopes.set(scopes)
         for type_ in EventType:

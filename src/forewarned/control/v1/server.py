@@ -1,5 +1,6 @@
 """The server itself: whether it is well, how it is set up, and its clock."""
 
+from collections import Counter
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
@@ -60,13 +61,16 @@ async def list_nodes(services: Services, _: Asked[Nothing, Nothing]) -> wire.Nod
 
 async def show_metrics(services: Services, request: Request, _: Admitted) -> Response:
     bodies.query(request, Nothing)
-    census, tasks = await services.engine.ask(lambda s: (s.census(), s.task_counts()))
+    census, tasks, drains = await services.engine.ask(
+        lambda s: (s.census(), s.task_counts(), s.drains())
+    )
     services.metrics.add(services.take_counts())
     services.metrics.add_nodes(await services.nodes.show(), services.nodes.commit_counts)
     now = services.use_cases.clock_control.show().now
     text = services.metrics.render(
         events=census.events,
         tasks=tasks,
+        drains=Counter(drain.state for drain in drains),
         scopes=census.scopes,
         now=now,
         lag=services.engine.lag,

@@ -162,7 +162,8 @@ class HostDrains:
             if move.state is not MoveState.ASKED or not same_name(move.vm, vm):
                 return move
             state = MoveState.WAITING if possible else MoveState.BLOCKED
-            return replace(move, state=state, possible=possible, reason=reason, target=target)
+            why = "" if possible else reason
+            return replace(move, state=state, possible=possible, reason=why, target=target)
 
         return await self._answer(
             host,

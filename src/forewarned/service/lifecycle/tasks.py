@@ -14,7 +14,7 @@ from forewarned.core.change import Change
 from forewarned.core.errors import TaskLostError, UnknownTaskError
 from forewarned.core.ids import EventId, HostName, ResourceName, same_name
 from forewarned.core.model import Actor, Event, EventStatus, EventType, Scope
-from forewarned.core.tasks import Failure, Task, TaskState
+from forewarned.core.tasks import NOT_CARRIED_OUT, Failure, Task, TaskState
 from forewarned.core.transitions import CarriedOut, Retried, Skipped
 from forewarned.service.engine import Engine, save
 from forewarned.service.ports import Transaction
@@ -136,7 +136,7 @@ class Tasks:
                 stalled = lifecycle.stall(scope, event.id, vm=task.vm, reason=reason, now=tx.now)
                 return stalled, failed
             if failure.unharmed:
-                return _restored(case, reason=f"not carried out: {failure.error}"), failed
+                return _restored(case, reason=f"{NOT_CARRIED_OUT}{failure.error}"), failed
             return Change(scope=scope), failed
 
         return await self._report(ref, decide, by=by)

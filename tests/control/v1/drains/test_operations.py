@@ -9,7 +9,7 @@ from forewarned.clock import VirtualClock
 from forewarned.core.model import Resource
 from forewarned.core.tasks import ActuatorOf
 from forewarned.service.lifecycle.assignment import simulated
-from tests.builders import MINUTE, NOON
+from tests.builders import MINUTE, NOON, SECOND
 from tests.control.control_api import ControlApi, control_api
 
 DRAIN = "/v1/hosts/rack1/drain"
@@ -85,3 +85,46 @@ async def test_actuators_are_asked_and_answer() -> None:
     assert listed["state"] == "Planned"
     assert dry_run["cordoned"] == []
     assert drained == {"questions": [], "cordoned": ["rack1"], "returning": {}}
+
+
+async def test_a_migration_that_fails_is_told_everywhere_and_holds_up_no_other_vm() -> None:
+    """The VM runs on; its event ends with the cause; the drain goes on, and says why it can't."""
+    no_room = {"attempt": 1, "error": "no room", "unharmed": True, "after": {"host": "rack1"}}
+    async with cloud(rack1) as (control, clock):
+        control.services.engine.tell(control.services.metrics.hear)
+        await control.switch_on("report")
+        await control.post(DRAIN)
+        for vm in ("web", "report"):
+            await control.post(f"{DRAIN}/survey", {"vm": vm, "possible": True, "target": "hv-b"})
+        shown = []
+        for _ in range(3):
+            await clock.step(15 * MINUTE)
+            claimed = {"actuator": "rack1", "holder": "one", "limit": 9}
+            for task in (await control.post("/v1/tasks/claim", claimed))["tasks"]:
+                path = f"/v1/tasks/{task['event_id']}/{task['vm']}"
+                await control.post(f"{path}/begin", {"attempt": 1, "before": {"host": "rack1"}})
+                if task["vm"] == "web":
+                    failed = task["event_id"]
+                    await control.post(f"{path}/fail", no_room)
+                else:
+                    after = {"host": "rack9", "stood_still": 0.41}
+                    await control.post(f"{path}/finish", {"attempt": 1, "after": after})
+            await clock.step(SECOND)
+            shown.append(await control.get(DRAIN))
+        explained = await control.get(f"/v1/events/{failed}/explain")
+        vm = await control.get("/v1/vms/web")
+        numbers = (await control.http.get("/metrics")).text
+
+    first, last = shown[0], shown[-1]
+    rows = {row["vm"]: row for row in first["vms"]}
+    assert (first["state"], rows["report"]["state"], rows["web"]["state"]) == (
+        *("Moving", "Moved", "Notice"),
+    )
+    assert (rows["report"]["moved_to"], rows["report"]["away"]) == ("rack9", 0.41)
+    assert (rows["web"]["reason"], rows["web"]["tries"]) == ("not carried out: no room", 2)
+    assert (last["state"], last["reason"]) == ("Stuck", "can't be moved: web")
+    assert (vm["state"], vm["host"]) == ("running", "rack1")
+    assert "ended before the work was done: not carried out: no room" in explained["why"]
+    assert 'forewarned_events_not_carried_out_total{type="Freeze"} 3.0' in numbers
+    assert 'forewarned_drains{state="Stuck"} 1.0' in numbers
+    assert 'forewarned_drains{state="Moving"} 0.0' in numbers
