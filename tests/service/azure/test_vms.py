@@ -13,12 +13,13 @@ from forewarned.service.azure.inventory import VmView
 from forewarned.service.azure.models.documents import PropertyChangeError
 from forewarned.service.azure.operations import OperationStatus, Progress
 from forewarned.service.azure.vms import UnknownVmError
+from forewarned.service.drains.model import Drain, DrainOrder, DrainState
 from forewarned.service.errors import NameTakenError
 from forewarned.service.events.schedule import WorkRequest
 from forewarned.service.fleet.declaration import Model
 from forewarned.service.fleet.placement import AddressesExhaustedError
 from forewarned.service.ports import Transaction
-from tests.builders import MINUTE, OPERATOR, SECOND
+from tests.builders import MINUTE, NOON, OPERATOR, SECOND
 from tests.service.estate import (
     SPOT,
     SUBSCRIPTION,
@@ -270,6 +271,23 @@ async def test_a_vm_takes_another_model_and_keeps_its_place(here: Estate) -> Non
     assert after.binding.address == before.binding.address
     assert after.resource.host == before.resource.host
     assert after.profile.vm_id == before.profile.vm_id
+
+
+async def test_a_new_vm_is_not_put_on_a_host_that_is_drained(here: Estate) -> None:
+    first = await here.put_machine()
+    drain = Drain(
+        host=first.resource.host,
+        order=DrainOrder(),
+        by="operator",
+        began_at=NOON,
+        changed_at=NOON,
+        state=DrainState.EMPTY,
+    )
+    await here.decide(lambda tx: tx.put_drain(drain))
+
+    second = await here.put_machine("vm2")
+
+    assert second.resource.host != first.resource.host
 
 
 async def test_what_was_settled_when_a_vm_was_made_stays(here: Estate) -> None:

@@ -1,7 +1,7 @@
 """New VMs enter their scope, with a host and an address that are free in the store."""
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Final
@@ -10,6 +10,7 @@ from forewarned.core import membership
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import Actor, Policy, Resource, Scope, ScopeKind
 from forewarned.service.azure.context import AzureContext
+from forewarned.service.drains.questions import destinations
 from forewarned.service.engine import save
 from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.layout import ScopeLayout, VmLayout
@@ -51,7 +52,7 @@ def enroll(
     planned = planned_scope(
         layout,
         where,
-        hosts=_FreeHosts(scope.resources.values()),
+        hosts=_FreeHosts(scope.resources.values(), destinations(tx.drains()).cordoned),
         addresses=_FreeAddresses(tx, context.address_range),
     )
     save(tx, membership.enroll(scope, planned.scope, now=tx.now), by=context.by)
@@ -67,9 +68,13 @@ def least_used(domains: Sequence[int], number: int) -> int:
 
 
 class _FreeHosts:
-    """Hosts named as in fleet files, as far as the VMs of one scope leave room on them."""
+    """Hosts named as in fleet files, as far as the VMs of one scope leave room on them.
 
-    def __init__(self, here: Iterable[Resource]) -> None:
+    None that is drained: it would have to be emptied again.
+    """
+
+    def __init__(self, here: Iterable[Resource], cordoned: Collection[HostName]) -> None:
+        self._cordoned = cordoned
         self._domains: dict[HostName, list[int]] = {}
         """The update domains of the VMs on each host."""
         for resource in here:
@@ -80,7 +85,8 @@ class _FreeHosts:
             name = HostName(host_name(vm.zone, vm.update_domain, vm.fault_domain, number))
             domains = self._domains.setdefault(name, [])
             # A fleet file may have declared a host of such a name for something else.
-            if len(domains) < VMS_PER_HOST and set(domains) <= {vm.update_domain}:
+            has_room = len(domains) < VMS_PER_HOST and set(domains) <= {vm.update_domain}
+            if has_room and name not in self._cordoned:
                 domains.append(vm.update_domain)
                 return name
         raise AssertionError("unreachable: there is no end of numbers")
