@@ -31,9 +31,12 @@ ask() {
   shift
   body= retry_after=
   # In the background, because bash handles no signal while it waits for a command.
-  curl --silent --noproxy '*' --header 'Metadata: true' --connect-timeout 5 --max-time "$seconds" \
-    --max-filesize 1000000 --dump-header "$scratch/head" --output "$scratch/body" \
-    --write-out '%{http_code}' "$@" > "$scratch/status" &
+  curl --silent \
+    --noproxy '*' \
+    --header 'Metadata: true' \
+    --connect-timeout 5 --max-time "$seconds" --max-filesize 1000000 \
+    --dump-header "$scratch/head" --output "$scratch/body" --write-out '%{http_code}' \
+    "$@" > "$scratch/status" &
   wait $!
   local outcome=$?
   status=$(< "$scratch/status")

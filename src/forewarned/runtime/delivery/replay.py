@@ -6,7 +6,7 @@ written into the history; the event starts when it did while it was recorded.
 
 import logging
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +16,6 @@ from typing import Final
 
 from typing_extensions import override
 
-from forewarned.core.copying import replace
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Actor, Document
@@ -41,14 +40,18 @@ from forewarned.service.engine import Engine
 from forewarned.service.errors import UnknownFaultError
 from forewarned.service.faults import Fault, FaultKind, FaultMethod, Faults
 from forewarned.service.fleet.layout import layouts
-from forewarned.service.ports import Approver, Snapshot
-from forewarned.service.records import Caller, Commit, PageContent
+from forewarned.service.ports import Approver
+from forewarned.service.records import Caller, PageContent
 from forewarned.service.use_cases import UseCases
+
+Render = Callable[[Document, str], Rendered]
 
 _log = logging.getLogger(__name__)
 
 _SENT: Final = {"content-type": "Content-Type", "etag": "ETag", "retry-after": "Retry-After"}
 """Headers as they were recorded. Date and Server are this server's own."""
+_REVISION: Final = 1 << 60
+"""Of the first page: above all that a store has, so that no commit takes the recording's place."""
 _SILENT: Final = timedelta(minutes=2)
 """How long a request is left without an answer that had none in time: as a client may wait."""
 
@@ -101,9 +104,9 @@ class Player:
         clock: Clock,
         faults: Faults,
     ) -> None:
-        """The Board is made with `render_recorded`, and shows nothing else of this scope."""
+        """The Board is made with `recorded_or`; from `begin` on, the scope has no other page."""
+        self.scope_id = scope_id
         self._timeline = timeline
-        self._scope_id = scope_id
         self._board = board
         self._clock = clock
         self._faults = faults
@@ -125,7 +128,7 @@ class Player:
         if isinstance(outcome, Unanswered):
             self._leave_unanswered(outcome)
         else:
-            self._show_answer(outcome, revision=index + 1)
+            self._show_answer(outcome, revision=_REVISION + index)
         if index + 1 == len(moments):
             _log.info("the recording has been played to its end")
             return
@@ -145,7 +148,7 @@ class Player:
         )
         self._board.show(
             PageContent(
-                scope_id=self._scope_id, revision=revision, is_active=True, document=document
+                scope_id=self.scope_id, revision=revision, is_active=True, document=document
             )
         )
         _log.info("replayed an answer", extra={"status": answer.status, "incarnation": incarnation})
@@ -168,32 +171,37 @@ def _ids(outcome: Outcome) -> list[str]:
     return [str(event.get("EventId")).upper() for event in events_of(outcome)]
 
 
-def render_recorded(document: Document, version: str) -> Rendered:
-    """In the version that was recorded, whatever version is asked for."""
-    if isinstance(document, RecordedDocument):
-        return document.rendered
-    return render(document, version)
+def recorded_or(render: Render) -> Render:
+    """What was recorded as it is, in whatever version is asked for; the rest by `render`."""
+
+    def rendered(document: Document, version: str) -> Rendered:
+        if isinstance(document, RecordedDocument):
+            return document.rendered
+        return render(document, version)
+
+    return rendered
 
 
 class RecordedApprovals:
-    """Answers as Azure would: 200 for every event that is shown, whoever approved it before."""
+    """Answers as Azure would: 200 for every event that is shown, whoever approved it before.
 
-    def __init__(
-        self, player: Player, scope_id: ScopeId, engine: Engine, approvals: Approver
-    ) -> None:
-        self._player = player
-        self._scope_id = scope_id
+    Approvals of VMs that read no recording go to `approvals`.
+    """
+
+    def __init__(self, engine: Engine, approvals: Approver) -> None:
+        self.player: Player | None = None
+        """None while nothing is played back."""
         self._engine = engine
         self._approvals = approvals
 
     async def approve(
         self, event_ids: Collection[EventId], *, caller: Caller, address: str
     ) -> None:
-        if caller.scope_id != self._scope_id:
+        if self.player is None or self.player.scope_id != caller.scope_id:
             await self._approvals.approve(event_ids, caller=caller, address=address)
             return
         for event_id in event_ids:
-            if event_id.upper() not in self._player.event_ids:
+            if event_id.upper() not in self.player.event_ids:
                 raise UnknownEventError(event_id)
         by = Actor(name=f"vm:{caller.name}", address=address, resource=caller.name)
         cause = f"event {', '.join(event_ids)} of the recording"
@@ -213,20 +221,14 @@ class ReplayDelivery(LocalDelivery):
         faults: Faults,
     ) -> None:
         super().__init__(clock, settings, listener)
-        self.board = Board(render_recorded)
-        self._scope_id = ScopeId(next(layouts(timeline.fleet)).id)
+        self.board = Board(recorded_or(render))
         self._player = Player(
-            timeline, scope_id=self._scope_id, board=self.board, clock=clock, faults=faults
+            timeline,
+            scope_id=ScopeId(next(layouts(timeline.fleet)).id),
+            board=self.board,
+            clock=clock,
+            faults=faults,
         )
-
-    @override
-    def hear(self, commit: Commit) -> None:
-        shown = tuple(page for page in commit.shown if page.scope_id != self._scope_id)
-        super().hear(replace(commit, shown=shown))
-
-    @override
-    def load(self, snapshot: Snapshot) -> None:
-        """There is nothing to take in: the store is in memory, and new."""
 
     @override
     def serving(self, use_cases: UseCases, tokens: Tokens) -> AbstractAsyncContextManager[object]:
@@ -235,6 +237,6 @@ class ReplayDelivery(LocalDelivery):
 
     @override
     def _approver(self, use_cases: UseCases) -> Approver:
-        return RecordedApprovals(
-            self._player, self._scope_id, use_cases.engine, use_cases.approvals
-        )
+        approvals = RecordedApprovals(use_cases.engine, use_cases.approvals)
+        approvals.player = self._player
+        return approvals
