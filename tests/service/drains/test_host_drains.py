@@ -272,6 +272,7 @@ async def test_a_host_is_empty_once_the_platform_lists_nothing_there(rack: Cloud
     assert with_one.state is DrainState.VERIFYING
     assert with_one.reason == "not moved, as the platform has it: unknown-vm"
     assert await rack.state() is DrainState.EMPTY
+    assert (await rack.destinations()).cordoned == {A}
 
 
 async def test_a_drain_is_stuck_while_the_platform_does_not_say_that_the_host_is_empty(
