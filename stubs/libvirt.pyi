@@ -14,6 +14,7 @@ VIR_DOMAIN_AFFECT_CURRENT: Final[int]
 VIR_DOMAIN_AFFECT_LIVE: Final[int]
 VIR_DOMAIN_BLOCKED: Final[int]
 VIR_DOMAIN_CRASHED: Final[int]
+VIR_DOMAIN_EVENT_ID_LIFECYCLE: Final[int]
 VIR_DOMAIN_EVENT_ID_REBOOT: Final[int]
 VIR_DOMAIN_JOB_BOUNDED: Final[int]
 VIR_DOMAIN_JOB_STATS_COMPLETED: Final[int]
@@ -96,7 +97,8 @@ class virConnect:
         self,
         dom: virDomain | None,
         eventID: int,
-        cb: Callable[[virConnect, virDomain, T], None],
+        cb: Callable[[virConnect, virDomain, T], None]
+        | Callable[[virConnect, virDomain, int, int, T], None],
         opaque: T,
     ) -> int: ...
     def getFreeMemory(self) -> int: ...

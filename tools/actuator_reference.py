@@ -13,6 +13,7 @@ import msgspec
 
 from forewarned.actuators.kinds import KINDS
 from forewarned.actuators.slots import Limits
+from forewarned.actuators.sources.table import SourceTable
 from forewarned.actuators.table import ActionTable, ActuatorTable
 from tools.agent_reference import page_with, rows, summary, table
 
@@ -61,6 +62,8 @@ def _parts() -> Iterator[str]:
         if action is not None:
             yield "Each action takes:\n"
             yield table(action, without=ActionTable)
+    yield "### Fields of `[[sources]]`\n"
+    yield table(SourceTable)
 
 
 def main() -> None:

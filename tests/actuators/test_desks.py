@@ -10,14 +10,14 @@ from typing import Protocol
 import pytest
 
 from forewarned.actuators.desk import Assignment, DeskUnavailableError, TaskDesk
-from forewarned.actuators.driver import Power, Sighting
+from forewarned.actuators.driver import Power, Sighting, Vm
 from forewarned.actuators.http_desk import HttpDesk, Server, UnsafeServerError
 from forewarned.clock import VirtualClock, wall_clock
 from forewarned.core.errors import TaskLostError
 from forewarned.core.model import EventType
 from forewarned.core.tasks import LEASE
 from forewarned.security.certificates import provide
-from tests.actuators.desks import MemoryDesk
+from tests.actuators.desks import WEB_0, MemoryDesk
 from tests.actuators.served import rack1, served
 from tests.actuators.times import QuickTime
 from tests.agent.hooks.http_service import Asked, Reply, answering
@@ -210,13 +210,25 @@ async def test_a_task_an_operator_retries_is_carried_out_even_if_it_was_in_doubt
 
 
 async def test_a_vm_is_handed_over_as_the_fleet_has_it(http_office: HttpOffice) -> None:
+    web = {"name": "web", "host": "rack1", "vm_id": WEB_0.vm_id}
+    await http_office.control.put_fleet({"vms": [web]})
     await http_office.add_task()
 
     task = await claim(http_office)
 
-    shown = await http_office.control.get("/v1/vms/web")
-    assert (task.vm.name, task.vm.vm_id, task.vm.host) == ("web", shown["vm_id"], "rack1")
+    assert task.vm == Vm(name="web", vm_id=WEB_0.vm_id, host="rack1")
     assert task.duration == timedelta(seconds=9)
+
+
+async def test_an_id_that_was_made_up_here_is_not_handed_over_as_its_platforms(
+    http_office: HttpOffice,
+) -> None:
+    await http_office.add_task()
+
+    task = await claim(http_office)
+
+    assert (await http_office.control.get("/v1/vms/web"))["vm_id"]
+    assert task.vm.vm_id == ""
 
 
 async def test_a_server_that_is_not_there_can_be_asked_later() -> None:

@@ -8,6 +8,7 @@ import pytest
 from forewarned.actuators import settings
 from forewarned.actuators.kinds import KINDS
 from forewarned.actuators.slots import Limits
+from forewarned.actuators.sources.table import SourceTable
 from forewarned.actuators.table import ActionTable, ActuatorTable
 from tools.actuator_reference import action_of, page
 from tools.agent_reference import described
@@ -17,6 +18,7 @@ STRUCTS: list[type[msgspec.Struct]] = [
     ActuatorTable,
     ActionTable,
     Limits,
+    SourceTable,
     *KINDS.values(),
     *(action for kind in KINDS.values() if (action := action_of(kind)) is not None),
 ]
@@ -41,4 +43,4 @@ def test_the_examples_of_the_manual_have_no_mistakes(tmp_path: Path) -> None:
 
     for example in examples:
         path.write_text(example)
-        assert settings.load(path)
+        assert settings.load(path).actuators

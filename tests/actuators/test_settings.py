@@ -11,6 +11,7 @@ from forewarned.actuators.driver import Effect
 from forewarned.actuators.kinds import KINDS
 from forewarned.actuators.settings import ActuatorSettingsError
 from forewarned.actuators.slots import Limits
+from forewarned.actuators.sources.table import SourceTable
 from forewarned.actuators.table import ActuatorTable
 from forewarned.config.mistakes import any_of
 from forewarned.core.model import EventType
@@ -19,7 +20,7 @@ from forewarned.core.model import EventType
 def read(tmp_path: Path, text: str) -> dict[str, ActuatorTable]:
     path = tmp_path / "forewarned.toml"
     path.write_text(text)
-    return dict(settings.load(path))
+    return dict(settings.load(path).actuators)
 
 
 def mistakes(tmp_path: Path, text: str) -> list[str]:
@@ -110,6 +111,48 @@ driver = "remote"
         "forewarned.toml:14: actuators.five: there is no program for any type of event: give reboot, for example",
         "forewarned.toml:17: actuators.simulated: the name simulated is the emulator's own",
     ]
+
+
+LISTED = """
+[actuators.scripts]
+driver = "command"
+reboot = { argv = ["/bin/true"] }
+listing = ["/usr/local/bin/vm-list"]
+[actuators.ticket]
+driver = "webhook"
+url = "https://ops.example/hook"
+secret_file = "hook.key"
+[actuators.rack1]
+driver = "remote"
+"""
+
+
+def test_a_source_is_the_platform_of_an_actuator(tmp_path: Path) -> None:
+    path = tmp_path / "forewarned.toml"
+    path.write_text(f'{LISTED}[[sources]]\nactuator = "scripts"\nevery = "1m"\n')
+
+    declared = settings.load(path)
+
+    assert dict(declared.sources) == {
+        "scripts": SourceTable(actuator="scripts", every=timedelta(minutes=1))
+    }
+    assert set(declared.local().actuators) == {"scripts", "ticket"}
+
+
+def test_mistakes_in_sources_say_what_to_do(tmp_path: Path) -> None:
+    names = ("scripts", "scripts", "script", "ticket", "rack1")
+    text = "".join(f'[[sources]]\nactuator = "{name}"\n' for name in names)
+
+    found = mistakes(tmp_path, f'{LISTED}{text}[[sources]]\nactuator = "ticket"\nevery = "1s"\n')
+
+    assert [each.partition(": ")[2] for each in found] == [
+        "sources[1].actuator: another of the sources lists scripts already",
+        "sources[2].actuator: there is no [actuators.script] in this file; did you mean scripts?",
+        "sources[3].actuator: this actuator's driver can't list VMs: declare them in a fleet file",
+        "sources[4].actuator: this actuator runs on another machine: give [[sources]] in the file there",
+        "sources[5]: every must be at least 5s",
+    ]
+    assert mistakes(tmp_path, "sources = 3")
 
 
 def test_unknown_fields_and_wrong_types_are_mistakes(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ ASKING = [
     "tasks list",
     "tasks retry E0000001 vm1",
     "tasks skip E0000001 vm1",
+    "sources list",
+    "sources forget rack1",
     "host rules hv-a",
     "host drain hv-a",
     "host status hv-a",

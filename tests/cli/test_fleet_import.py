@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from forewarned.actuators.listing import ListedVm, Listing
+import msgspec
+
 from forewarned.cli.fleet_import import fleet_file
 from forewarned.control.fleet.file import parse_fleet
+from forewarned.service.sources.listing import ListedVm, Listing
 from tests.end_to_end.server_process import environment
 from tests.packages import need_libvirt_library
 
@@ -41,7 +43,9 @@ def a_uuid(number: int) -> str:
 
 
 def listed(number: int, name: str, **more: str) -> ListedVm:
-    return ListedVm(vm_id=a_uuid(number), name=name, **({"host": "hv-a"} | more))
+    return msgspec.convert(
+        {"vm_id": a_uuid(number), "name": name, "host": "hv-a", **more}, ListedVm
+    )
 
 
 def text_of(*vms: ListedVm) -> str:

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from forewarned.actuators.driver import DriverError, Power, RefusedError, TryLaterError
-from forewarned.actuators.listing import ListedVm
 from forewarned.actuators.openstack.failures import NotFoundError, cloud_error
 from forewarned.actuators.openstack.hosts import find_targets
 from forewarned.actuators.openstack.inventory import listing
@@ -24,6 +23,7 @@ from forewarned.actuators.openstack.wire import (
 )
 from forewarned.actuators.settings import ActuatorSettingsError, load
 from forewarned.core.model import EventType
+from forewarned.service.sources.listing import ListedVm
 from forewarned.targets.http import Answer
 
 WEB: Final = msgspec.json.decode(
@@ -187,7 +187,7 @@ def test_settings_choose_what_is_done(tmp_path: Path) -> None:
     file = tmp_path / "forewarned.toml"
     file.write_text(TABLE)
 
-    procedures = load(file)["cloud"].procedures()
+    procedures = load(file).actuators["cloud"].procedures()
 
     action = procedures[EventType.REBOOT].action
     assert set(procedures) == {EventType.REBOOT}

@@ -462,7 +462,7 @@ def test_actuators_are_read_beside_the_settings(tmp_path: Path) -> None:
     actuators = load(flags={}, environ={}, path=file).actuators
 
     assert actuators.hosts() == {"rack1": ("hv-*",), "scripts": ()}
-    assert list(actuators.local()) == ["scripts"]
+    assert list(actuators.local().actuators) == ["scripts"]
     assert actuators.folder == tmp_path
 
 

@@ -5,6 +5,7 @@ import inspect
 import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +31,8 @@ from forewarned.service.lifecycle.tasks import Seen, TaskRef, Tasks
 from forewarned.service.listings import EventFilter, HistoryFilter
 from forewarned.service.ports import Lease, Listener, Snapshot, Store, Transaction
 from forewarned.service.records import Caller, Commit, EventRecord, Report, Stage
+from forewarned.service.sources.intake import SourceReport, Sources
+from forewarned.service.sources.listing import ListedVm, Listing
 from tests.bases import a_basis, a_store
 from tests.builders import DAY, HOUR, MINUTE, NOON, OPERATOR
 from tests.control.control_api import FLEET
@@ -176,6 +179,8 @@ async def every_kind_of_decision(world: World) -> AsyncIterator[object]:
         yield result
     async for result in every_word_on_a_drain(use_cases.drains):
         yield result
+    async for result in every_word_on_a_source(use_cases.sources, world.clock):
+        yield result
     use_cases.activation.seen((await world.caller(WEB)).scope_id, WEB)
     yield await use_cases.clock_control.step(2 * DAY)
     yield await world.reset.reset(by=OPERATOR)
@@ -203,6 +208,26 @@ async def every_word_on_a_drain(drains: HostDrains) -> AsyncIterator[object]:
     yield await drains.answer_listing(host, (), by=OPERATOR)
     yield await drains.bring_back(host, by=OPERATOR)
     yield await drains.end(host, by=OPERATOR)
+
+
+async def every_word_on_a_source(sources: Sources, clock: VirtualClock) -> AsyncIterator[object]:
+    report = SourceReport(name="hv", holder="one", every=MINUTE, listing=None, error="not yet")
+    one, two = (
+        ListedVm(
+            vm_id=f"5b0b8a3e-0000-4000-8000-00000000000{number}",
+            name=f"listed-{number}",
+            host="hv-a",
+            address=f"10.7.0.{number}",
+        )
+        for number in (1, 2)
+    )
+    for listed in ((one, two), (replace(one, address=two.address, host="hv-b"),)):
+        yield await sources.take(replace(report, listing=Listing(vms=listed)), by=OPERATOR)
+    await clock.step(MINUTE)
+    yield await sources.take(report, by=OPERATOR)
+    yield await sources.take(replace(report, listing=Listing(vms=(one,))), by=OPERATOR)
+    yield await sources.show()
+    yield await sources.forget("hv", by=OPERATOR)
 
 
 def _rack1(vm: Resource) -> str:

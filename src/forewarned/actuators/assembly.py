@@ -4,13 +4,16 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from forewarned.actuators.actuator import Actuator
 from forewarned.actuators.http_desk import HttpDesk, Server
+from forewarned.actuators.settings import Declared
+from forewarned.actuators.sources.reporter import PlatformLister, SourceReporter
+from forewarned.actuators.sources.table import SourceTable
 from forewarned.actuators.surveyor import Surveyor
 from forewarned.actuators.table import ActuatorTable
 from forewarned.security.files import InUseError, locked_or_refused
@@ -39,7 +42,7 @@ def sole_user(state: Path) -> Iterator[None]:
 
 
 async def run_actuators(
-    tables: Mapping[str, ActuatorTable], server: Server, *, state: Path, stop: asyncio.Event
+    declared: Declared, server: Server, *, state: Path, stop: asyncio.Event
 ) -> None:
     """Returns once it was told to stop, and actions under way have ended or had their time."""
     # They log every request.
@@ -47,22 +50,33 @@ async def run_actuators(
         logging.getLogger(library).setLevel(logging.WARNING)
     holder = f"{socket.gethostname()}:{os.getpid()}"
     async with asyncio.TaskGroup() as running:
-        for name, table in tables.items():
+        for name, table in declared.actuators.items():
             desk = HttpDesk(server, actuator=name, holder=holder)
-            running.create_task(_run(name, table, desk, state=state / name, stop=stop))
+            running.create_task(
+                _run(name, table, declared.sources.get(name), desk, state=state / name, stop=stop)
+            )
 
 
 async def _run(
-    name: str, table: ActuatorTable, desk: HttpDesk, *, state: Path, stop: asyncio.Event
+    name: str,
+    table: ActuatorTable,
+    source: SourceTable | None,
+    desk: HttpDesk,
+    *,
+    state: Path,
+    stop: asyncio.Event,
 ) -> None:
     """One actuator, whose failure must not end the others."""
     while not stop.is_set():
         try:
             async with desk, table.equipped(state) as equipped:
                 _log.info("an actuator runs", extra={"actuator": name, "dry_run": table.dry_run})
-                async with asyncio.TaskGroup() as both:
-                    both.create_task(Surveyor(name, equipped, desk).run(stop))
-                    both.create_task(Actuator(name, equipped, desk).run(stop))
+                async with asyncio.TaskGroup() as parts:
+                    parts.create_task(Surveyor(name, equipped, desk).run(stop))
+                    parts.create_task(Actuator(name, equipped, desk).run(stop))
+                    if source is not None and isinstance(equipped.driver, PlatformLister):
+                        reporter = SourceReporter(source, equipped.driver, desk)
+                        parts.create_task(reporter.run(stop))
         except Exception:  # noqa: BLE001  # whatever a driver raises as it is opened
             _log.exception("an actuator has failed and is started again", extra={"actuator": name})
             try:

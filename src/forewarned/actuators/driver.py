@@ -9,16 +9,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final, Protocol
-from uuid import UUID
+from typing import Protocol
 
 from forewarned.core.model import EventType
 
 Progress = Callable[[str], None]
 """Takes what an action is at, for people: `62 % of the memory is copied`."""
-
-_MADE_UP: Final = 5
-"""The version of UUIDs that the fleet makes up for VMs that it is told none of."""
 
 
 class Effect(StrEnum):
@@ -50,17 +46,10 @@ class Power(StrEnum):
 class Vm:
     name: str
     vm_id: str
-    """The platform's own id of it, which outlives a rename; empty where the fleet has none."""
+    """What its platform knows it by, which outlives a rename. Empty where the fleet does not say:
+    then its platform is asked for its name."""
     host: str
     """Where the fleet says that it is."""
-
-    @property
-    def has_own_id(self) -> bool:
-        """Whether the fleet says which UUID it has: platforms make none of the fleet's version."""
-        try:
-            return UUID(self.vm_id).version != _MADE_UP
-        except ValueError:
-            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

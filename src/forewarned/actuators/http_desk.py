@@ -23,14 +23,19 @@ from forewarned.actuators.desk import (
     TaskRef,
 )
 from forewarned.actuators.driver import Sighting, Verdict, Vm
+from forewarned.actuators.sources.reporter import SourceChanges
+from forewarned.actuators.sources.table import SourceTable
 from forewarned.actuators.surveyor import Question, Questions
 from forewarned.config.values import Address
 from forewarned.core.errors import TaskLostError
 from forewarned.core.ids import EventId, ResourceName
 from forewarned.core.model import EventType
+from forewarned.service.sources.listing import Listing
 
 _CONNECTING: Final = 5.0
 _ANSWERING: Final = 10.0
+_TAKING_IN: Final = 120.0
+"""Seconds: the first listing may bring thousands of VMs."""
 _LONGEST_EXCERPT: Final = 300
 
 
@@ -100,6 +105,12 @@ class _Questions(msgspec.Struct):
     questions: list[_Question]
     cordoned: list[str] = []
     returning: dict[str, str] = {}
+
+
+class _SourceChanges(msgspec.Struct):
+    added: list[str] = []
+    changed: list[str] = []
+    removed: list[str] = []
 
 
 class _Error(msgspec.Struct):
@@ -218,6 +229,32 @@ class HttpDesk:
 
     async def answer_listing(self, host: str, vms: Sequence[str] | None) -> None:
         await self._answer(host, "listing", {"vms": vms})
+
+    async def report_listing(self, source: SourceTable, listing: Listing) -> SourceChanges:
+        told: dict[str, object] = {"vms": listing.vms, "silent": listing.silent}
+        return await self._report_source(source, told)
+
+    async def report_no_listing(self, source: SourceTable, error: str) -> None:
+        await self._report_source(source, {"vms": None, "error": error})
+
+    async def _report_source(
+        self, source: SourceTable, told: dict[str, object]
+    ) -> "_SourceChanges":
+        where = {
+            "location": source.location,
+            "resource_group": source.resource_group,
+            "subscription_id": source.subscription_id,
+        }
+        answer = await self._post(
+            f"/v1/sources/{quote(self._actuator, safe='')}/listing",
+            {"holder": self._holder, "every": source.every.total_seconds(), **where, **told},
+            patience=_TAKING_IN,
+        )
+        self._refuse_failure(answer)
+        try:
+            return msgspec.json.decode(answer.content, type=_SourceChanges)
+        except msgspec.MsgspecError as error:
+            raise DeskUnavailableError(f"its response can't be read: {error}") from error
 
     async def _answer(self, host: str, what: str, told: dict[str, object]) -> None:
         answer = await self._post(f"/v1/hosts/{quote(host, safe='')}/drain/{what}", told)

@@ -26,6 +26,10 @@ class RemoteTable(ActuatorTable, frozen=True, kw_only=True):
         return True
 
     @override
+    def why_unlisted(self) -> str | None:
+        return "this actuator runs on another machine: give [[sources]] in the file there"
+
+    @override
     def procedures(self) -> Mapping[EventType, Procedure]:
         return {}
 

@@ -1,17 +1,23 @@
-"""The tables `[actuators.NAME]` of a settings file. Every mistake is found, with its line."""
+"""The tables `[actuators.NAME]` and `[[sources]]` of a settings file.
+
+Every mistake is found, with its line.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from forewarned.actuators.kinds import KINDS
+from forewarned.actuators.sources.table import SourceTable
 from forewarned.actuators.table import ActuatorTable
 from forewarned.config.mistakes import MistakesError, any_of, did_you_mean, shown
 from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
 
 TABLE: Final = "actuators"
+SOURCES: Final = "sources"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _RESERVED: Final = frozenset({"simulated"})
 """The emulator's own."""
@@ -21,28 +27,77 @@ class ActuatorSettingsError(MistakesError):
     """All the mistakes in the tables of actuators, one line each."""
 
 
-def load(path: Path) -> Mapping[str, ActuatorTable]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    actuators: Mapping[str, ActuatorTable]
+    sources: Mapping[str, SourceTable]
+    """By the names of their actuators."""
+
+    def local(self) -> "Declared":
+        """What is run by the process that has read this."""
+        own = {name: table for name, table in self.actuators.items() if not table.is_remote}
+        return replace(self, actuators=own)
+
+
+def load(path: Path) -> Declared:
     """Those of a file that may hold a server's settings, too. Raises ActuatorSettingsError."""
     return read(TomlFile.load(path, error=ActuatorSettingsError), folder=path.parent)
 
 
-def read(file: TomlFile, *, folder: Path) -> Mapping[str, ActuatorTable]:
+def read(file: TomlFile, *, folder: Path) -> Declared:
     """Raises the file's error. Relative paths are relative to the folder."""
     reader = TableReader(folder)
-    tables = dict(_tables(file.tables.get(TABLE, {}), reader))
+    found = _declared(file.tables, reader)
     if reader.mistakes:
         raise file.refusal(reader.mistakes)
-    return tables
+    return found
 
 
 # Any: what TOML is made of.
-def parsed(declared: Mapping[str, Any], *, folder: Path) -> Mapping[str, ActuatorTable]:
-    """Tables that were read without mistakes before."""
+def parsed(tables: Mapping[str, Any], *, folder: Path) -> Declared:
+    """Of tables that were read without mistakes before: `actuators` and `sources`."""
     reader = TableReader(folder)
-    tables = dict(_tables(declared, reader))
+    found = _declared(tables, reader)
     if reader.mistakes:
         raise ActuatorSettingsError(f"{each.path}: {each.why}" for each in reader.mistakes)
-    return tables
+    return found
+
+
+def _declared(tables: Mapping[str, Any], reader: TableReader) -> Declared:
+    declared = tables.get(TABLE, {})
+    actuators = dict(_tables(declared, reader))
+    known = declared if isinstance(declared, Mapping) else {}
+    sources = dict(_sources(tables.get(SOURCES, []), known, actuators, reader))
+    return Declared(actuators=actuators, sources=sources)
+
+
+def _sources(
+    declared: object,
+    known: Mapping[str, object],
+    actuators: Mapping[str, ActuatorTable],
+    reader: TableReader,
+) -> Iterator[tuple[str, SourceTable]]:
+    """`known` are all actuators, also those that have mistakes."""
+    if not isinstance(declared, list):
+        reader.refuse((SOURCES,), "expected tables like [[sources]]")
+        return
+    seen: set[str] = set()
+    for number, raw in enumerate(declared):
+        source = reader.table(raw, SourceTable, (SOURCES, number))
+        if source is None:
+            continue
+        path = (SOURCES, number, "actuator")
+        table = actuators.get(source.actuator)
+        if source.actuator not in known:
+            near = did_you_mean(source.actuator, known)
+            reader.refuse(path, f"there is no [actuators.{source.actuator}] in this file{near}")
+        elif source.actuator in seen:
+            reader.refuse(path, f"another of the sources lists {source.actuator} already")
+        elif table is not None and (why := table.why_unlisted()) is not None:
+            reader.refuse(path, why)
+        else:
+            yield source.actuator, source
+        seen.add(source.actuator)
 
 
 def _tables(declared: object, reader: TableReader) -> Iterator[tuple[str, ActuatorTable]]:

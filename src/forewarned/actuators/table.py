@@ -96,6 +96,10 @@ class ActuatorTable(Struct, frozen=True, kw_only=True):
         """Whether it is run on another machine."""
         return False
 
+    def why_unlisted(self) -> str | None:
+        """Why its driver can't be a source; None if it can."""
+        return "this actuator's driver can't list VMs: declare them in a fleet file"
+
     def procedures(self) -> Mapping[EventType, Procedure]:
         """By type; none for a type that it can't carry out."""
         raise NotImplementedError

@@ -38,6 +38,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "clock": "commands.clock",
         "faults": "commands.faults",
         "tasks": "hosts.tasks",
+        "sources": "hosts.sources",
         "nodes": "stores.nodes",
         "host": "hosts.commands",
         "reset": "commands.reset",

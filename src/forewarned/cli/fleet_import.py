@@ -9,12 +9,12 @@ from typing import Final
 import click
 import msgspec
 
-from forewarned.actuators.listing import ListedVm, Listing
 from forewarned.cli.failures import RefusedError
 from forewarned.cli.session import json_option, wants_json
 from forewarned.control.fleet import wire
 from forewarned.control.fleet.file import parse_fleet
 from forewarned.service.fleet.validation import is_name
+from forewarned.service.sources.listing import ListedVm, Listing
 
 _NO_ADDRESS: Final = "its platform gives it no address: add one, or a port_mark"
 _TAKEN: Final = "another VM of this file has its name: rename one of them"
@@ -162,7 +162,7 @@ def _objection(vm: ListedVm, names: set[str]) -> str | None:
         return "its name has characters that a VM's name in a fleet can't have"
     if vm.name.casefold() in names:
         return _TAKEN
-    return None if vm.address else _NO_ADDRESS
+    return None if vm.address or vm.port_mark is not None else _NO_ADDRESS
 
 
 def _declared(vm: ListedVm, why: str = "") -> Iterator[str]:
@@ -193,7 +193,8 @@ def _fields(vm: ListedVm) -> dict[str, str]:
         "address": vm.address,
         "interface": vm.interface,
     }
-    return {key: _text(value) for key, value in given.items() if value}
+    mark = {} if vm.port_mark is None else {"port_mark": str(vm.port_mark)}
+    return {key: _text(value) for key, value in given.items() if value} | mark
 
 
 def _text(value: str) -> str:

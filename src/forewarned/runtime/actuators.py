@@ -40,8 +40,7 @@ async def _carry_out(brief: child_process.Brief) -> None:
     try:
         with sole_user(state):
             child_process.report(child_process.Report())
-            tables = resolved.actuators.local()
-            await run_actuators(tables, server, state=state, stop=stop)
+            await run_actuators(resolved.actuators.local(), server, state=state, stop=stop)
     except StateError as error:
         child_process.report(child_process.Report(str(error)))
         sys.exit(1)

@@ -124,7 +124,7 @@ def with_actuators(principals: Principals, *, token: str) -> Principals:
 class _WithActuators:
     def __init__(self, others: Principals, token: str) -> None:
         digest = hashlib.sha256(token.encode()).hexdigest()
-        self._own = Principal(name="actuators", role=Role.MAINTAINER, token_sha256=digest)
+        self._own = Principal(name="actuators", role=Role.ACTUATOR, token_sha256=digest)
         self._others = others
 
     def current(self) -> Sequence[Principal]:

@@ -41,6 +41,7 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.memory_readiness import MemoryReadiness
 from forewarned.service.ports import Following, Observer, SharedStore, Snapshot, Store
 from forewarned.service.records import Commit, News
+from forewarned.service.sources.intake import Sources
 from forewarned.service.use_cases import Basis, UseCases
 
 Clock = SystemClock | VirtualClock
@@ -154,6 +155,7 @@ class Application:
             activation=activation,
             readiness=readiness if shared is None else shared.readiness,
             fleet=Fleet(engine, activation, basis.address_range, large=large),
+            sources=Sources(engine),
             faults=faults or Faults(allowed=False),
             clock_control=ClockControl(clock, movable, self._record_time),
         )

@@ -40,6 +40,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     # Any: what TOML is made of.
     actuators: dict[str, Any] = {}
     """As the settings file has them."""
+    sources: list[Any] = []
+    """The same."""
     actuators_folder: str = ""
     token: str = ""
     """What the actuators show at the control listener, and the writer knows them by."""
@@ -59,7 +61,9 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
             origin=MappingProxyType(self.origin),
             file=None if self.file is None else Path(self.file),
             actuators=DeclaredActuators(
-                declared=self.actuators, folder=Path(self.actuators_folder)
+                declared=self.actuators,
+                sources=self.sources,
+                folder=Path(self.actuators_folder),
             ),
         )
 
@@ -87,6 +91,7 @@ def brief(
         origin=dict(resolved.origin),
         file=None if resolved.file is None else str(resolved.file),
         actuators=dict(resolved.actuators.declared),
+        sources=list(resolved.actuators.sources),
         actuators_folder=str(resolved.actuators.folder),
         token=token,
     )

@@ -56,7 +56,7 @@ async def _supervise(resolved: Resolved, welcome: Callable[[Addresses], None]) -
 
 
 def _children(resolved: Resolved, listeners: Listeners) -> "list[Child]":
-    token = secrets.token_urlsafe(32) if resolved.actuators.local() else ""
+    token = secrets.token_urlsafe(32) if resolved.actuators.local().actuators else ""
 
     def child(name: str, listener: socket.socket | None, arm: socket.socket | None = None) -> Child:
         brief = child_process.brief(

@@ -14,7 +14,7 @@ ISSUER: Final = f"https://forewarned.invalid/{TENANT_ID}/"
 
 
 class Role(StrEnum):
-    """In rising order: each may do what those before it may."""
+    """Up to admin in rising order: each may do what those before it may."""
 
     READER = "reader"
     """Read."""
@@ -24,8 +24,12 @@ class Role(StrEnum):
     """Cause events: restart, redeploy, evict, maintain."""
     ADMIN = "admin"
     """Make, change and delete."""
+    ACTUATOR = "actuator"
+    """Carry out tasks and list platforms. Nothing else, not even read, so it is in no order."""
 
     def covers(self, needed: "Role") -> bool:
+        if Role.ACTUATOR in {self, needed}:
+            return self in {needed, Role.ADMIN}
         rising = list(Role)
         return rising.index(self) >= rising.index(needed)
 

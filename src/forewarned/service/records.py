@@ -41,6 +41,15 @@ class Profile:
     """Of a VM that is known by its port; empty if nobody has said, and for all other VMs."""
     interface: str = ""
     """Its port, by the name that its host's kernel has for it; empty if nobody has said."""
+    is_platform_id: bool = False
+    """Whether its platform knows it by `vm_id`; otherwise that was made up here."""
+    source: str = ""
+    """The source that has brought it into the fleet; empty for what operators declare."""
+
+    @property
+    def platform_id(self) -> str:
+        """What its platform knows it by; empty if nobody has said."""
+        return self.vm_id if self.is_platform_id else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

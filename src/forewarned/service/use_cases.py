@@ -20,6 +20,7 @@ from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
 from forewarned.service.lifecycle.tasks import Tasks
 from forewarned.service.readiness import Readiness
+from forewarned.service.sources.intake import Sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class UseCases:
     activation: Activation
     readiness: Readiness
     fleet: Fleet
+    sources: Sources
     faults: Faults
     clock_control: ClockControl
 

@@ -71,17 +71,19 @@ async def run_program(
     stdin: bytes = b"",
     directory: str = "/",
     inherited: Sequence[int] = (),
+    longest_output: int = _LONGEST_OUTPUT,
 ) -> ProgramResult:
     """Raises TargetError where it can't even be started.
 
-    `inherited` are descriptors that it gets, and holds open for as long as it runs.
+    `inherited` are descriptors that it gets, and holds open for as long as it runs. Of what it
+    writes to its standard output the last `longest_output` bytes are kept.
     """
     program = _found(argv[0], directory)
     if program is None:
         raise TargetError(_no_program(argv[0]))
     # A file, and pipes that are read without waiting for their end: what a program leaves running
     # may hold them open for ever.
-    with _unnamed_file() as fed, _Tail() as stdout, _Tail() as stderr:
+    with _unnamed_file() as fed, _Tail(longest_output) as stdout, _Tail() as stderr:
         fed.write(stdin)
         fed.seek(0)
         starting = asyncio.ensure_future(
@@ -164,7 +166,8 @@ def last_line(text: str) -> str:
 class _Tail:
     """A pipe of which only the end of what was written is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = _LONGEST_OUTPUT) -> None:
+        self._longest = longest
         self._read_end, self.write_end = os.pipe()
         os.set_blocking(self._read_end, False)
         self._kept = b""
@@ -184,4 +187,4 @@ class _Tail:
 
     def _read(self) -> None:
         with suppress(BlockingIOError):
-            self._kept = (self._kept + os.read(self._read_end, _CHUNK))[-_LONGEST_OUTPUT:]
+            self._kept = (self._kept + os.read(self._read_end, _CHUNK))[-self._longest :]

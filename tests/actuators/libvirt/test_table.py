@@ -23,7 +23,7 @@ def _library() -> None:
 def read(tmp_path: Path, text: str) -> ActuatorTable:
     path = tmp_path / "forewarned.toml"
     path.write_text(HEAD + text)
-    return settings.load(path)["rack1"]
+    return settings.load(path).actuators["rack1"]
 
 
 def test_an_action_has_what_to_do_and_what_else(tmp_path: Path) -> None:

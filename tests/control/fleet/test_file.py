@@ -441,6 +441,7 @@ def test_the_manual_shows_the_example() -> None:
     "declaration",
     [
         wire.WireFleet,
+        wire.WireHost,
         wire.WireVirtualMachine,
         wire.WireAvailabilitySet,
         wire.WireScaleSet,
@@ -454,3 +455,35 @@ def test_the_manual_has_every_field(declaration: type[msgspec.Struct]) -> None:
     )
 
     assert set(declaration.__struct_encode_fields__) <= documented
+
+
+def test_a_vm_has_the_actuator_that_is_named_nearest_to_it() -> None:
+    text = """
+        actuator = "all"
+        [[hosts]]
+        name = "hv-a"
+        actuator = "rack1"
+        [[vms]]
+        name = "own"
+        host = "hv-a"
+        actuator = "scripts"
+        [[vms]]
+        name = "hosts"
+        host = "HV-A"
+        [[vms]]
+        name = "tops"
+        host = "hv-b"
+    """
+
+    planned = expand(parse(text), address_range=RANGE)
+
+    actuators = {
+        str(vm.name): vm.actuator for each in planned for vm in each.scope.resources.values()
+    }
+    assert actuators == {"own": "scripts", "hosts": "rack1", "tops": "all"}
+
+
+def test_a_host_is_described_once() -> None:
+    text = '[[hosts]]\nname = "hv-a"\n[[hosts]]\nname = "HV-A"\nactuator = "rack1"\n'
+
+    assert problems(text) == ["fleet.toml:4: hosts[1].name: two of the hosts are named 'HV-A'"]

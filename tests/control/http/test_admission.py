@@ -29,7 +29,7 @@ from tests.control.access_setup import (
 )
 from tests.control.control_api import refusal
 
-ROLES = list(Role)
+RISING = [role for role in Role if role is not Role.ACTUATOR]
 READS = [each for each in OPERATIONS if each.method == "GET" and each.needs is not None]
 WRITES = [each for each in OPERATIONS if each.method != "GET"]
 
@@ -103,7 +103,7 @@ def named(operation: Operation) -> str:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=named)
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", RISING)
 async def test_an_operation_is_for_its_role_and_those_above(
     control: Guarded, operation: Operation, role: Role
 ) -> None:
@@ -162,12 +162,33 @@ def test_roles_are_those_of_the_manual() -> None:
         "maintain_host",
         "fail_host",
         "predict_failure",
-        *("drain_host", "undrain_host", "answer_survey", "answer_listing"),
-        *("claim_tasks", "renew_task", "begin_task", "finish_task", "fail_task"),
+        *("drain_host", "undrain_host"),
         *("retry_task", "skip_task"),
     }
+    assert {name for name, role in needed.items() if role is Role.ACTUATOR} == {
+        *("claim_tasks", "renew_task", "begin_task", "finish_task", "fail_task"),
+        *("answer_survey", "answer_listing", "report_listing"),
+    }
     assert Role.READER not in needed.values()
-    assert {each.needs for each in READS} == {Role.READER}
+    others = {each.name: each.needs for each in READS if each.needs is not Role.READER}
+    assert others == {"list_questions": Role.ACTUATOR}
+
+
+async def test_an_actuators_token_is_for_its_operations_alone(control: Guarded) -> None:
+    """S12: who gets hold of one can't even read."""
+    admitted = set()
+    for operation in OPERATIONS:
+        method, path = address(operation)
+        answer = await control.ask(method, path, token_of(Role.ACTUATOR))
+        if answer.status_code != 403:
+            admitted.add(operation.needs)
+
+    assert admitted == {None, Role.ACTUATOR}
+
+
+def test_an_actuator_does_what_actuators_do_and_only_administrators_may_too() -> None:
+    assert [role for role in Role if Role.ACTUATOR.covers(role)] == [Role.ACTUATOR]
+    assert [role for role in Role if role.covers(Role.ACTUATOR)] == [Role.ADMIN, Role.ACTUATOR]
 
 
 async def test_an_expired_token_is_refused_as_such(control: Guarded) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from forewarned.actuators.command import runner
+from forewarned.actuators.command import inventory, runner
 from forewarned.actuators.command.records import INPUT, TRY_LATER, Folder, Record, text
 from forewarned.actuators.driver import (
     Action,
@@ -34,6 +34,7 @@ from forewarned.actuators.driver import (
     Vm,
 )
 from forewarned.core.model import EventType
+from forewarned.service.sources.listing import Listing
 from forewarned.targets.errors import TargetError
 from forewarned.targets.programs import environment, last_line, missing, run_program
 
@@ -44,15 +45,24 @@ _GRACE: Final = 0.5
 
 class CommandDriver:
     def __init__(
-        self, argvs: Mapping[EventType, tuple[str, ...]], check: tuple[str, ...], state: Path
+        self,
+        argvs: Mapping[EventType, tuple[str, ...]],
+        check: tuple[str, ...],
+        state: Path,
+        *,
+        listing: tuple[str, ...] = (),
     ) -> None:
         """`state` is a directory for what becomes of programs, on a local disk."""
         self._argvs = argvs
+        self._listing = listing
         self._check = check
         # Programs and their runners have another working directory.
         self._state = state.absolute()
         self._started: dict[Path, subprocess.Popen[bytes]] = {}
         """By this process, to be told when they have ended."""
+
+    async def list_vms(self) -> Listing:
+        return await inventory.list_vms(self._listing)
 
     async def survey(self, action: Action, vm: Vm) -> Verdict:  # noqa: ARG002  # programs can't say
         problems = missing(self._argvs[action.type][0])

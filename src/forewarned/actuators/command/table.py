@@ -56,12 +56,21 @@ class CommandTable(ActuatorTable, frozen=True, kw_only=True):
     """A program that says how a VM is: exit code 0 if it is up, 75 if that is unknown, any other if
     it is down. Its last line may be JSON with `host`, `power`, and `witness`, which must be another
     after every restart. Without one, the exit codes of the other programs are all that is known."""
+    listing: tuple[str, ...] = ()
+    """A program that lists the platform, for `[[sources]]`. It prints JSON with a list `vms`, of
+    which each has `vm_id` (a UUID), `name`, `host`, and perhaps `address`, `port_mark`,
+    `interface`, `availability_set` and `zone`; and perhaps `silent`, with the hosts that did not
+    answer and why. If it fails, nothing changes."""
 
     def __post_init__(self) -> None:
-        if self.check:
-            _check_argv(self.check)
+        for argv in filter(None, (self.check, self.listing)):
+            _check_argv(argv)
         if not self.procedures():
             raise ValueError("there is no program for any type of event: give reboot, for example")
+
+    @override
+    def why_unlisted(self) -> str | None:
+        return None if self.listing else "give the actuator a program that lists VMs: listing"
 
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:
@@ -71,7 +80,7 @@ class CommandTable(ActuatorTable, frozen=True, kw_only=True):
     @override
     def opened(self, state: Path) -> AbstractAsyncContextManager[Driver]:
         argvs = {type_: table.argv for type_, table in self._actions().items()}
-        return nullcontext(CommandDriver(argvs, self.check, state))
+        return nullcontext(CommandDriver(argvs, self.check, state, listing=self.listing))
 
     def _actions(self) -> Mapping[EventType, CommandAction]:
         tables = {

@@ -48,6 +48,8 @@ class Definition:
     zone: str
     address: str
     """That by which the operator says it is known; empty if the operator has said nothing."""
+    port_mark: int | None
+    """What its host marks with all that comes from its port, as the operator says; or None."""
 
 
 def parse_definition(text: str) -> Definition:
@@ -65,6 +67,7 @@ def parse_definition(text: str) -> Definition:
         availability_set=own.get("availability-set", ""),
         zone=own.get("zone", ""),
         address=own.get("address", ""),
+        port_mark=int(mark) if (mark := own.get("port-mark", "")).isdecimal() else None,
     )
 
 

@@ -23,15 +23,18 @@ from forewarned.actuators.driver import (
     survey_ways,
 )
 from forewarned.actuators.libvirt import power
+from forewarned.actuators.libvirt.changes import until_changed
 from forewarned.actuators.libvirt.connections.failures import NoEffectError, after_effect
 from forewarned.actuators.libvirt.connections.hosts import Hosts
 from forewarned.actuators.libvirt.feasibility import objection
 from forewarned.actuators.libvirt.instances import write_mark
+from forewarned.actuators.libvirt.inventory import list_hosts
 from forewarned.actuators.libvirt.marks import Mark
 from forewarned.actuators.libvirt.migration import Migration, Routes, definition_of
 from forewarned.actuators.libvirt.search import LocatedVm, locate
 from forewarned.actuators.libvirt.vocabulary import EFFECTS, Word
 from forewarned.config.durations import format_duration
+from forewarned.service.sources.listing import Listing
 
 _ABORTED: Final = timedelta(seconds=30)
 """How long an aborted migration may take to end."""
@@ -65,6 +68,14 @@ class LibvirtDriver(Driver):
         return await self._hosts.host(host).call(
             lambda connection: sorted(domain.name() for domain in connection.listAllDomains())
         )
+
+    async def list_vms(self) -> Listing:
+        """Those of the hosts in the settings, by the names that they have there."""
+        return await list_hosts(self._hosts.targets)
+
+    async def until_changed(self) -> None:
+        """Return a moment after a VM of one of those hosts has come, gone, or changed."""
+        await until_changed(self._hosts.targets)
 
     async def _verdict(self, word: Word, located: LocatedVm, action: Action) -> Verdict:
         reason = objection(
@@ -247,4 +258,4 @@ class LibvirtDriver(Driver):
 
 def _no_such(vm: Vm) -> str:
     told = f"libvirt has no VM {vm.name}"
-    return f"{told} with the UUID {vm.vm_id}" if vm.has_own_id else told
+    return f"{told} with the UUID {vm.vm_id}" if vm.vm_id else told

@@ -69,7 +69,7 @@ class Instance:
 def domain_of(connection: libvirt.virConnect, vm: Vm) -> libvirt.virDomain | None:
     """By its UUID where the fleet has it: another VM may be given its name."""
     try:
-        if vm.has_own_id:
+        if vm.vm_id:
             return connection.lookupByUUIDString(vm.vm_id)
         return connection.lookupByName(vm.name)
     except libvirt.libvirtError as error:

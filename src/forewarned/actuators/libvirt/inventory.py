@@ -6,7 +6,7 @@ write leases, neighbour tables and what their agents say, so nothing is taken fr
 
 import asyncio
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import libvirt
 
@@ -15,19 +15,35 @@ from forewarned.actuators.libvirt.connections.event_thread import event_thread
 from forewarned.actuators.libvirt.connections.hosts import Host
 from forewarned.actuators.libvirt.definition import Definition, Interface, parse_definition
 from forewarned.actuators.libvirt.instances import power_of
-from forewarned.actuators.listing import ListedVm, Listing
+from forewarned.service.sources.listing import ListedVm, Listing
 
 Assigned = Mapping[str, Mapping[str, str]]
 """The address that each network gives to each MAC address."""
+List = Callable[[libvirt.virConnect], list[tuple[Power, ListedVm]]]
+"""Lists one libvirt."""
 
 
 async def list_vms(uris: Iterable[str]) -> Listing:
-    """Those of several libvirts, asked at once."""
+    """Those of several libvirts, on the hosts that these say they are."""
     with event_thread():
         hosts = [Host(uri, uri) for uri in uris]
-        answers = await asyncio.gather(*(_listed(host) for host in hosts))
+        listing = await _list_all(hosts, _list_as_it_says)
         for host in hosts:
             await host.close()
+    return listing
+
+
+async def list_hosts(hosts: Sequence[Host]) -> Listing:
+    """Those of several hosts, by the names that the settings have for these."""
+
+    def list_as(host: Host) -> List:
+        return lambda connection: _list_now(connection, host.name)
+
+    return await _list_all(hosts, list_as)
+
+
+async def _list_all(hosts: Sequence[Host], how: Callable[[Host], List]) -> Listing:
+    answers = await asyncio.gather(*(_listed(host, how(host)) for host in hosts))
     found = [pair for answer in answers if isinstance(answer, list) for pair in answer]
     silent = {
         host.name: answer
@@ -37,16 +53,19 @@ async def list_vms(uris: Iterable[str]) -> Listing:
     return Listing(vms=_once(found), silent=silent)
 
 
-async def _listed(host: Host) -> list[tuple[Power, ListedVm]] | str:
+async def _listed(host: Host, how: List) -> list[tuple[Power, ListedVm]] | str:
     """Or why it can't say."""
     try:
-        return await host.call(_list_now)
+        return await host.call(how)
     except DriverError as error:
         return str(error)
 
 
-def _list_now(connection: libvirt.virConnect) -> list[tuple[Power, ListedVm]]:
-    name = connection.getHostname()
+def _list_as_it_says(_: Host) -> List:
+    return lambda connection: _list_now(connection, connection.getHostname())
+
+
+def _list_now(connection: libvirt.virConnect, name: str) -> list[tuple[Power, ListedVm]]:
     assigned = {
         network.name(): assigned_addresses(network.XMLDesc())
         for network in connection.listAllNetworks()
@@ -83,6 +102,7 @@ def listed_vm(definition: Definition, host: str, assigned: Assigned) -> ListedVm
         host=host,
         address=address,
         interface="" if interface is None else interface.device,
+        port_mark=definition.port_mark,
         availability_set=definition.availability_set,
         zone=definition.zone,
     )

@@ -74,6 +74,12 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
         refuse_unfit(self._actions(), _WORDS)
 
     @override
+    def why_unlisted(self) -> str | None:
+        if self._named_hosts():
+            return None
+        return "which hosts are to be listed is not known: give targets, or hosts without * and ?"
+
+    @override
     def procedures(self) -> Mapping[EventType, Procedure]:
         tables = self._actions()
         return {
@@ -89,8 +95,11 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
 
         peer = self.peer_uri or self.uri.replace("{host}", "{target}")
         routes = Routes(peer=peer, memory=self.migrate_to)
-        named = [name for name in self.hosts if not set(name) & set("*?[")]
-        return LibvirtDriver(self.targets or named, uri=self.uri, routes=routes)
+        return LibvirtDriver(self._named_hosts(), uri=self.uri, routes=routes)
+
+    def _named_hosts(self) -> tuple[str, ...]:
+        named = tuple(name for name in self.hosts if not set(name) & set("*?["))
+        return self.targets or named
 
     def _actions(self) -> Mapping[EventType, LibvirtAction]:
         tables = {

@@ -36,7 +36,7 @@ class Compute:
 
     async def find(self, vm: Vm) -> Server | None:
         """None if Nova has no such VM. One whose id the fleet does not know is found by name."""
-        if not vm.has_own_id:
+        if not vm.vm_id:
             return await self._find_by_name(vm.name)
         return await self.look(vm.vm_id)
 

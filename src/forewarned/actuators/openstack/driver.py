@@ -21,6 +21,7 @@ from forewarned.actuators.driver import (
 from forewarned.actuators.openstack.compute import Compute
 from forewarned.actuators.openstack.failures import NoEffectError, after_effect
 from forewarned.actuators.openstack.hosts import find_targets, source_objection
+from forewarned.actuators.openstack.inventory import list_cloud
 from forewarned.actuators.openstack.operations import Operations
 from forewarned.actuators.openstack.session import Cloud, Session
 from forewarned.actuators.openstack.sightings import (
@@ -34,6 +35,7 @@ from forewarned.actuators.openstack.sightings import (
 from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
 from forewarned.actuators.openstack.wire import Server
 from forewarned.config.durations import format_duration
+from forewarned.service.sources.listing import Listing
 
 _PAUSE: Final = timedelta(seconds=1)
 """Between two looks at a VM that Nova is busy with."""
@@ -43,6 +45,10 @@ class OpenStackDriver(Driver):
     def __init__(self, cloud: Cloud, *, pause: timedelta = _PAUSE) -> None:
         self._compute = Compute(Session(cloud))
         self._operations = Operations(self._compute, pause=pause)
+
+    async def list_vms(self) -> Listing:
+        """Those of all projects."""
+        return await list_cloud(self._compute)
 
     @override
     async def survey(self, action: Action, vm: Vm) -> Verdict:

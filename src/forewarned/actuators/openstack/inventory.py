@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from forewarned.actuators.driver import Power
-from forewarned.actuators.listing import ListedVm, Listing
 from forewarned.actuators.openstack.compute import Compute
 from forewarned.actuators.openstack.session import Cloud, Session
 from forewarned.actuators.openstack.sightings import power
 from forewarned.actuators.openstack.wire import Server, ServerGroup
+from forewarned.service.sources.listing import ListedVm, Listing
 
 _APART: Final = frozenset({"anti-affinity", "soft-anti-affinity"})
 """Policies of server groups whose VMs are kept on different hosts."""
@@ -20,7 +20,11 @@ _APART: Final = frozenset({"anti-affinity", "soft-anti-affinity"})
 
 async def list_vms(cloud: Cloud) -> Listing:
     """Those of all projects. Raises DriverError: a listing of one cloud is complete or fails."""
-    compute = Compute(Session(cloud))
+    return await list_cloud(Compute(Session(cloud)))
+
+
+async def list_cloud(compute: Compute) -> Listing:
+    """As `list_vms`, by a connection that is there already."""
     return listing(await compute.servers(), await compute.server_groups())
 
 

@@ -83,6 +83,10 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
         )
 
     @override
+    def why_unlisted(self) -> str | None:
+        return None
+
+    @override
     def procedures(self) -> Mapping[EventType, Procedure]:
         tables = self._actions()
         return {

@@ -1,6 +1,6 @@
 """Running actuators on a machine of their own, such as a hypervisor."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,7 @@ from forewarned.cli.wording import count
 from forewarned.config.values import LogFormat, LogLevel
 
 if TYPE_CHECKING:
-    from forewarned.actuators.table import ActuatorTable
+    from forewarned.actuators.settings import Declared
 
 _DEFAULT_FILE: Final = Path("/etc/forewarned/actuators.toml")
 _DEFAULT_STATE: Final = Path("/var/lib/forewarned-actuators")
@@ -36,7 +36,7 @@ def actuator() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     default=_DEFAULT_FILE,
-    help="File with the tables [actuators.NAME]"
+    help="File with the tables [actuators.NAME] and [[sources]]"
     f" [env: FOREWARNED_ACTUATORS_CONFIG; default: {_DEFAULT_FILE}].",
 )
 @click.option(
@@ -77,7 +77,7 @@ def run(
     You can stop them at any moment and start them again: they look first at what has become of
     the tasks they had begun. The server's settings name each of them with driver = "remote".
     """
-    tables = _tables(config, names)
+    declared = _declared(config, names)
     import asyncio
 
     from forewarned.actuators.assembly import StateError, sole_user
@@ -92,18 +92,18 @@ def run(
     try:
         server = Server(url=url, token=credentials.token, ca=credentials.ca)
         with sole_user(state):
-            asyncio.run(run_until_stopped(tables, server, state))
+            asyncio.run(run_until_stopped(declared, server, state))
     except UnsafeServerError as error:
         raise UsageError(str(error), code="token_in_clear", field="control") from error
     except StateError as error:
         raise RefusedError(str(error), code="cannot_start") from error
 
 
-def _tables(config: Path, names: tuple[str, ...]) -> "Mapping[str, ActuatorTable]":
+def _declared(config: Path, names: tuple[str, ...]) -> "Declared":
     from forewarned.actuators.settings import ActuatorSettingsError, load
 
     try:
-        found = load(config)
+        found = load(config).local()
     except ActuatorSettingsError as error:
         raise UsageError(
             f"{count(len(error.mistakes), 'mistake')} in {config}",
@@ -111,7 +111,7 @@ def _tables(config: Path, names: tuple[str, ...]) -> "Mapping[str, ActuatorTable
             code="bad_file",
             field="config",
         ) from error
-    local = {name: table for name, table in found.items() if not table.is_remote}
+    local = found.actuators
     unknown = [name for name in names if name not in local]
     if unknown:
         raise UsageError(
@@ -121,4 +121,4 @@ def _tables(config: Path, names: tuple[str, ...]) -> "Mapping[str, ActuatorTable
         )
     if not local:
         raise UsageError(f"{config} has no [actuators.NAME]", code="no_actuators", field="config")
-    return {name: local[name] for name in names} if names else local
+    return replace(found, actuators={name: local[name] for name in names}) if names else found

@@ -38,7 +38,7 @@ def token() -> None:
     "--role",
     type=click.Choice([role.value for role in Role]),
     required=True,
-    help="What the token's owner may do; each role includes those before it.",
+    help="What the token's owner may do. Up to admin, each role includes those before it.",
 )
 @click.option(
     "--service-principal",

@@ -21,6 +21,7 @@ from forewarned.service.fleet.declaration import (
     UPDATE_DOMAINS,
     AvailabilitySet,
     CloudService,
+    DeclaredHost,
     FleetPlan,
     Member,
     Model,
@@ -122,12 +123,18 @@ class WireCloudService(_Part, kw_only=True, frozen=True):
     policy: WirePolicy = WirePolicy()
 
 
+class WireHost(_Part, kw_only=True, frozen=True):
+    name: str
+    actuator: str = ""
+
+
 class WireFleet(_Part, kw_only=True, frozen=True):
     location: str = "local"
     resource_group: str = "local"
     subscription_id: str = NO_SUBSCRIPTION
     address_range: str | None = None
     actuator: str = ""
+    hosts: list[WireHost] = []
     vms: list[WireVirtualMachine] = []
     availability_sets: list[WireAvailabilitySet] = []
     scale_sets: list[WireScaleSet] = []
@@ -156,6 +163,7 @@ def to_wire(plan: FleetPlan) -> WireFleet:
     return WireFleet(
         **_same(WireFleet, plan),
         address_range=None if plan.address_range is None else str(plan.address_range),
+        hosts=[WireHost(**_same(WireHost, each)) for each in plan.hosts],
         vms=[
             WireVirtualMachine(zone=vm.zone, **_wire_parts(WireVirtualMachine, vm))
             for vm in plan.vms
@@ -202,7 +210,9 @@ def _same(type_: type[_Part], declared: object) -> dict[str, Any]:  # of each fi
 def _same_names(type_: type[_Part]) -> tuple[str, ...]:
     is_modelled = issubclass(type_, _Modelled) and type_ is not _Modelled
     of_model = _Modelled.__struct_fields__ if is_modelled else ()
-    converted = {*_CONVERTED, *of_model}
+    # Scale sets list the hosts of their VMs by name.
+    of_fleet = {"hosts"} if type_ is WireFleet else ()
+    converted = {*_CONVERTED, *of_model, *of_fleet}
     return tuple(name for name in type_.__struct_fields__ if name not in converted)
 
 
@@ -211,7 +221,7 @@ def _same_names(type_: type[_Part]) -> tuple[str, ...]:
 
 def _fleet(raw: object, found: list[Mistake]) -> FleetPlan:
     table = raw if isinstance(raw, Mapping) else {}
-    lists = ("vms", "availability_sets", "scale_sets", "cloud_services")
+    lists = ("hosts", "vms", "availability_sets", "scale_sets", "cloud_services")
     # Lists are read one declaration at a time below; what is no list at all is refused here.
     rest = {
         key: value
@@ -222,6 +232,7 @@ def _fleet(raw: object, found: list[Mistake]) -> FleetPlan:
     return FleetPlan(
         **_same(WireFleet, head),
         address_range=_address_range(head, found),
+        hosts=_each(table, "hosts", WireHost, _host, found),
         vms=_each(table, "vms", WireVirtualMachine, _virtual_machine, found),
         availability_sets=_each(
             table, "availability_sets", WireAvailabilitySet, _availability_set, found
@@ -270,6 +281,10 @@ def _read(raw: object, type_: type[_Wire], path: KeyPath, found: list[Mistake]) 
             Mistake(path=each.path, error=InvalidFleetError(each.why)) for each in reader.mistakes
         ]
         return table
+
+
+def _host(wire: WireHost, _: KeyPath, __: list[Mistake]) -> DeclaredHost:
+    return DeclaredHost(**_same(WireHost, wire))
 
 
 def _virtual_machine(

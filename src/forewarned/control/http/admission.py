@@ -11,6 +11,7 @@ from typing import Final
 from starlette.requests import Request
 
 from forewarned.control.http import bodies
+from forewarned.control.http.access import Access
 from forewarned.control.v1.services import Services
 from forewarned.core.model import Actor
 from forewarned.security.identities import AccessError, Role
@@ -73,10 +74,22 @@ async def is_shown_all(services: Services, request: Request) -> bool:
 
     Raises AccessError for a token that is not valid: a caller who sends one wants to be known.
     """
-    if services.access is not None and "Authorization" not in request.headers:
+    access, authorization = services.access, request.headers.get("Authorization")
+    if access is not None and authorization is None:
+        return False
+    if access is not None and await _is_actuator(access, authorization, bodies.address(request)):
         return False
     await admit(services, request, needs=Role.READER)
     return True
+
+
+async def _is_actuator(access: Access, authorization: str | None, address: str) -> bool:
+    """Actuators are no readers, but a program may use their token to see whether a server is up."""
+    try:
+        return (await access.known(authorization, address)).role is Role.ACTUATOR
+    except AccessError:
+        # It is refused for what it is.
+        return False
 
 
 async def _always() -> bool:

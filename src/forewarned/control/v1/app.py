@@ -16,6 +16,7 @@ from forewarned.control.http.operations import (
     Operation,
     create,
     delete,
+    operation,
     read,
     routes,
     write,
@@ -30,6 +31,9 @@ from forewarned.control.v1.request_wire import (
 )
 from forewarned.control.v1.services import Services
 from forewarned.control.v1.shared_changes import SharedChanges
+from forewarned.control.v1.sources import operations as sources
+from forewarned.control.v1.sources.requests import ReportListing
+from forewarned.control.v1.sources.wire import SourceChanges
 from forewarned.control.v1.tasks import operations as tasks
 from forewarned.control.v1.tasks.requests import ClaimTasks
 from forewarned.control.v1.tasks.wire import ClaimedTasks
@@ -94,15 +98,15 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/tasks/claim",
         name="claim_tasks",
         summary="Claim tasks of one actuator; waits for the first if asked to",
-        needs=Role.MAINTAINER,
+        needs=Role.ACTUATOR,
         answer=tasks.claim_tasks,
         body=ClaimTasks,
         replies=(ClaimedTasks,),
     ),
-    write("/v1/tasks/{event_id}/{vm}/renew", tasks.renew_task, needs=Role.MAINTAINER),
-    write("/v1/tasks/{event_id}/{vm}/begin", tasks.begin_task, needs=Role.MAINTAINER),
-    write("/v1/tasks/{event_id}/{vm}/finish", tasks.finish_task, needs=Role.MAINTAINER),
-    write("/v1/tasks/{event_id}/{vm}/fail", tasks.fail_task, needs=Role.MAINTAINER),
+    write("/v1/tasks/{event_id}/{vm}/renew", tasks.renew_task, needs=Role.ACTUATOR),
+    write("/v1/tasks/{event_id}/{vm}/begin", tasks.begin_task, needs=Role.ACTUATOR),
+    write("/v1/tasks/{event_id}/{vm}/finish", tasks.finish_task, needs=Role.ACTUATOR),
+    write("/v1/tasks/{event_id}/{vm}/fail", tasks.fail_task, needs=Role.ACTUATOR),
     write("/v1/tasks/{event_id}/{vm}/retry", tasks.retry_task, needs=Role.MAINTAINER),
     write("/v1/tasks/{event_id}/{vm}/skip", tasks.skip_task, needs=Role.MAINTAINER),
     # --- the server
@@ -157,12 +161,25 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     create("/v1/hosts/{host}/drain", drains.drain_host, needs=Role.MAINTAINER),
     read("/v1/hosts/{host}/drain", drains.show_drain),
     delete("/v1/hosts/{host}/drain", drains.undrain_host, needs=Role.MAINTAINER),
-    write("/v1/hosts/{host}/drain/survey", drains.answer_survey, needs=Role.MAINTAINER),
-    write("/v1/hosts/{host}/drain/listing", drains.answer_listing, needs=Role.MAINTAINER),
-    read("/v1/drain-questions", drains.list_questions),
+    write("/v1/hosts/{host}/drain/survey", drains.answer_survey, needs=Role.ACTUATOR),
+    write("/v1/hosts/{host}/drain/listing", drains.answer_listing, needs=Role.ACTUATOR),
+    operation("GET", "/v1/drain-questions", drains.list_questions, needs=Role.ACTUATOR),
     create("/v1/hosts/{host}/fail", events.fail_host, needs=Role.MAINTAINER),
     create("/v1/hosts/{host}/predict", events.predict_failure, needs=Role.MAINTAINER),
     create("/v1/hosts/{host}/maintain", events.maintain_host, needs=Role.MAINTAINER),
+    # --- platforms that the fleet is kept in step with
+    read("/v1/sources", sources.list_sources),
+    Operation(
+        method="POST",
+        path="/v1/sources/{name}/listing",
+        name="report_listing",
+        summary="Say which VMs a platform has, or why that can't be said",
+        needs=Role.ACTUATOR,
+        answer=sources.report_listing,
+        body=ReportListing,
+        replies=(SourceChanges,),
+    ),
+    delete("/v1/sources/{name}", sources.forget_source, needs=Role.ADMIN),
     # --- what happened, and what happens
     read("/v1/history", events.list_history),
     Operation(

@@ -4,7 +4,7 @@ Whatever happens often is counted where it happens, in plain numbers, and added 
 then; so measuring costs a poll next to nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Final
@@ -19,6 +19,7 @@ from forewarned.core.transitions import Completed, EventTransition
 from forewarned.service.drains.model import DrainState
 from forewarned.service.nodes import NodesView
 from forewarned.service.records import Commit, CommitCounts
+from forewarned.service.sources.notes import SourceState
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -69,6 +70,17 @@ class Metrics:
             "forewarned_drains", "Host drains, the newest of each host.", ["state"]
         )
         self._tasks = gauge("forewarned_tasks", "Tasks of open events.", ["actuator", "state"])
+        self._listed = gauge(
+            "forewarned_source_listing_age_seconds",
+            "Time since the last complete listing of a platform; -1 before the first.",
+            ["source"],
+        )
+        self._brought = gauge(
+            "forewarned_source_vms", "VMs that a platform's listings have brought.", ["source"]
+        )
+        self._silent = gauge(
+            "forewarned_source_silent_hosts", "Hosts that a listing lacks.", ["source"]
+        )
         self._scopes = gauge("forewarned_scopes", "Scopes on the Board.")
         self._age = gauge(
             "forewarned_newest_change_age_seconds",
@@ -113,6 +125,16 @@ class Metrics:
         self._reruns.inc(counts.reruns - self._counted.reruns)
         self._unknown_outcomes.inc(counts.unknown_outcomes - self._counted.unknown_outcomes)
         self._counted = counts
+
+    def add_sources(self, sources: Sequence[SourceState], *, now: datetime) -> None:
+        for family in (self._listed, self._brought, self._silent):
+            family.clear()
+        for source in sources:
+            at = source.complete_at
+            age = -1 if at is None else max((now - at).total_seconds(), 0)
+            self._listed.labels(source.name).set(age)
+            self._brought.labels(source.name).set(source.vms)
+            self._silent.labels(source.name).set(len(source.silent))
 
     def hear(self, commit: Commit) -> None:
         for fact in commit.transitions:

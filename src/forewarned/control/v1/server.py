@@ -67,6 +67,7 @@ async def show_metrics(services: Services, request: Request, _: Admitted) -> Res
     services.metrics.add(services.take_counts())
     services.metrics.add_nodes(await services.nodes.show(), services.nodes.commit_counts)
     now = services.use_cases.clock_control.show().now
+    services.metrics.add_sources(await services.use_cases.sources.show(), now=now)
     text = services.metrics.render(
         events=census.events,
         tasks=tasks,

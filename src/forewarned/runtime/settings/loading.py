@@ -13,7 +13,12 @@ from typing import Any, Final
 from forewarned.config.mistakes import MistakesError, shown
 from forewarned.config.sources import Given, from_environ, from_file, from_flags
 from forewarned.config.values import show
-from forewarned.runtime.settings.actuators import TABLE, DeclaredActuators, read_actuators
+from forewarned.runtime.settings.actuators import (
+    SOURCES,
+    TABLE,
+    DeclaredActuators,
+    read_actuators,
+)
 from forewarned.runtime.settings.conflicts import conflicts
 from forewarned.runtime.settings.table import BY_NAME, SETTINGS, Mode, Settings
 
@@ -54,7 +59,7 @@ def load(
     mistakes: list[str] = []
     given: dict[str, Given] = {}
     for source in (
-        from_file(file, BY_NAME, mistakes, error=SettingsError, besides={TABLE}),
+        from_file(file, BY_NAME, mistakes, error=SettingsError, besides={TABLE, SOURCES}),
         from_environ(environ, {name: each.variable for name, each in BY_NAME.items()}),
         from_flags(flags, {name: each.flag for name, each in BY_NAME.items()}),
     ):

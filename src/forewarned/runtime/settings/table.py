@@ -115,6 +115,13 @@ def _workers(value: object) -> int:
     return count
 
 
+def _vm_role(value: object) -> Role:
+    role = one_of(Role)(value)
+    if role is Role.ACTUATOR:
+        raise ValueError("a VM is no actuator: expected reader, approver, maintainer or admin")
+    return role
+
+
 _ARM: Address | None = Address("127.0.0.1", 8171)
 _spans: Final = duration(timedelta(0), timedelta(days=1))
 
@@ -244,7 +251,7 @@ class Settings:
     )
     vm_role: Role = _setting(
         Role.APPROVER,
-        one_of(Role),
+        _vm_role,
         "what a VM's own token may do at the arm and control listeners, if they require one",
     )
     strict_forwarding: bool = _setting(

@@ -71,7 +71,7 @@ def questions_for(snapshot: Snapshot, drain: Drain, actuator: str) -> list[Quest
             host=drain.host,
             type=drain.order.type,
             vm=binding.name,
-            vm_id=binding.profile.vm_id,
+            vm_id=binding.profile.platform_id,
             vm_host=snapshot.load(binding.scope_id).resources[binding.name].host,
             target=drain.host if drain.is_returning else None,
         )

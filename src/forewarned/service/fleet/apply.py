@@ -6,7 +6,6 @@ one transaction; a large one is compared with the whole fleet first, and then wr
 
 import asyncio
 import gc
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +15,9 @@ from typing import Final
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import Actor, Scope
 from forewarned.service.engine import Engine
-from forewarned.service.fleet.comparison import Comparison, compare
+from forewarned.service.fleet.comparison import Comparison, Present, compare
 from forewarned.service.fleet.declaration import FleetPlan, Network
+from forewarned.service.fleet.digest import digest
 from forewarned.service.fleet.writes import (
     Applied,
     Step,
@@ -29,7 +29,8 @@ from forewarned.service.fleet.writes import (
 )
 from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.ports import Lease, Snapshot, Transaction
-from forewarned.service.records import Binding, Place
+from forewarned.service.records import Binding
+from forewarned.service.sources.notes import source_states
 
 __all__ = ["Applied", "Fleet", "Network", "Progress", "ScopeView"]
 
@@ -38,8 +39,10 @@ LARGE: Final = 10_000
 SHARED_LARGE: Final = 1_000
 """Where nodes share a store: it takes longer, and callers wait ten seconds for one transaction."""
 
+FLEET_LEASE: Final = "fleet"
+"""Held while a plan or a listing is compared with the fleet and written."""
+
 _APPLIED: Final = "fleet applied"
-_LEASE: Final = "fleet"
 _REST: Final = 20
 """Steps, so 10,000 VMs: few enough to be looked through for garbage in milliseconds."""
 
@@ -96,12 +99,12 @@ class Fleet:
 
         A restart with the same fleet file must not bring back VMs that were terminated since.
         """
-        return await self._to_the_end(_Order(plan=plan, by=by, digest=_digest(plan)))
+        return await self._to_the_end(_Order(plan=plan, by=by, digest=digest(plan)))
 
     async def applied_once(self) -> Callable[[FleetPlan], bool]:
         """Recognises the plan that `apply_once` applied last, which has no mistakes."""
         last = await self._engine.ask(lambda snapshot: snapshot.note(_APPLIED))
-        return lambda plan: _digest(plan) == last
+        return lambda plan: digest(plan) == last
 
     async def show(self) -> list[ScopeView]:
         views = await self._engine.ask(
@@ -123,7 +126,7 @@ class Fleet:
 
     async def _carry_out(self, order: "_Order") -> Applied | None:
         # No other plan may change the fleet between the comparison with this one and its writing.
-        async with self._engine.lease(_LEASE) as lease:
+        async with self._engine.lease(FLEET_LEASE) as lease:
             if await self._is_large(order):
                 return await self._apply_in_steps(order, lease)
             size = order.plan.size()
@@ -146,17 +149,17 @@ class Fleet:
             if tx.note(_APPLIED) == order.digest:
                 return None
             tx.put_note(_APPLIED, order.digest)
-        made = steps(self._compare(order, list(tx.places())))
+        made = steps(self._compare(order, _present(tx, order)))
         return total([carry_out(tx, step, by=order.by) for step in made])
 
     async def _apply_in_steps(self, order: "_Order", lease: Lease) -> Applied | None:
-        digest = order.digest
-        if digest is not None and await self._engine.ask(lambda s: s.note(_APPLIED)) == digest:
+        last = await self._engine.ask(lambda snapshot: snapshot.note(_APPLIED))
+        if order.digest is not None and last == order.digest:
             return None
-        places = await self._engine.ask(lambda snapshot: list(snapshot.places()))
+        present = await self._engine.ask(partial(_present, order=order))
         # On a thread, as is everything that takes seconds for a million VMs: others are answered.
-        comparison = await asyncio.to_thread(self._compare, order, places)
-        del places
+        comparison = await asyncio.to_thread(self._compare, order, present)
+        del present
         mixed = mixed_scopes(comparison)
         while (some := await asyncio.to_thread(next, mixed, None)) is not None:
             refuse = partial(refuse_shared_hosts, planned=some, comparison=comparison)
@@ -174,13 +177,13 @@ class Fleet:
                 # These VMs stay in memory for good. Collecting garbage among more and more of them
                 # would stop everything for up to a second each time.
                 gc.freeze()
-        if digest is not None:
+        if order.digest is not None:
             # Last: if the server stops on the way, the next start goes on with it.
-            await self._engine.decide(partial(_note_applied, digest=digest, lease=lease))
+            await self._engine.decide(partial(_note_applied, digest=order.digest, lease=lease))
         return total(applied)
 
-    def _compare(self, order: "_Order", places: list[Place]) -> Comparison:
-        return compare(order.plan, places, address_range=self._address_range, prune=order.prune)
+    def _compare(self, order: "_Order", present: Present) -> Comparison:
+        return compare(order.plan, present, address_range=self._address_range, prune=order.prune)
 
     def with_last_read(self, view: ScopeView) -> ScopeView:
         """A view from the store, with the reads that are not in the store yet."""
@@ -207,13 +210,18 @@ def _carry_out_step(tx: Transaction, *, step: Step, by: Actor, lease: Lease) -> 
     return carry_out(tx, step, by=by)
 
 
+def _present(snapshot: Snapshot, order: "_Order") -> Present:
+    places = list(snapshot.places())
+    # What a source lists is not the plan's to remove. Most fleets have none to look for.
+    if not order.prune or not source_states(snapshot):
+        return Present(places)
+    listed = (each.name for each in snapshot.bindings() if each.profile.source)
+    return Present(places, frozenset(name.casefold() for name in listed))
+
+
 def _note_applied(tx: Transaction, *, digest: str, lease: Lease) -> None:
     lease.check(tx)
     tx.put_note(_APPLIED, digest)
-
-
-def _digest(plan: FleetPlan) -> str:
-    return hashlib.sha256(repr(plan).encode()).hexdigest()
 
 
 def _view(snapshot: Snapshot, scope_id: ScopeId) -> ScopeView:

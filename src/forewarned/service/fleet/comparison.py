@@ -4,9 +4,10 @@ Known before anything is written, for a large plan is written in parts: no part 
 when others are done.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from forewarned.core.ids import ResourceName, ScopeId
 from forewarned.core.model import ScopeKind
@@ -41,13 +42,21 @@ class Comparison:
         return self.size + sum(map(len, self.gone.values()))
 
 
+class Present(NamedTuple):
+    """The existing fleet."""
+
+    places: Sequence[Place] = ()
+    listed: frozenset[str] = frozenset()
+    """Folded names of VMs that sources have brought, which no plan removes. Needed to prune."""
+
+
 def compare(
-    plan: FleetPlan, places: Iterable[Place], *, address_range: Network, prune: bool
+    plan: FleetPlan, present: Present, *, address_range: Network, prune: bool
 ) -> Comparison:
     """Raises RefusalError if the plan has a mistake, or conflicts with the existing fleet."""
     for mistake in declaration_mistakes(plan):
         raise mistake.error
-    survey = _Survey(plan, {place.name.casefold(): place for place in places}, prune=prune)
+    survey = _Survey(plan, present, prune=prune)
     for mistake in layout_mistakes(survey.over(layouts(plan))):
         raise mistake.error
     addresses = survey.addresses()
@@ -64,15 +73,16 @@ def compare(
 class _Survey:
     """What one pass over the VMs of a plan finds out."""
 
-    def __init__(self, plan: FleetPlan, here: dict[str, Place], *, prune: bool) -> None:
-        self._here = here
+    def __init__(self, plan: FleetPlan, present: Present, *, prune: bool) -> None:
+        self._here = {place.name.casefold(): place for place in present.places}
+        self._listed = present.listed
         self._prune = prune
         self._declared = frozenset(plan.declared_addresses())
         self._stay: set[str] = set()
         """Folded names of planned VMs that are in their places already."""
         self._planned: set[str] = set()
         """Folded names of planned VMs that exist, also in other places."""
-        self._scopes = {place.scope_id for place in here.values()}
+        self._scopes = {place.scope_id for place in present.places}
         self._claimed: list[str] = []
         """Declared addresses of VMs that do not have them yet."""
         self.needed = 0
@@ -99,9 +109,13 @@ class _Survey:
     def gone(self) -> dict[ScopeId, tuple[ResourceName, ...]]:
         leaving: dict[ScopeId, list[ResourceName]] = {}
         for folded, place in self._here.items():
-            if folded not in self._stay:
+            if folded not in self._stay and not self._is_listed(folded):
                 leaving.setdefault(place.scope_id, []).append(place.name)
         return {scope_id: tuple(names) for scope_id, names in leaving.items()}
+
+    def _is_listed(self, folded: str) -> bool:
+        """Whether a source has brought it, and the plan does not declare it as well."""
+        return folded in self._listed and folded not in self._planned
 
     def _sees(self, vm: VmLayout, scope_id: str) -> bool:
         """Whether this VM is in its place already."""
@@ -127,13 +141,15 @@ class _Survey:
         return True
 
     def _refuse_held_addresses(self) -> None:
-        if self._prune or not self._claimed:
+        if not self._claimed or (self._prune and not self._listed):
             return
         holders = {place.address: folded for folded, place in self._here.items()}
         for address in self._claimed:
             holder = holders.get(address)
             # One that is planned too gets another, and gives this one up first.
-            if holder is not None and holder not in self._planned:
+            if holder is None or holder in self._planned:
+                continue
+            if not self._prune or holder in self._listed:
                 raise AddressTakenError(address, self._here[holder].name)
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from forewarned.core.ids import same_name
 from forewarned.core.model import EvictionPolicy, Policy, Priority
 from forewarned.service.fleet.addresses import plain_address, port_address
 
@@ -140,6 +141,13 @@ class CloudService:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredHost:
+    name: str
+    actuator: str = ""
+    """Of the VMs there, unless their own declaration names one; empty as for other hosts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
     location: str = "local"
     resource_group: str = "local"
@@ -147,7 +155,9 @@ class FleetPlan:
     address_range: Network | None = None
     """Where VMs without an address get one; None takes the server's own range."""
     actuator: str = ""
-    """Of VMs whose declaration names none."""
+    """Of VMs whose declaration names none, and that of their host neither."""
+    hosts: tuple[DeclaredHost, ...] = ()
+    """Those of which there is something to say."""
     vms: tuple[VirtualMachine, ...] = ()
     availability_sets: tuple[AvailabilitySet, ...] = ()
     scale_sets: tuple[ScaleSet, ...] = ()
@@ -161,6 +171,13 @@ class FleetPlan:
             + sum(max(0, each.capacity) for each in self.scale_sets)
             + sum(max(0, role.instances) for each in self.cloud_services for role in each.roles)
         )
+
+    def actuator_on(self, host: str) -> str:
+        """Of VMs there whose own declaration names none."""
+        for each in self.hosts:
+            if each.actuator and same_name(each.name, host):
+                return each.actuator
+        return self.actuator
 
     def declared_addresses(self) -> Iterator[str]:
         """What VMs will be known by, as far as the plan says. To be asked of a sound plan only."""

@@ -41,6 +41,8 @@ class VmLayout:
     zone: str = ""
     vm_id: str | None = None
     """None makes one up."""
+    source: str = ""
+    """The source that lists it; empty for what operators declare."""
     address: str | None = None
     port_mark: int | None = None
     interface: str = ""

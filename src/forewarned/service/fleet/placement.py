@@ -55,13 +55,14 @@ class PlannedScope:
 def planned_scope(
     layout: ScopeLayout, where: FleetPlan, *, hosts: Hosts, addresses: Addresses
 ) -> PlannedScope:
-    """`where` says subscription, resource group, location, and an actuator where VMs have none."""
+    """`where` says subscription, resource group, location, and actuators where VMs have none."""
     scope_id = ScopeId(layout.id)
     placement_group_id = guid(layout.id) if layout.scale_set else ""
     resources: dict[ResourceName, Resource] = {}
     bindings: list[Binding] = []
     for vm in layout.vms:
-        resource = _resource(vm, hosts.host(vm), actuator=vm.model.actuator or where.actuator)
+        host = hosts.host(vm)
+        resource = _resource(vm, host, actuator=vm.model.actuator or where.actuator_on(host))
         resources[resource.name] = resource
         profile = _profile(vm, layout, where, placement_group_id)
         address = addresses.address(vm)
@@ -126,6 +127,8 @@ def _profile(
         tags=vm.model.tags,
         private_address=_private_address(vm),
         interface=vm.interface,
+        is_platform_id=vm.vm_id is not None,
+        source=vm.source,
     )
 
 

@@ -19,7 +19,7 @@ from forewarned.service.drains.model import Drain, DrainState
 from forewarned.service.engine import Engine
 from forewarned.service.errors import ResetForbiddenError
 from forewarned.service.faults import Faults
-from forewarned.service.fleet.comparison import compare
+from forewarned.service.fleet.comparison import Present, compare
 from forewarned.service.fleet.declaration import FleetPlan, Network
 from forewarned.service.fleet.placement import PlannedScope
 from forewarned.service.fleet.writes import Step, carry_out
@@ -74,7 +74,7 @@ class Reset:
 
 
 def _planned(plan: FleetPlan, address_range: Network) -> Mapping[ScopeId, PlannedScope]:
-    expansion = compare(plan, [], address_range=address_range, prune=False).expansion
+    expansion = compare(plan, Present(), address_range=address_range, prune=False).expansion
     return {each.scope.id: each for each in expansion.scopes()}
 
 

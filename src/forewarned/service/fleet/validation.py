@@ -90,6 +90,9 @@ def declaration_mistakes(plan: FleetPlan) -> Iterator[Mistake]:
         yield from _set_mistakes(service, path)
         for index, role in enumerate(service.roles):
             yield from _role_mistakes(role, (*path, "roles", index))
+    for number, host in enumerate(plan.hosts):
+        yield from _bad_name(host.name, ("hosts", number, "name"))
+    yield from _same_names("hosts", [each.name for each in plan.hosts])
     yield from _same_names("availability_sets", [each.name for each in plan.availability_sets])
     yield from _same_names("scale_sets", [each.name for each in plan.scale_sets])
     yield from _same_names("cloud_services", [each.name for each in plan.cloud_services])

@@ -51,7 +51,7 @@ class Claim:
 
     task: Task
     vm_id: str
-    """The platform's own id of the VM; empty if it is unknown."""
+    """What its platform knows the VM by; empty if the fleet does not say."""
     host: HostName
     """Where the fleet says that the VM is."""
     duration: timedelta | None
@@ -261,7 +261,7 @@ def _noted(case: _Case, kind: type[Retried | Skipped]) -> Change:
 
 def _claims(tx: Transaction, claimed: Sequence[Task]) -> list[Claim]:
     ids = {
-        binding.name: binding.profile.vm_id
+        binding.name: binding.profile.platform_id
         for binding in tx.bindings_named([task.vm for task in claimed])
     }
     claims = []

@@ -46,7 +46,7 @@ class ClaimedTask(Shape, frozen=True):
     attempt: Annotated[int, about("every report on the task has to name it")]
     type: EventType
     host: str
-    vm_id: Annotated[str, about("the platform's own id of the VM")]
+    vm_id: Annotated[str, about("what its platform knows it by; empty: unknown")]
     duration: Annotated[float | None, about("the event's, in seconds; null: unknown")]
     before: Annotated[Sighting | None, about("the VM before an earlier attempt began")]
     begun: Annotated[bool, about("whether an earlier attempt may have acted")]

@@ -1,0 +1,1 @@
+"""`/v1/sources`: what actuators list of their platforms, and what came of it."""

@@ -1,0 +1,52 @@
+"""The JSON that requests about sources are answered with."""
+
+from datetime import datetime
+from typing import Annotated
+
+from forewarned.control.v1.wire import Shape, about
+from forewarned.service.sources.notes import SourceState
+from forewarned.service.sources.writes import Written
+
+
+class SourceChanges(Shape, frozen=True):
+    """What a listing has changed in the fleet, by the names of VMs."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+class ShownSource(Shape, frozen=True):
+    name: Annotated[str, about("the actuator's whose platform it lists")]
+    holder: Annotated[str, about("who listed it last")]
+    every: Annotated[float, about("seconds between two listings")]
+    reported_at: Annotated[datetime | None, about("of the last report")]
+    complete_at: Annotated[datetime | None, about("of the last complete listing; null: none yet")]
+    vms: Annotated[int, about("VMs of the fleet that it has brought")]
+    silent: Annotated[dict[str, str], about("hosts that did not answer, each with why")]
+    error: Annotated[str, about("why the platform could not be listed; empty if it could")]
+    remarks: Annotated[tuple[str, ...], about("what to know of some VMs that it lists")]
+    more_remarks: Annotated[int, about("how many remarks there are besides")]
+
+
+class SourceList(Shape, frozen=True):
+    sources: tuple[ShownSource, ...]
+
+
+def shown(state: SourceState) -> ShownSource:
+    return ShownSource(
+        name=state.name,
+        holder=state.holder,
+        every=state.every.total_seconds(),
+        reported_at=state.reported_at,
+        complete_at=state.complete_at,
+        vms=state.vms,
+        silent=dict(state.silent),
+        error=state.error,
+        remarks=state.remarks,
+        more_remarks=state.more_remarks,
+    )
+
+
+def changes(written: Written) -> SourceChanges:
+    return SourceChanges(added=written.added, changed=written.changed, removed=written.removed)

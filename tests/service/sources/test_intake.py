@@ -1,0 +1,301 @@
+"""A fleet that is kept in step with a platform, over a store in memory."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pytest
+
+from forewarned.clock import VirtualClock
+from forewarned.control.fleet.wire import parse
+from forewarned.core.ids import HostName, ResourceName
+from forewarned.core.model import EventSource, EventType
+from forewarned.core.rules import Rules
+from forewarned.runtime.assembly import Application, BoardDelivery
+from forewarned.service.errors import AddressTakenError
+from forewarned.service.events.schedule import Request
+from forewarned.service.lifecycle.tasks import Seen, TaskRef
+from forewarned.service.records import Binding
+from forewarned.service.sources.errors import UnknownSourceError
+from forewarned.service.sources.intake import SourceReport
+from forewarned.service.sources.listing import ListedVm, Listing
+from forewarned.service.sources.notes import SourceState
+from forewarned.service.sources.roster import APART
+from forewarned.service.sources.writes import Written
+from forewarned.service.use_cases import UseCases
+from tests.bases import a_basis, a_store
+from tests.builders import NOON, OPERATOR
+
+WEB = ListedVm(
+    vm_id="5b0b8a3e-0000-4000-8000-000000000001", name="web", host="hv-a", address="10.0.0.1"
+)
+DB = ListedVm(
+    vm_id="5b0b8a3e-0000-4000-8000-000000000002", name="db", host="hv-b", address="10.0.0.2"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    use_cases: UseCases
+    clock: VirtualClock
+
+    async def lists(
+        self, *vms: ListedVm, silent: dict[str, str] | None = None, source: str = "rack1"
+    ) -> Written:
+        listing = Listing(vms=vms, silent=silent or {})
+        return await self.report(listing, source=source)
+
+    async def report(
+        self, listing: Listing | None, *, error: str = "", source: str = "rack1"
+    ) -> Written:
+        await self.clock.step(APART)
+        report = SourceReport(
+            name=source, holder="one:1", every=timedelta(seconds=30), listing=listing, error=error
+        )
+        return await self.use_cases.sources.take(report, by=OPERATOR)
+
+    async def state(self) -> SourceState:
+        [state] = await self.use_cases.sources.show()
+        return state
+
+    async def binding(self, name: str) -> Binding:
+        found = await self.use_cases.engine.ask(lambda snapshot: snapshot.binding(name))
+        assert found is not None
+        return found
+
+    async def names(self) -> list[str]:
+        return await self.use_cases.engine.ask(lambda s: sorted(b.name for b in s.bindings()))
+
+    async def host_of(self, name: str) -> str:
+        scope_id = (await self.binding(name)).scope_id
+        scope = await self.use_cases.engine.ask(lambda snapshot: snapshot.load(scope_id))
+        return scope.resources[ResourceName(name)].host
+
+    async def apply(self, *vms: dict[str, object], prune: bool = False) -> None:
+        plan = parse({"vms": [*vms]})
+        await self.use_cases.fleet.apply(plan, by=OPERATOR, prune=prune)
+
+    async def start(self, name: str) -> None:
+        """A live migration. No guest reads, so nothing is waited for."""
+        request = Request(
+            type=EventType.FREEZE, source=EventSource.PLATFORM, resources=(ResourceName(name),)
+        )
+        await self.use_cases.scheduler.schedule(request, by=OPERATOR)
+
+
+@pytest.fixture
+async def platform(anyio_backend: object) -> AsyncIterator[Platform]:
+    clock = VirtualClock(NOON, speed=0)
+    async with a_store(clock) as store:
+        application = Application(
+            store, clock, a_basis(Rules(short_notice_allowed=True)), BoardDelivery()
+        )
+        async with application, clock:
+            yield Platform(use_cases=application.use_cases, clock=clock)
+
+
+async def test_what_a_platform_has_comes_into_the_fleet_as_it_is_there(platform: Platform) -> None:
+    written = await platform.lists(WEB, DB)
+
+    binding = await platform.binding("web")
+    assert written.added == ("web", "db")
+    assert (binding.address, await platform.host_of("web")) == ("10.0.0.1", "hv-a")
+    assert (binding.profile.platform_id, binding.profile.source) == (WEB.vm_id, "rack1")
+    state = await platform.state()
+    assert (state.name, state.vms, state.remarks) == ("rack1", 2, ())
+    assert state.complete_at == state.reported_at == platform.clock.now()
+    assert await platform.lists(WEB, DB) == Written()
+
+
+async def test_a_vm_that_moved_and_got_another_address_is_found_there(platform: Platform) -> None:
+    await platform.lists(WEB, DB)
+
+    swapped = (replace(WEB, address=DB.address, host="hv-b"), replace(DB, address=WEB.address))
+    written = await platform.lists(*swapped)
+
+    assert written.changed == ("web", "db")
+    assert [(await platform.binding(name)).address for name in ("web", "db")] == [
+        "10.0.0.2",
+        "10.0.0.1",
+    ]
+    assert await platform.host_of("web") == "hv-b"
+
+
+async def test_a_vm_leaves_after_two_complete_listings_and_never_by_a_failed_one(
+    platform: Platform,
+) -> None:
+    await platform.lists(WEB, DB)
+
+    await platform.lists(WEB, silent={"hv-b": "no route"})
+    await platform.report(None, error="Keystone does not answer")
+    failed = await platform.state()
+    await platform.lists(WEB, silent={"hv-b": "no route"})
+    partial = await platform.state()
+    first = await platform.lists(WEB)
+    kept = await platform.names()
+    second = await platform.lists(WEB)
+
+    assert (failed.error, failed.vms) == ("Keystone does not answer", 2)
+    assert (partial.error, dict(partial.silent)) == ("", {"hv-b": "no route"})
+    assert partial.complete_at is not None
+    assert partial.reported_at is not None
+    assert partial.complete_at < partial.reported_at
+    assert (first.removed, kept) == ((), ["db", "web"])
+    assert (second.removed, await platform.names()) == (("db",), ["web"])
+
+
+async def test_a_vm_that_was_made_again_gets_its_name_when_the_old_one_has_left(
+    platform: Platform,
+) -> None:
+    """F18."""
+    await platform.lists(WEB)
+    again = replace(WEB, vm_id="5b0b8a3e-0000-4000-8000-00000000000a")
+
+    await platform.lists(again)
+    state = await platform.state()
+    await platform.lists(again)
+
+    assert state.remarks == ("web: another VM of the fleet has its name: rename one of them",)
+    assert (await platform.binding("web")).profile.vm_id == again.vm_id
+    assert (await platform.state()).remarks == ()
+
+
+async def test_a_renamed_vm_keeps_its_name_and_its_document(platform: Platform) -> None:
+    """A tenant may rename its VM at will: an event of it must not end by that."""
+    await platform.lists(WEB)
+
+    await platform.lists(replace(WEB, name="www"))
+
+    assert await platform.names() == ["web"]
+    assert (await platform.state()).remarks == (
+        "web: its platform calls it 'www' now: the fleet keeps the name that it came with",
+    )
+
+
+async def test_vms_without_an_address_of_their_own_are_in_the_fleet_but_cannot_read(
+    platform: Platform,
+) -> None:
+    """A drain must know them, and no VM may read another's events (S1)."""
+    same = replace(DB, address=WEB.address)
+    none = ListedVm(vm_id="5b0b8a3e-0000-4000-8000-000000000003", name="bare", host="hv-a")
+
+    await platform.lists(WEB, same, none)
+    first = await platform.state()
+    await platform.lists(replace(WEB, address="10.0.0.9"), same, none)
+
+    assert len(first.remarks) == 2
+    assert first.remarks[0].startswith("db: its address 10.0.0.1 is another VM's")
+    assert first.remarks[1].startswith("bare: its platform gives it no address")
+    assert (await platform.binding("db")).address == "10.0.0.1"
+    assert (await platform.binding("bare")).address == ""
+
+
+async def test_a_vm_with_a_port_mark_is_known_by_that(platform: Platform) -> None:
+    await platform.lists(replace(WEB, port_mark=101, interface="vm-web"))
+
+    binding = await platform.binding("web")
+    assert (binding.address, binding.private_address) == ("port:101", "10.0.0.1")
+    assert binding.profile.interface == "vm-web"
+
+
+async def test_vms_of_a_set_share_a_scope_and_those_on_one_host_an_update_domain(
+    platform: Platform,
+) -> None:
+    shop = [
+        replace(
+            WEB,
+            vm_id=f"5b0b8a3e-0000-4000-8000-0000000000{n:02}",
+            name=f"shop-{n}",
+            host=host,
+            address=f"10.0.1.{n}",
+            availability_set="shop",
+        )
+        for n, host in enumerate(("hv-a", "hv-b", "hv-a"))
+    ]
+
+    await platform.lists(*shop)
+
+    scope = await platform.use_cases.engine.ask(lambda s: s.load(s.scope_ids("avset/shop")[0]))
+    assert {str(vm.name): vm.update_domain for vm in scope.resources.values()} == {
+        "shop-0": 0,
+        "shop-1": 1,
+        "shop-2": 0,
+    }
+    assert {vm.actuator for vm in scope.resources.values()} == {"rack1"}
+
+
+async def test_a_source_leaves_what_operators_and_other_sources_declare(
+    platform: Platform,
+) -> None:
+    await platform.apply({"name": "web", "vm_id": WEB.vm_id, "host": "hv-z"})
+    await platform.lists(DB, source="rack2")
+
+    await platform.lists(replace(WEB, host="hv-b"), DB)
+    await platform.lists()
+    await platform.lists()
+
+    assert await platform.names() == ["db", "web"]
+    assert await platform.host_of("web") == "hv-z"
+
+
+async def test_pruning_leaves_what_sources_have_brought(platform: Platform) -> None:
+    await platform.apply({"name": "old"})
+    await platform.lists(WEB)
+
+    with pytest.raises(AddressTakenError):
+        await platform.apply({"name": "new", "address": WEB.address}, prune=True)
+    await platform.apply({"name": "new"}, prune=True)
+
+    assert await platform.names() == ["new", "web"]
+
+
+async def test_what_a_file_declares_is_the_files_and_what_a_source_forgets_anyones(
+    platform: Platform,
+) -> None:
+    await platform.lists(WEB, DB)
+    await platform.apply({"name": "web", "vm_id": WEB.vm_id, "address": WEB.address})
+
+    await platform.lists()
+    await platform.lists()
+    after = await platform.names()
+    await platform.lists(DB)
+    await platform.use_cases.sources.forget("rack1", by=OPERATOR)
+
+    assert after == ["web"]
+    assert (await platform.binding("db")).profile.source == ""
+    assert await platform.use_cases.sources.show() == []
+    with pytest.raises(UnknownSourceError):
+        await platform.use_cases.sources.forget("rack1", by=OPERATOR)
+
+
+async def test_a_vm_that_is_being_moved_is_left_alone_and_stays_where_its_actuator_put_it(
+    platform: Platform,
+) -> None:
+    """What an actuator reports counts, also where a listing is older."""
+    await platform.lists(WEB, DB)
+    await platform.start("web")
+    tasks = platform.use_cases.tasks
+
+    await platform.lists(DB)
+    await platform.lists(DB)
+    [claim] = await tasks.claim("rack1", holder="one", limit=9)
+    ref = TaskRef(claim.task.event_id, claim.task.vm, claim.task.attempt)
+    await tasks.begin(ref, Seen(), by=OPERATOR)
+    await tasks.finish(ref, Seen("{}", HostName("hv-c")), by=OPERATOR)
+    await platform.lists(WEB, DB)
+
+    assert claim.vm_id == WEB.vm_id
+    assert await platform.host_of("web") == "hv-c"
+    await platform.lists(replace(WEB, host="hv-d"), DB)
+    assert await platform.host_of("web") == "hv-d"
+
+
+async def test_what_cannot_be_in_a_fleet_is_left_out_with_the_reason(platform: Platform) -> None:
+    bad = replace(WEB, name="web server")
+
+    written = await platform.lists(bad, replace(DB, vm_id="7"))
+
+    assert written.added == ()
+    [name, uuid] = (await platform.state()).remarks
+    assert name.startswith("web server: 'web server' is not a name")
+    assert uuid.startswith("db: '7' is not a UUID")
