@@ -65,6 +65,7 @@ def paths(event_id: str) -> tuple[str, ...]:
         "/vms/web",
         f"/events/{event_id}",
         f"/events/{event_id}/cancel",
+        "/tasks",
         "/actions",
         *(f"/actions/{action}" for action in actions),
         "/sets",
@@ -90,6 +91,18 @@ async def test_no_page_keeps_anybody_out(server: Server, window: OpenWindow) -> 
             found[path] = issues
 
     assert found == {}
+
+
+async def test_a_task_shows_as_soon_as_its_event_has_started(
+    server: Server, window: OpenWindow
+) -> None:
+    event_id = await story(server)
+    ann = await window(f"/tasks?event={event_id}")
+    await expect(ann.page.locator("#tasks")).to_contain_text("No tasks match")
+
+    server.call("POST", f"/v1/events/{event_id}/approve")
+
+    await expect(ann.page.locator("#tasks tbody th")).to_have_text("web")
 
 
 async def test_a_refused_form_says_so_beside_the_field_and_keeps_what_was_typed(

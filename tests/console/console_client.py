@@ -25,6 +25,7 @@ from forewarned.control.v1.metrics import Metrics
 from forewarned.core import lifecycle
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import Actor
+from forewarned.core.tasks import ActuatorOf
 from forewarned.runtime.admission import Admission
 from forewarned.runtime.assembly import (
     Application,
@@ -179,6 +180,7 @@ async def console_client(
     mode: str = "emulator",
     access: str = "open",
     origin: str = "http://127.0.0.1:8170",
+    actuator_of: ActuatorOf = simulated,
 ) -> AsyncIterator[ConsoleClient]:
     resolved = Resolved(
         settings=Settings(mode=Mode(mode), control_access=ControlAccess(access)),
@@ -188,7 +190,7 @@ async def console_client(
     settings = resolved.settings
     clock = clock or VirtualClock(NOON, speed=0)
     next_wake = partial(lifecycle.next_wake, rules=settings.rules())
-    store = Breakable(None, clock, next_wake=next_wake, actuator_of=simulated)
+    store = Breakable(None, clock, next_wake=next_wake, actuator_of=actuator_of)
     application = Application(
         store,
         clock,

@@ -21,10 +21,7 @@ from forewarned.console.action_forms import role_for
 from forewarned.console.context import Answer, Visit
 from forewarned.console.pages import (
     actions,
-    cancel,
     clock,
-    event_list,
-    events,
     fleet,
     history,
     home,
@@ -36,6 +33,7 @@ from forewarned.console.pages import (
     unread,
     vms,
 )
+from forewarned.console.pages.events import cancel, event, event_list, tasks
 from forewarned.console.rendering import HEADERS, Pages
 from forewarned.console.services import ConsoleServices
 from forewarned.console.sessions import Sessions
@@ -61,11 +59,14 @@ PAGES: Final[tuple[tuple[str, str, Needs, Answer], ...]] = (
     ("GET", "/scopes/{scope:path}", Role.READER, fleet.show_scope),
     ("GET", "/vms/{name}", Role.READER, vms.show_vm),
     ("POST", "/vms/{name}/read", Role.MAINTAINER, vms.read_as_vm),
-    ("GET", "/events/{event_id}", Role.READER, events.show_event),
-    ("POST", "/events/{event_id}/approve", Role.APPROVER, events.approve),
+    ("GET", "/events/{event_id}", Role.READER, event.show_event),
+    ("POST", "/events/{event_id}/approve", Role.APPROVER, event.approve),
     ("GET", "/events/{event_id}/cancel", Role.MAINTAINER, cancel.show_cancel),
     ("POST", "/events/{event_id}/cancel", Role.MAINTAINER, cancel.send_cancel),
-    ("POST", "/events/{event_id}/complete", Role.MAINTAINER, events.complete),
+    ("POST", "/events/{event_id}/complete", Role.MAINTAINER, event.complete),
+    ("GET", "/tasks", Role.READER, tasks.list_tasks),
+    ("POST", "/tasks/{event_id}/{vm}/retry", Role.MAINTAINER, tasks.retry),
+    ("POST", "/tasks/{event_id}/{vm}/skip", Role.MAINTAINER, tasks.skip),
     ("GET", "/actions", Role.MAINTAINER, actions.list_actions),
     ("GET", "/actions/{action}", role_for, actions.show_action),
     ("POST", "/actions/{action}", role_for, actions.send_action),

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from forewarned.console.context import REFUSED, Visit, mistakes, see
 from forewarned.console.forms import Form
-from forewarned.console.pages.events import read_event_id, turns_to_come
+from forewarned.console.pages.events.event import read_event_id, turns_to_come
 from forewarned.console.preview import Preview
 from forewarned.core.errors import UnknownEventError
 from forewarned.core.model import EventStatus, Scope

@@ -1,0 +1,1 @@
+"""The pages of events, and of the tasks that carry them out."""
