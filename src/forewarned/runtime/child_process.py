@@ -62,7 +62,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
             file=None if self.file is None else Path(self.file),
             actuators=DeclaredActuators(
                 declared=self.actuators,
-                sources=self.sources,
+                sources=tuple(self.sources),
                 folder=Path(self.actuators_folder),
             ),
         )

@@ -67,7 +67,7 @@ def read_actuators(
     read(file, folder=path.parent)
     found = DeclaredActuators(
         declared=file.tables.get(TABLE, {}),
-        sources=file.tables.get(SOURCES, ()),
+        sources=tuple(file.tables.get(SOURCES, ())),
         folder=path.parent,
     )
     at = f"{file.source}:{file.line_of((TABLE,))}: {TABLE}"
