@@ -19,7 +19,7 @@ _MOST: Final = 200
 _FILTERS: Final = ("state", "host", "event", "actuator")
 
 
-class Decision(Protocol):
+class TaskDecision(Protocol):
     def __call__(self, event_id: EventId, vm: ResourceName, *, by: Actor) -> Awaitable[object]: ...
 
 
@@ -35,7 +35,7 @@ async def skip(visit: Visit) -> Response:
     return await _decide(visit, visit.use_cases.tasks.skip)
 
 
-async def _decide(visit: Visit, decision: Decision) -> Response:
+async def _decide(visit: Visit, decision: TaskDecision) -> Response:
     event_id, vm = read_event_id(visit), ResourceName(visit.named("vm"))
     form = await visit.form()
     try:
