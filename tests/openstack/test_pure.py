@@ -145,6 +145,8 @@ def test_hosts_that_are_down_or_disabled_are_no_targets() -> None:
         "no host can take the VM: hv-b is down; hv-c is disabled (fan)"
     )
     assert find_targets(services, source="hv-b") == ["hv-a"]
+    assert find_targets(services, source="hv-b", wanted="HV-A") == ["hv-a"]
+    assert isinstance(find_targets(services, source="hv-b", wanted="hv-z"), str)
     assert find_targets((up,), source="hv-a") == "no host can take the VM: Nova has no other"
 
 

@@ -1,6 +1,7 @@
 """The OpenStack driver: carries events out on the VMs of a cloud, by Nova's API."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final, assert_never
 
@@ -55,9 +56,9 @@ class OpenStackDriver(Driver):
         server = await self._compute.find(vm)
         if server is None:
             return Verdict(possible=False, reason=_no_such(vm))
-        return await survey_ways(action, lambda word: self._verdict(Word(word), server))
+        return await survey_ways(action, lambda word: self._verdict(Word(word), server, action))
 
-    async def _verdict(self, word: Word, server: Server) -> Verdict:
+    async def _verdict(self, word: Word, server: Server, action: Action) -> Verdict:
         """Nova has no dry run: what its scheduler says is known only when it is asked to move."""
         reason = _objection(word, server)
         if reason is not None:
@@ -66,7 +67,7 @@ class OpenStackDriver(Driver):
         if EFFECTS[word] is not Effect.MOVES:
             return Verdict(possible=True, reason=f"{word} on {source}")
         services = await self._compute.services()
-        targets = find_targets(services, source=source)
+        targets = find_targets(services, source=source, wanted=action.target)
         reason = source_objection(services, source=source)
         if reason is not None or isinstance(targets, str):
             return Verdict(possible=False, reason=reason or str(targets))
@@ -96,12 +97,13 @@ class OpenStackDriver(Driver):
     @override
     async def act(self, action: Action, vm: Vm, key: str, progress: Progress) -> None:
         try:
-            request_id = await self._carry_out(Word(action.do), action.patience, vm, progress)
+            request_id = await self._carry_out(Word(action.do), action, vm, progress)
         except (RefusedError, NoEffectError) as error:
             if action.otherwise is None:
                 raise
             progress(f"{error}; {action.otherwise} instead")
-            request_id = await self._carry_out(Word(action.otherwise), None, vm, progress)
+            patiently = replace(action, patience=None)
+            request_id = await self._carry_out(Word(action.otherwise), patiently, vm, progress)
         with after_effect():
             await self._mark_issued(vm, key, request_id)
 
@@ -110,15 +112,13 @@ class OpenStackDriver(Driver):
         if server is not None and power(server) is not Power.GONE:
             await self._compute.write_metadata(server, {INTENT: key, ISSUED: request_id})
 
-    async def _carry_out(
-        self, word: Word, patience: timedelta | None, vm: Vm, progress: Progress
-    ) -> str:
+    async def _carry_out(self, word: Word, action: Action, vm: Vm, progress: Progress) -> str:
         """Raises RefusedError if nothing was done, NoEffectError if the patience is over."""
-        server = await self._found(vm)
+        server, patience = await self._found(vm), action.patience
         limit = None if patience is None or word is Word.COLD_MOVE else patience.total_seconds()
         try:
             async with asyncio.timeout(limit):
-                return await self._carry_out_now(word, server, progress)
+                return await self._carry_out_now(word, server, action.target, progress)
         except TimeoutError as error:
             with after_effect():
                 await self._operations.end_migration(server)
@@ -129,12 +129,14 @@ class OpenStackDriver(Driver):
             waited = format_duration(patience or timedelta(0))
             raise NoEffectError(f"{word} has had no effect within {waited}") from error
 
-    async def _carry_out_now(self, word: Word, server: Server, progress: Progress) -> str:
+    async def _carry_out_now(
+        self, word: Word, server: Server, target: str | None, progress: Progress
+    ) -> str:
         match word:
             case Word.LIVE_MIGRATE:
-                return await self._operations.migrate_live(server, progress)
+                return await self._operations.migrate_live(server, target, progress)
             case Word.COLD_MOVE:
-                return await self._operations.move_cold(server, progress)
+                return await self._operations.move_cold(server, target, progress)
             case Word.SOFT_REBOOT:
                 return await self._operations.reboot(server, "SOFT", progress)
             case Word.HARD_REBOOT:

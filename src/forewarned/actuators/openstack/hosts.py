@@ -53,9 +53,16 @@ class NovaHosts:
         return service
 
 
-def find_targets(services: Iterable[ComputeService], *, source: str) -> list[str] | str:
-    """The hosts that a VM could be moved to as far as their services go; or why there is none."""
+def find_targets(
+    services: Iterable[ComputeService], *, source: str, wanted: str | None = None
+) -> list[str] | str:
+    """The hosts that a VM could be moved to as far as their services go; or why there is none.
+
+    `wanted` is the only one that will do; None for any.
+    """
     others = [each for each in services if not same_name(each.host, source)]
+    if wanted is not None:
+        others = [each for each in others if same_name(each.host, wanted)]
     fitting = [each.host for each in others if _objection(each) is None]
     if fitting:
         return fitting

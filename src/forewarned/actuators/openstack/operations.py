@@ -26,9 +26,12 @@ class Operations:
         self._compute = compute
         self._pause = pause.total_seconds()
 
-    async def migrate_live(self, server: Server, progress: Progress) -> str:
-        """Raises RefusedError if the VM was seen to run on its source afterwards."""
-        arguments = {"host": None, "block_migration": "auto"}
+    async def migrate_live(self, server: Server, target: str | None, progress: Progress) -> str:
+        """`target` is None where Nova chooses the host.
+
+        Raises RefusedError if the VM was seen to run on its source afterwards.
+        """
+        arguments = {"host": target, "block_migration": "auto"}
         request_id = await self._compute.ask(server, "os-migrateLive", arguments)
         with after_effect():
             seen = await self.until(server, is_idle, progress)
@@ -39,9 +42,10 @@ class Operations:
             raise RefusedError(error)
         raise DriverError(error)
 
-    async def move_cold(self, server: Server, progress: Progress) -> str:
+    async def move_cold(self, server: Server, target: str | None, progress: Progress) -> str:
         if not awaits_confirmation(server, await self.newest_migration(server)):
-            request_id = await self._compute.ask(server, "migrate")
+            arguments = None if target is None else {"host": target}
+            request_id = await self._compute.ask(server, "migrate", arguments)
             with after_effect():
                 await self._finish_moving(server, request_id, progress)
         with after_effect():
