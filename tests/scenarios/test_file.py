@@ -119,7 +119,7 @@ at_least = "2020"
         "8: fleet[1]: a VM is in a scale set or in an availability set, not in both",
         "9: fleet[1].name: there is another VM named 'WEB'",
         (
-            "13: step[0]: expected do = schedule, fail, maintain, terminate, approve, cancel, complete,"
+            "13: step[0]: expected do = schedule, fail, maintain, terminate, replay, approve, cancel, complete,"
             " advance, run_clock, fault, clear_faults, restart_service, start_handler, stop_handler,"
             ' kill_handler, wait_asked, wait_approved, wait_exited or pause, got "scheduel"; did you'
             " mean schedule?"

@@ -10,7 +10,8 @@ import uvloop
 
 from forewarned.runtime.assembly import Application, Clock
 from forewarned.runtime.delivery.local import LocalDelivery
-from forewarned.runtime.delivery.replay import ReplayDelivery, read_timeline
+from forewarned.runtime.delivery.player import read_timeline
+from forewarned.runtime.delivery.replay import ReplayDelivery
 from forewarned.runtime.listeners.sockets import Addresses, open_listeners
 from forewarned.runtime.server import run_server
 from forewarned.runtime.settings import Resolved

@@ -8,12 +8,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from forewarned.config.mistakes import KeyPath, Mistake, MistakesError, did_you_mean
 from forewarned.config.tables import TableReader
 from forewarned.config.toml import TomlFile
+from forewarned.recordings.file import read_recording
+from forewarned.recordings.form import RecordingError
 from forewarned.scenarios.model import Scenario
+from forewarned.scenarios.steps import AnyStep, Replay
 
-_EVENT_STEPS: Final = frozenset({"schedule", "fail", "maintain", "terminate"})
+_EVENT_STEPS: Final = frozenset({"schedule", "fail", "maintain", "terminate", "replay"})
 _ENDS_HANDLER: Final = frozenset({"stop_handler", "kill_handler", "wait_exited"})
 
 # Any, here and below: a table as it was read from the file, before it is known to be right.
@@ -26,7 +31,7 @@ class ScenarioFileError(MistakesError):
 
 def load(path: Path) -> Scenario:
     """Raises ScenarioFileError, with every mistake."""
-    return read(TomlFile.load(path, error=ScenarioFileError))
+    return read(TomlFile.load(path, error=ScenarioFileError), folder=path.parent)
 
 
 def parse(text: str, *, source: str = "scenario") -> Scenario:
@@ -34,13 +39,31 @@ def parse(text: str, *, source: str = "scenario") -> Scenario:
     return read(TomlFile.parse(text, source=source, error=ScenarioFileError))
 
 
-def read(file: TomlFile) -> Scenario:
+def read(file: TomlFile, *, folder: Path = Path()) -> Scenario:
+    """`folder` is where the files are that it names."""
     reader = TableReader()
     scenario = reader.table(file.tables, Scenario, ())
     mistakes = [*reader.mistakes, *_References(file.tables).mistakes()]
+    if scenario is not None:
+        scenario = replace(scenario, steps=tuple(_placed(each, folder) for each in scenario.steps))
+        mistakes += _unreadable(scenario)
     if scenario is None or mistakes:
         raise file.refusal(mistakes)
     return scenario
+
+
+def _placed(step: AnyStep, folder: Path) -> AnyStep:
+    return replace(step, file=str(folder / step.file)) if isinstance(step, Replay) else step
+
+
+def _unreadable(scenario: Scenario) -> Iterator[Mistake]:
+    for index, step in enumerate(scenario.steps):
+        if isinstance(step, Replay):
+            try:
+                read_recording(Path(step.file))
+            except (OSError, RecordingError) as error:
+                why = getattr(error, "strerror", None) or error
+                yield Mistake(path=("step", index, "file"), why=f"{step.file}: {why}")
 
 
 class _References:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from forewarned.config.values import number, whole
+from forewarned.config.values import number, text, whole
 from forewarned.core.ids import ResourceName
 from forewarned.core.model import EventSource, EventType
 from forewarned.scenarios.values import Name, Wait, names, short_wait
@@ -61,6 +61,16 @@ class Terminate(Step, frozen=True, kw_only=True, tag="terminate"):
 
     vms: Annotated[tuple[str, ...], names] = ()
     """Empty: the handler's own VM."""
+
+
+class Replay(Step, frozen=True, kw_only=True, tag="replay"):
+    """VMs that share the handler's document read a recording from now on, by the service's clock.
+
+    The step's events are those that name the handler's VM in the recording.
+    """
+
+    file: Annotated[str, text]
+    """Beside the scenario's own file."""
 
 
 # --- what happens to events ---
@@ -186,6 +196,7 @@ EventStep = Schedule | Fail | Maintain | Terminate
 """What makes events."""
 ServiceStep = (
     EventStep
+    | Replay
     | Approve
     | Cancel
     | Complete

@@ -7,12 +7,13 @@ them in the past.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from forewarned.core.ids import EventId
 from forewarned.metadata.wire import rfc1123
 from forewarned.recordings.form import Answered, Outcome, Recording
 from forewarned.service.fleet.declaration import AvailabilitySet, FleetPlan, Member
@@ -86,9 +87,23 @@ def _names(recording: Recording) -> list[str]:
 def _resources(outcomes: Iterable[Outcome]) -> Iterator[str]:
     for outcome in outcomes:
         for event in events_of(outcome):
-            resources = event.get("Resources")
-            names = resources if isinstance(resources, list) else [resources]
-            yield from (name for name in names if isinstance(name, str))
+            yield from _resources_of(event)
+
+
+def _resources_of(event: Mapping[str, object]) -> list[str]:
+    resources = event.get("Resources")
+    names = resources if isinstance(resources, list) else [resources]
+    return [name for name in names if isinstance(name, str)]
+
+
+def event_ids_of(played: Timeline, vm: str) -> tuple[EventId, ...]:
+    """The events that name a VM, in the order in which they appear."""
+    found: dict[EventId, None] = {}
+    for moment in played.moments:
+        for event in events_of(moment.outcome):
+            if vm.casefold() in {name.casefold() for name in _resources_of(event)}:
+                found[EventId(str(event.get("EventId")).upper())] = None
+    return tuple(found)
 
 
 def events_of(outcome: Outcome) -> list[dict[str, object]]:

@@ -12,13 +12,15 @@ from typing import Self
 
 from forewarned.clock import VirtualClock
 from forewarned.core import lifecycle
-from forewarned.core.ids import EventId
+from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Document
 from forewarned.metadata.http import sockets
 from forewarned.metadata.http.responses import Rendered, render
 from forewarned.metadata.request_observer import RequestObserver
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime.assembly import Application, BoardDelivery, simulated_timings
+from forewarned.runtime.delivery.player import Player, RecordedApprovals, recorded_or
+from forewarned.runtime.delivery.timeline import Timeline
 from forewarned.runtime.listeners.sockets import metadata_options
 from forewarned.runtime.settings import Settings
 from forewarned.service.faults import Faults
@@ -40,6 +42,7 @@ class Emulator:
     clock: VirtualClock
     endpoint: str
     """Where it listens: what comes before `/metadata/scheduledevents`."""
+    _approvals: RecordedApprovals
 
     def __init__(
         self,
@@ -80,7 +83,7 @@ class Emulator:
             next_wake=partial(lifecycle.next_wake, rules=basis.rules),
             actuator_of=simulated,
         )
-        self.documents = BoardDelivery(self._render)
+        self.documents = BoardDelivery(recorded_or(self._render))
         application = Application(
             store,
             clock,
@@ -90,6 +93,7 @@ class Emulator:
             faults=Faults(),
         )
         self.use_cases = application.use_cases
+        self._approvals = RecordedApprovals(self.use_cases.engine, self.use_cases.approvals)
         self.use_cases.engine.tell(self._hear)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(store)
@@ -109,6 +113,20 @@ class Emulator:
         await asyncio.sleep(down.total_seconds())
         await self._open()
 
+    def replay(self, timeline: Timeline, scope_id: ScopeId) -> None:
+        """Show a recording instead of a scope's document, from now on."""
+        if self._approvals.player is not None:
+            self._approvals.player.stop()
+        player = Player(
+            timeline,
+            scope_id=scope_id,
+            board=self.documents.board,
+            clock=self.clock,
+            faults=self.use_cases.faults,
+        )
+        self._approvals.player = player
+        player.begin()
+
     def _on_loopback(self) -> socket.socket:
         listener = sockets.listen("127.0.0.1", self._port)
         self._port = listener.getsockname()[1]
@@ -122,7 +140,7 @@ class Emulator:
             board=self.documents.board,
             directory=self.documents.directory,
             reader=use_cases.activation,
-            approver=use_cases.approvals,
+            approver=self._approvals,
             clock=self.clock,
             options=replace(
                 metadata_options(self._settings), host=host, port=port, default_vm=self._default_vm

@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Self, assert_never
 
 from forewarned.core.errors import InvalidIdError, RefusalError
-from forewarned.core.ids import EventId, HostName, ResourceName
+from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor
 from forewarned.core.transitions import EventTransition
 from forewarned.metadata import wire
 from forewarned.metadata.http.responses import render_as_azure
 from forewarned.metadata.refusals import Refusal
 from forewarned.metadata.routes import RoutedRequest
+from forewarned.runtime.delivery.player import read_timeline
+from forewarned.runtime.delivery.timeline import event_ids_of
+from forewarned.runtime.listeners.sockets import StartError
 from forewarned.runtime.settings import Settings
 from forewarned.scenarios import steps
 from forewarned.scenarios.model import Scenario, What
@@ -92,6 +96,8 @@ class EmulatorStage:
             match step:
                 case steps.Schedule() | steps.Fail() | steps.Maintain() | steps.Terminate():
                     return await self._make_events(step)
+                case steps.Replay():
+                    return self._replay(step)
                 case steps.Approve() | steps.Cancel() | steps.Complete():
                     for event_id in events[step.event]:
                         await self._move_event(step, event_id)
@@ -159,6 +165,14 @@ class EmulatorStage:
 
         return await use_cases.engine.decide(work)
 
+    def _replay(self, step: steps.Replay) -> tuple[EventId, ...]:
+        try:
+            recorded = read_timeline(Path(step.file))
+        except StartError as error:
+            raise StageError(str(error)) from error
+        self._opened.replay(recorded, self._own_scope())
+        return event_ids_of(recorded, self._played.handler_vm)
+
     async def _host(self, vm: str | None) -> HostName:
         [name] = self._vms(() if vm is None else (vm,))
         about = await self._opened.use_cases.activation.about(ResourceName(name))
@@ -171,11 +185,14 @@ class EmulatorStage:
 
     def _visible(self, records: Iterable[EventRecord]) -> tuple[EventId, ...]:
         """Those in the document of the handler's VM; all of them, if none is."""
-        [own] = [vm for vm in self._played.fleet if vm.name == self._played.handler_vm]
-        scope_id, _ = fleet.scope_of(own)
+        scope_id = self._own_scope()
         records = list(records)
         inside = [each for each in records if each.scope_id == scope_id]
         return tuple(record.event.id for record in inside or records)
+
+    def _own_scope(self) -> ScopeId:
+        [own] = [vm for vm in self._played.fleet if vm.name == self._played.handler_vm]
+        return fleet.scope_of(own)[0]
 
     # --- what is seen ---
 
