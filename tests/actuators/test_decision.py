@@ -164,6 +164,28 @@ def test_doubt_is_for_the_operator_to_settle(effect: Effect, sighting: Sighting)
     assert repeated == Act()
 
 
+@pytest.mark.parametrize("seen", [marked(OFF), marked(replace(RUNNING, conclusive=False))])
+def test_a_vm_that_is_switched_off_and_on_leaves_no_doubt(seen: Sighting) -> None:
+    """I22: an attempt that died before it was off left the witness; before it was on, a VM off."""
+    case = a_case(Effect.RESTARTS, seen)
+    action = replace(case.procedure.action, by_switch=True)
+
+    by_switch = replace(case, procedure=replace(case.procedure, action=action))
+
+    assert decide(by_switch) == Act()
+    assert isinstance(decide(case), Doubt)
+    assert decide(replace(by_switch, sighting=marked(RESTARTED))) == Done()
+
+
+def test_a_vm_that_others_have_switched_off_is_not_switched_on() -> None:
+    case = a_case(Effect.RESTARTS, OFF)
+    action = replace(case.procedure.action, by_switch=True)
+
+    assert isinstance(
+        decide(replace(case, procedure=replace(case.procedure, action=action))), Doubt
+    )
+
+
 @pytest.mark.parametrize("effect", [Effect.MOVES, Effect.RESTARTS, Effect.HOLDS])
 def test_a_vm_that_is_gone_is_a_failure_where_it_should_not_be(effect: Effect) -> None:
     for begun in (False, True):

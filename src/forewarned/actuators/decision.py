@@ -183,8 +183,12 @@ def _shows_no_effect(effect: Effect, case: Situation) -> bool:
         case Effect.MOVES:
             return _is_in_place(before, seen) and seen.power is before.power
         case Effect.RESTARTS:
+            by_switch = case.procedure.action.by_switch
+            if seen.power is Power.OFF:
+                # Switched off, and not on yet: doing it again switches it on.
+                return by_switch and seen.intent == case.key
             is_same = bool(seen.witness) and seen.witness == before.witness
-            return is_same and seen.conclusive and seen.power is before.power
+            return is_same and (seen.conclusive or by_switch) and seen.power is before.power
         case Effect.HOLDS:
             # A VM that still stands still is made to run by doing it again.
             return seen.power is Power.PAUSED and seen.intent == case.key

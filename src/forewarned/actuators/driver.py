@@ -74,6 +74,9 @@ class Action:
     """Hosts that no VM may be moved to, because they are drained, or were."""
     target: str | None = None
     """The host that the VM has to be moved to; None if the driver or the platform chooses."""
+    by_switch: bool = False
+    """Whether it switches the VM off and on. So the witness always changes, and a VM that is
+    off is one that is half done."""
 
     @property
     def effects(self) -> frozenset[Effect]:

@@ -36,6 +36,22 @@ def test_an_action_has_what_to_do_and_what_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "by_switch"),
+    [
+        ('{ do = "restart" }', True),
+        ('{ do = "acpi", else = "restart", patience = "1m" }', False),
+        ('{ do = "reset" }', False),
+    ],
+)
+def test_only_a_restart_switches_the_vm_off_and_on_for_sure(
+    tmp_path: Path, text: str, by_switch: bool
+) -> None:
+    table = read(tmp_path, f"reboot = {text}")
+
+    assert table.procedures()[EventType.REBOOT].action.by_switch is by_switch
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", "there is nothing to do for any type of event"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,10 @@ class LibvirtAction(ActionTable, frozen=True, kw_only=True):
     patience: timedelta | None = None
     """How long the first way may take, and for `cold-move`, how long the guest has to shut down
     before it is switched off. If not given, up to `timeout`, and a `cold-move` switches it off."""
+
+    @property
+    def is_by_switch(self) -> bool:
+        return {self.do, self.otherwise or self.do} == {Word.RESTART}
 
 
 class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
@@ -81,10 +86,11 @@ class LibvirtTable(ActuatorTable, frozen=True, kw_only=True):
 
     @override
     def procedures(self) -> Mapping[EventType, Procedure]:
-        tables = self._actions()
         return {
-            type_: table.procedure(action_of(type_, table, EFFECTS))
-            for type_, table in tables.items()
+            type_: table.procedure(
+                replace(action_of(type_, table, EFFECTS), by_switch=table.is_by_switch)
+            )
+            for type_, table in self._actions().items()
         }
 
     @override
