@@ -89,7 +89,7 @@ def within(namespace: str, call: Callable[[], T]) -> T:
 
     def run() -> None:
         try:
-            _enter(namespace)
+            enter(namespace)
             found.append(call())
         except BaseException as error:  # noqa: BLE001  # it is raised where it belongs
             failures.append(error)
@@ -102,7 +102,8 @@ def within(namespace: str, call: Callable[[], T]) -> T:
     return found[0]
 
 
-def _enter(namespace: str) -> None:
+def enter(namespace: str) -> None:
+    """Have this thread make its sockets there from now on."""
     with Path("/run/netns", namespace).open() as file:
         # os.setns is there from Python 3.12 on only.
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), 0):

@@ -1,35 +1,23 @@
 """The libvirt driver on two real hypervisors, with a real guest that polls a real service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from forewarned.actuators.driver import Driver, DriverError, Power, RefusedError, Vm
 from tests.actuators.libvirt.test_driver import an_action
-from tests.end_to_end.namespaces import serving_in
-from tools.lab.guests import GuestPlan
+from tests.lab.service import Service
 from tools.lab.lab import Guest, Lab
 
-WEB = GuestPlan(name="web", number=1)
 NOWHERE = "tcp://10.99.0.99:49152"
 
 
-@pytest.fixture(scope="module")
-def guest(the_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    """One that has read its document."""
-    folder: Path = tmp_path_factory.mktemp("service")
-    fleet = folder / "fleet.toml"
-    fleet.write_text(f'[[vms]]\nname = "web"\naddress = "{WEB.address}"\nhost = "hv-a"\n')
-    flags = ("--mode=service", f"--fleet={fleet}", "--control-access=token")
-    with (
-        serving_in(the_lab.service, folder, *flags),
-        the_lab.guest(WEB, host="hv-a") as started,
-    ):
-        started.serial.wait_for("poll 3")
-        yield started
+@pytest.fixture
+def guest(service: Service) -> Guest:
+    """One that reads its document."""
+    return service.guests["web"]
 
 
 @pytest.fixture
@@ -70,6 +58,7 @@ async def test_a_reset_boots_the_guest_exactly_once(
     assert (await driver.observe(vm)).issued
 
 
+@pytest.mark.thorough  # as above
 async def test_the_power_button_lets_the_guest_reboot_by_itself(
     driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
@@ -89,8 +78,7 @@ async def test_a_live_migration_moves_a_guest_that_goes_on_polling(
     driver: Driver, vm: Vm, key: str, guest: Guest
 ) -> None:
     await asyncio.to_thread(guest.serial.wait_for, "poll", since=len(guest.serial.lines))
-    before, boots, heard = await driver.observe(vm), guest.serial.boots(), len(guest.serial.lines)
-    usual = guest.serial.longest_gap(since=-5)
+    before, boots = await driver.observe(vm), guest.serial.boots()
 
     await driver.mark(vm, key)
     await driver.act(an_action("live-migrate"), vm, key, ignore)
@@ -102,8 +90,6 @@ async def test_a_live_migration_moves_a_guest_that_goes_on_polling(
     assert (after.power, after.intent, after.issued) == (Power.RUNNING, key, True)
     assert after.witness == before.witness
     assert guest.serial.boots() == boots
-    # A machine that is busy with other things lets its guests poll less often at any time.
-    assert guest.serial.longest_gap(since=heard) < 3 + usual
 
 
 @pytest.mark.thorough  # test_service.py has the same, with events

@@ -1,180 +1,111 @@
 """Events from the schedule to the guest and back: the service, its actuator, libvirt, real guests."""
 
-import json
+import contextlib
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.namespaces import serving_in, within
-from tests.end_to_end.server_process import Server, environment
-from tests.end_to_end.supervised_server import wait_until
-from tools.lab.guests import GuestPlan
-from tools.lab.lab import Guest, Lab
+from tests.end_to_end.namespaces import ip
+from tests.lab.service import Service
+from tools.lab.guests import SerialPort
+from tools.lab.kvm import has_kvm
 
-T = TypeVar("T")
-WEB = GuestPlan(name="web", number=1)
-SETTINGS = """
-[actuators.rack]
-driver = "libvirt"
-hosts = ["hv-a", "hv-b"]
-uri = "{uri}"
-peer_uri = "{peer}"
-migrate_to = "tcp://{{target}}-mig"
-freeze = {{ do = "live-migrate" }}
-reboot = {{ do = "reset" }}
-
-[actuators.misled]
-driver = "libvirt"
-uri = "{uri}"
-targets = ["hv-a", "hv-b"]
-peer_uri = "{peer}"
-migrate_to = "tcp://10.99.0.99:49152"
-freeze = {{ do = "live-migrate" }}
-"""
+LONGEST_GAP = 3.0
+"""Seconds between two polls of a guest that is moved."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    lab: Lab
-    server: Server
-    folder: Path
-    guest: Guest
+def test_a_reboot_boots_the_guest_once_and_is_over_when_it_reads_again(service: Service) -> None:
+    """I22. The guest reads of it, approves it, is asked by its power button, boots, and reads."""
+    service.assign()
+    serial = service.guests["web"].serial
+    before, said = serial.boots(), len(serial.lines)
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:  # JSON
-        return self._there(lambda: self.server.call(method, path, body))
-
-    def _there(self, call: Callable[[], T]) -> T:
-        return within(self.lab.service, call)
-
-    def assign(self, actuator: str) -> str:
-        """Apply the fleet as libvirt has it now. Returns the VM's host."""
-        fleet = imported_fleet(self.lab)
-        fleet["vms"][0]["actuator"] = actuator
-        self.ask("PUT", "/v1/fleet", fleet)
-        return self.host
-
-    @property
-    def host(self) -> str:
-        """Of the VM, as the fleet has it."""
-        return str(self.ask("GET", "/v1/vms/web")["host"])
-
-    def schedule(self, type_: str) -> str:
-        """Its guest approves it, so that it starts soon."""
-        answer = self.ask("POST", "/v1/events", {"type": type_, "resources": ["web"]})
-        return str(answer["events"][0]["event_id"])
-
-    def wait_until_over(self, event_id: str) -> None:
-        # The guest may have to boot, without KVM.
-        wait_until(lambda: bool(self._event(event_id)["status"] == "Completed"), patience=180)
-
-    def _event(self, event_id: str) -> Any:  # JSON
-        return self.ask("GET", f"/v1/events/{event_id}")
-
-    def history(self, event_id: str) -> str:
-        return json.dumps(self.ask("GET", f"/v1/history?event={event_id}"))
-
-    def actuators(self) -> list[int]:
-        """The process ids of the actuators' process, one for each of its lives."""
-        lines = (self.folder / "log").read_text().splitlines()
-        told = [json.loads(line) for line in lines if line.startswith("{")]
-        return [
-            line["pid"]
-            for line in told
-            if line["message"] == "a process is ready" and line["worker"] == "actuators"
-        ]
-
-
-def imported_fleet(lab: Lab) -> Any:  # JSON
-    uris = [lab.uri.replace("{host}", name) for name in lab.hosts]
-    done = subprocess.run(
-        [sys.executable, "-m", "forewarned", "fleet", "import", "libvirt", *uris, "--json"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="module")
-def service(the_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder: Path = tmp_path_factory.mktemp("service")
-    settings = folder / "forewarned.toml"
-    settings.write_text(SETTINGS.format(uri=the_lab.uri, peer=the_lab.peer_uri))
-    flags = ("--mode=service", f"--config={settings}", "--control-access=open")
-    with (
-        serving_in(the_lab.service, folder, *flags, "--log-format=json") as server,
-        the_lab.guest(WEB, host="hv-a") as guest,
-    ):
-        made = Service(lab=the_lab, server=server, folder=folder, guest=guest)
-        assert made.assign("rack") == "hv-a"
-        guest.serial.wait_for("poll 3")
-        yield made
-
-
-def test_a_reboot_boots_the_guest_exactly_once(service: Service) -> None:
-    """I22. The guest reads of it, approves it, is reset, boots, reads again, and it is over."""
-    service.assign("rack")
-    serial = service.guest.serial
-    before, heard = serial.boots(), len(serial.lines)
-
-    reboot = service.schedule("Reboot")
+    reboot = service.schedule("Reboot", "web")
+    service.wait_until_started(reboot)
+    with _cut_off(service, "web"):
+        booted = serial.wait_for("booted", since=said)
+        serial.wait_for("document unreachable", since=booted)
+        while_it_read_nothing = service.status(reboot), service.actions(reboot)
     service.wait_until_over(reboot)
-    serial.wait_for("poll 3$", since=heard)
+    serial.wait_for("poll 3$", since=said)
 
-    assert len(serial.boots()) == len(before) + 1
-    assert f"approves {reboot}" in [line.text for line in serial.lines[heard:]]
+    texts = [line.text for line in serial.lines[said:]]
+    assert f"approves {reboot}" in texts
+    assert "button" in texts
+    assert while_it_read_nothing[0] == "Started"
+    assert "restored" not in while_it_read_nothing[1]
+    assert service.actions(reboot)[-3:] == ["carried_out", "restored", "completed"]
+    assert len(set(serial.boots())) == len(set(before)) + 1 == len(serial.boots())
 
 
-def test_a_freeze_moves_the_guest_while_it_goes_on_polling(service: Service) -> None:
-    source = service.assign("rack")
-    serial = service.guest.serial
-    serial.wait_for("poll", since=len(serial.lines))
-    boots, heard, usual = serial.boots(), len(serial.lines), serial.longest_gap(since=-5)
+def test_a_freeze_moves_the_guest_while_it_goes_on_polling(
+    service: Service, migrations: "Counter[str]"
+) -> None:
+    """It is the same boot, on another host."""
+    service.assign()
+    source, serial = service.host("web"), service.guests["web"].serial
+    boots, said, began = serial.boots(), len(serial.lines), serial.last_at
 
-    freeze = service.schedule("Freeze")
+    freeze = service.schedule("Freeze", "web")
     service.wait_until_over(freeze)
-    serial.wait_for(r'document .*"Events":\[\]', since=heard)
+    serial.wait_for(r'document .*"Events":\[\]', since=said)
 
-    assert {source, service.host} == {"hv-a", "hv-b"}
+    assert {source, service.host("web")} == {"hv-a", "hv-b"}
+    assert migrations["web"] == 1
     assert serial.boots() == boots
-    # A machine that is busy with other things lets its guests poll less often at any time.
-    assert serial.longest_gap(since=heard) < 3 + usual
+    assert serial.longest_gap(since=began) < _longest_gap(service.guests["db"].serial, since=began)
 
 
-def test_a_migration_outlives_the_actuator_that_began_it(service: Service) -> None:
-    """I22: its successor looks, sees what became of it, and does nothing again."""
-    source = service.assign("rack")
-    serial = service.guest.serial
-    boots, heard, lives = serial.boots(), len(serial.lines), service.actuators()
+@pytest.mark.thorough  # test_killed.py has the same, with an actuator that dies at a chosen step
+def test_a_migration_outlives_the_actuator_that_began_it(
+    service: Service, migrations: "Counter[str]"
+) -> None:
+    """I22: the server starts its actuator again, which looks, and does nothing again."""
+    service.assign()
+    source, serial = service.host("web"), service.guests["web"].serial
+    boots, said, lives = serial.boots(), len(serial.lines), service.actuators()
 
-    freeze = service.schedule("Freeze")
-    serial.wait_for('document .*"EventStatus":"Started"', since=heard)
+    freeze = service.schedule("Freeze", "web")
+    serial.wait_for('document .*"EventStatus":"Started"', since=said)
     os.kill(lives[-1], signal.SIGKILL)
     service.wait_until_over(freeze)
 
     assert len(service.actuators()) == len(lives) + 1
-    assert {source, service.host} == {"hv-a", "hv-b"}
+    assert {source, service.host("web")} == {"hv-a", "hv-b"}
+    assert migrations["web"] == 1
     assert serial.boots() == boots
 
 
 def test_a_migration_that_fails_ends_the_event_with_its_cause(service: Service) -> None:
-    source = service.assign("misled")
-    serial = service.guest.serial
-    boots, heard = serial.boots(), len(serial.lines)
+    service.assign(web="misled")
+    source, serial = service.host("web"), service.guests["web"].serial
+    boots = serial.boots()
 
-    freeze = service.schedule("Freeze")
+    freeze = service.schedule("Freeze", "web")
     service.wait_until_over(freeze)
-    serial.wait_for("poll", since=heard)
+    serial.wait_for("poll", since=len(serial.lines))
 
-    assert service.host == source
+    assert service.host("web") == service.lab.host_of("web") == source
     assert serial.boots() == boots
     assert "not carried out: libvirt of " in service.history(freeze)
+
+
+@contextlib.contextmanager
+def _cut_off(service: Service, vm: str) -> Iterator[None]:
+    """Without a network: what the guest says is still heard."""
+    namespace = service.lab.hosts[service.lab.host_of(vm)].namespace
+    port = ("-n", namespace, "link", "set", service.guests[vm].plan.interface)
+    ip(*port, "down")
+    try:
+        yield
+    finally:
+        ip(*port, "up")
+
+
+def _longest_gap(unmoved: SerialPort, *, since: float) -> float:
+    """Emulated guests share the processors of a machine that may be busy: one that is not moved
+    polls less often then, too."""
+    return LONGEST_GAP if has_kvm() else LONGEST_GAP + unmoved.longest_gap(since=since)

@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # All that a guest of the lab runs: it polls its scheduled events, and says on its serial port what
-# it sees. Lines that start with FW are for the lab.
+# it sees. Lines that start with FW are for the lab. Without KVM each process that it starts costs
+# as much as a hundred on a real machine, so polls start few.
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc
@@ -15,7 +16,8 @@ for module in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev vir
 	failover net_failover virtio_net button evdev; do
 	insmod "/lib/$module.ko" 2>/dev/null
 done
-say "booted $(cat /proc/sys/kernel/random/boot_id)"
+read -r boot </proc/sys/kernel/random/boot_id
+say "booted $boot"
 
 tries=0
 while [ ! -e /sys/class/net/eth0 ] && [ "$tries" -lt 100 ]; do
@@ -34,37 +36,54 @@ if [ "$(option button)" != ignored ]; then
 	done
 fi
 
-# METHOD [BODY]: the body of the response if it is a 200, or its first line. By nc, since the wget
-# of a static busybox ends with a fault.
-request() {
-	printf '%s /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\n' "$1"
-	printf 'Host: 169.254.169.254\r\nMetadata: true\r\nConnection: close\r\n'
-	printf 'Content-Length: %d\r\n\r\n%s' "${#2}" "$2"
-}
+# METHOD [BODY]: sets `status`, the first line of the response, and `document`, the body of a 200.
+# By nc, since the wget of a static busybox ends with a fault.
+end=$(printf '\r')
 ask() {
-	request "$@" | nc -w 3 169.254.169.254 80 2>/dev/null | tr -d '\r' |
-		sed -n '1{/ 200 /!{p;q}};/^$/,$p' | tr -d '\n'
+	printf '%s /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' \
+		"$1" "${#2}" "$2" | nc -w 3 169.254.169.254 80 >/response 2>/dev/null
+	status=unreachable
+	document=unreachable
+	{
+		read -r status || status=unreachable
+		while read -r line && [ "$line" != "$end" ]; do :; done
+		case "$status" in
+		*' 200 '*) read -r document ;;
+		esac
+	} </response
+	status=${status%"$end"}
 }
 
+approve=$(option approve)
 number=0
 last=none
+answer=none
 while true; do
-	document=$(ask GET)
+	ask GET
 	number=$((number + 1))
 	case "$document" in
 	"{"*) say "poll $number" ;;
-	*) document=unreachable ;;
 	esac
 	if [ "$document" != "$last" ]; then
 		say "document $document"
 		last=$document
 	fi
-	case "$(option approve)$document" in
+	case "$approve$document" in
 	yes*'"EventStatus":"Scheduled"'*)
-		event=$(echo "$document" | sed -n 's/.*"EventId":"\([^"]*\)".*/\1/p')
+		event=${document##*'"EventId":"'}
+		event=${event%%'"'*}
 		# Said first: it may be reset before it hears that this was accepted.
 		say "approves $event"
-		ask POST "{\"StartRequests\":[{\"EventId\":\"$event\"}]}" >/dev/null
+		ask POST "{\"StartRequests\":[{\"EventId\":\"$event\"}]}"
+		;;
+	yes* | no*) ;;
+	*)
+		# The id of an event, which may be that of another VM.
+		ask POST "{\"StartRequests\":[{\"EventId\":\"$approve\"}]}"
+		if [ "$status" != "$answer" ]; then
+			say "answer $status"
+			answer=$status
+		fi
 		;;
 	esac
 	usleep 300000

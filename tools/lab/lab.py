@@ -62,11 +62,33 @@ class Lab:
 
     @contextlib.contextmanager
     def guest(self, plan: GuestPlan, *, host: str) -> Iterator[Guest]:
-        """Started. It ends with the lab."""
+        """Started, and ended wherever it is then."""
         with SerialPort(file=self.folder / f"{plan.name}.serial") as serial:
             with self.libvirt(host) as connection:
                 connection.defineXML(plan.domain(self.image, serial.file)).create()
-            yield Guest(plan=plan, serial=serial)
+            try:
+                yield Guest(plan=plan, serial=serial)
+            finally:
+                self._remove(plan)
+
+    def _remove(self, plan: GuestPlan) -> None:
+        for host in self.hosts:
+            with self.libvirt(host) as connection:
+                for domain in connection.listAllDomains():
+                    if domain.name() == plan.name:
+                        if domain.isActive():
+                            domain.destroy()
+                        domain.undefine()
+
+    def host_of(self, name: str) -> str:
+        """The host on which the guest runs."""
+        for host in self.hosts:
+            with self.libvirt(host) as connection:
+                if any(
+                    each.name() == name and each.isActive() for each in connection.listAllDomains()
+                ):
+                    return host
+        raise AssertionError(f"{name} runs on no host")
 
 
 @contextlib.contextmanager
