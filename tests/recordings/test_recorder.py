@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import resource
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,6 +64,27 @@ def test_only_what_differs_from_the_answer_before_is_written(tmp_path: Path) -> 
 
 def _said(outcome: Answered | Unanswered) -> int | str:
     return outcome.status if isinstance(outcome, Answered) else outcome.loss
+
+
+def test_a_line_is_on_disk_before_the_endpoint_is_read_again(tmp_path: Path) -> None:
+    """A recorder is killed with its VM, by the very event that it records."""
+    made: list[str] = []
+
+    def note(_: object, event: str, called: object) -> None:
+        if event == "c_call" and called in {os.write, os.fsync}:
+            made.append("write" if called is os.write else "fsync")
+
+    with appending(tmp_path / "recording", limit=LIMIT, anonymous=False) as file:
+        recorder = Recorder(file, None)
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            for exchange in (answer(), answer(), lost()):
+                recorder.take(exchange)
+        finally:
+            sys.setprofile(before)
+
+    assert made == ["write", "fsync", "write", "fsync"]
 
 
 def test_a_restart_goes_on_and_repeats_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def _said(answer: Answered) -> str:
     try:
         value = json.loads(answer.content)
         incarnation, events = value["DocumentIncarnation"], value["Events"]
-        shown = [f"{_event(event)}" for event in events]
+        shown = [_event(event) for event in events]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return answer.body[:100] or "(empty)"
     return f"incarnation {incarnation}: {'; '.join(shown) or 'no events'}"
@@ -25,5 +25,6 @@ def _said(answer: Answered) -> str:
 
 def _event(event: dict[str, object]) -> str:
     resources = event.get("Resources")
-    names = " ".join(map(str, resources)) if isinstance(resources, list) else str(resources)
-    return f"{event.get('EventType')} {event.get('EventStatus')} {names}"
+    names = resources if isinstance(resources, list) else [resources]
+    words = (event.get("EventType"), event.get("EventStatus"), *names)
+    return " ".join(str(word) for word in words if word is not None)
