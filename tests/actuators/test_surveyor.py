@@ -138,8 +138,12 @@ class Cordoned(Platform):
 
 
 async def test_a_platform_is_told_which_hosts_are_drained_until_it_has_heard() -> None:
-    """What an earlier actuator has closed is lifted as well: it is told at the start."""
-    platform, desk = Cordoned(), Desk([CAN_MOVE], cordoned={"hv-a"})
+    """What an earlier actuator has closed is lifted as well: it is told at the start.
+
+    While others may still come to a host, none of its VMs is said to be movable.
+    """
+    elsewhere = replace(CAN_MOVE, host="hv-b", vm=replace(VM, host="hv-b"))
+    platform, desk = Cordoned(), Desk([CAN_MOVE, elsewhere], cordoned={"hv-a"})
     surveyor = Surveyor("rack1", equipped_with(platform, MOVES), desk)
 
     await surveyor.answer_all()
@@ -150,7 +154,11 @@ async def test_a_platform_is_told_which_hosts_are_drained_until_it_has_heard() -
     await surveyor.answer_all()
 
     assert platform.told == [{"hv-a"}, {"hv-a"}, set()]
-    assert desk.verdicts[0].reason == "not to ['hv-a']"
+    assert desk.verdicts[:3] == [
+        Verdict(possible=False, reason="hv-a can't be cordoned: it does not answer"),
+        Verdict(possible=True, reason="not to ['hv-a']"),
+        Verdict(possible=True, reason="not to ['hv-a']"),
+    ]
 
 
 async def test_a_dry_run_closes_no_host() -> None:

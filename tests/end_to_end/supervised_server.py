@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -69,12 +70,18 @@ def start_supervised(
                 running.send_signal(signal.SIGTERM)
 
 
-def wait_until(holds: Callable[[], bool], *, patience: float = PATIENCE) -> None:
+def wait_until(
+    holds: Callable[[], bool],
+    *,
+    patience: float = PATIENCE,
+    pause: timedelta = timedelta(milliseconds=10),
+) -> None:
+    """`pause`: longer where a look costs much."""
     deadline = time.monotonic() + patience
-    pause = threading.Event()
+    waiting = threading.Event()
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
-        pause.wait(0.01)
+        waiting.wait(pause.total_seconds())
 
 
 def is_alive(pid: int) -> bool:

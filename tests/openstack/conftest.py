@@ -1,7 +1,9 @@
-"""One Nova for all tests of a worker. VMs of earlier tests are still there."""
+"""One Nova for all tests of a module, which run in one worker. VMs of earlier tests are still there.
+
+To start Nova takes 4 seconds of a processor, so all that `make test` asks of it is in test_nova.
+"""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -9,22 +11,21 @@ from forewarned.actuators.openstack.session import Cloud
 from tests.openstack.lab import SECRET, Nova, nova_process
 
 
-@pytest.fixture(scope="session")
-def nova_url() -> Iterator[str]:
+@pytest.fixture(scope="module")
+def shared_nova(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nova]:
+    secret_file = tmp_path_factory.mktemp("cloud") / "openstack.secret"
+    secret_file.write_text(f"{SECRET}\n")
     with nova_process() as url:
-        yield url
+        cloud = Cloud(
+            auth_url=f"{url}/identity/v3",
+            credential_id="forewarned",
+            secret_file=str(secret_file),
+            region="lab",
+        )
+        yield Nova(url=url, cloud=cloud)
 
 
 @pytest.fixture
-def nova(nova_url: str, tmp_path: Path) -> Iterator[Nova]:
-    secret_file = tmp_path / "openstack.secret"
-    secret_file.write_text(f"{SECRET}\n")
-    cloud = Cloud(
-        auth_url=f"{nova_url}/identity/v3",
-        credential_id="forewarned",
-        secret_file=str(secret_file),
-        region="lab",
-    )
-    nova = Nova(url=nova_url, cloud=cloud)
-    yield nova
-    nova.lab("mend")
+def nova(shared_nova: Nova) -> Iterator[Nova]:
+    yield shared_nova
+    shared_nova.lab("mend")

@@ -1,19 +1,24 @@
 """A Nova to talk to, and what tests ask of it beside the driver."""
 
 import fcntl
+import ssl
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 
-from forewarned.actuators.driver import Vm
+from forewarned.actuators.driver import Action, Driver, Vm
 from forewarned.actuators.openstack.session import MICROVERSION, Cloud
+from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
+from forewarned.core.model import EventType
+from tests.end_to_end.supervised_server import wait_until
 from tests.packages import give_up
 
 ROOT: Final = Path(__file__).parents[2]
@@ -22,6 +27,38 @@ PROCESS: Final = Path(__file__).parent / "nova_process.py"
 SECRET: Final = "open-sesame"
 IMAGE: Final = "155d900f-4e14-4e4c-a73d-069cbf4541e6"
 """One that Nova's stand-in for Glance has."""
+BETWEEN_LOOKS: Final = timedelta(milliseconds=200)
+"""Each takes Nova 30 ms, which it could use for what is waited for."""
+
+
+KEY: Final = "E1/web-0"
+COUNTED: Final = {
+    Word.LIVE_MIGRATE: "live-migration",
+    Word.COLD_MOVE: "migrate",
+    Word.HARD_REBOOT: "reboot",
+    Word.SOFT_REBOOT: "reboot",
+    Word.STOP: "stop",
+    Word.DELETE: "delete",
+}
+"""What Nova calls each of them in its records."""
+
+
+def an_action(
+    do: str, *, otherwise: str | None = None, patience: timedelta | None = None
+) -> Action:
+    return Action(
+        type=EventType.REBOOT,
+        do=do,
+        effect=EFFECTS[do],
+        otherwise=otherwise,
+        otherwise_effect=None if otherwise is None else EFFECTS[otherwise],
+        patience=patience,
+    )
+
+
+async def carry_out(driver: Driver, do: str, vm: Vm) -> None:
+    await driver.mark(vm, KEY)
+    await driver.act(an_action(do), vm, KEY, lambda _: None)
 
 
 @contextmanager
@@ -71,16 +108,27 @@ def _is_installed() -> bool:
     return stamp.stat().st_mtime >= pins.stat().st_mtime
 
 
+def _client() -> httpx2.Client:
+    headers = {
+        "X-Auth-Token": "of the tests",
+        "OpenStack-API-Version": f"compute {MICROVERSION}",
+    }
+    # Certificates, which nothing here has, would take longer to load than a request.
+    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.Client(trust_env=False, headers=headers, timeout=60, verify=verify)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nova:
     """Nova's API as an administrator uses it."""
 
     url: str
     cloud: Cloud
+    client: httpx2.Client = field(default_factory=_client)
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Any: what JSON is made of."""
-        response = self._client().request(method, f"{self.url}/compute/v2.1{path}", json=body)
+        response = self.client.request(method, f"{self.url}/compute/v2.1{path}", json=body)
         response.raise_for_status()
         return response.json() if response.content else None
 
@@ -97,12 +145,15 @@ class Nova:
 
     def created(self, server: Mapping[str, object], **beside: object) -> Vm:
         """A VM that is there, running."""
-        body = self.ask("POST", "/servers", {"server": server, **beside})
-        id_ = body["server"]["id"]
-        while (seen := self.server(id_))["status"] == "BUILD":
-            pass
+        id_ = self.ask("POST", "/servers", {"server": server, **beside})["server"]["id"]
+        wait_until(lambda: self.server(id_)["status"] != "BUILD", pause=BETWEEN_LOOKS)
+        seen = self.server(id_)
         assert seen["status"] == "ACTIVE", seen
-        return Vm(name=seen["name"], vm_id=id_, host=seen["OS-EXT-SRV-ATTR:host"])
+        return _vm(seen)
+
+    def vm(self, id_: str) -> Vm:
+        """As a fleet that is in step with Nova has it."""
+        return _vm(self.server(id_))
 
     def server(self, id_: str) -> Any:
         return self.ask("GET", f"/servers/{id_}")["server"]
@@ -118,13 +169,17 @@ class Nova:
         ordered = sorted(found, key=lambda each: int(each["id"]))
         return [(each["migration_type"], each["status"]) for each in ordered]
 
+    def service(self, host: str) -> Any:
+        """The compute service of a host."""
+        path = f"/os-services?binary=nova-compute&host={host}"
+        (service,) = self.ask("GET", path)["services"]
+        return service
+
     def lab(self, change: str) -> None:
         """`break` it, `mend` it, or let all tokens `expire`."""
-        self._client().post(f"{self.url}/lab/{change}").raise_for_status()
+        self.client.post(f"{self.url}/lab/{change}").raise_for_status()
 
-    def _client(self) -> httpx2.Client:
-        headers = {
-            "X-Auth-Token": "of the tests",
-            "OpenStack-API-Version": f"compute {MICROVERSION}",
-        }
-        return httpx2.Client(trust_env=False, headers=headers, timeout=30)
+
+def _vm(server: Any) -> Vm:
+    """Any: what JSON is made of."""
+    return Vm(name=server["name"], vm_id=server["id"], host=server["OS-EXT-SRV-ATTR:host"])

@@ -1,11 +1,13 @@
 """A fleet file with the VMs of a real Nova."""
 
+import pytest
 from click.testing import CliRunner
 
 from forewarned.cli.app import cli
 from forewarned.control.fleet.file import parse_fleet
 from tests.openstack.lab import IMAGE, Nova
 
+pytestmark = pytest.mark.thorough
 PORT = "ce531f90-199f-48c0-816c-13e38010b442"
 """One that Nova's stand-in for Neutron has, with the address 192.168.1.3."""
 

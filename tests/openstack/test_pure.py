@@ -9,7 +9,7 @@ import pytest
 
 from forewarned.actuators.driver import DriverError, Power, RefusedError, TryLaterError
 from forewarned.actuators.openstack.failures import NotFoundError, cloud_error
-from forewarned.actuators.openstack.hosts import find_targets
+from forewarned.actuators.openstack.hosts import cordon_changes, find_targets
 from forewarned.actuators.openstack.inventory import listing
 from forewarned.actuators.openstack.sightings import sighting
 from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
@@ -148,6 +148,24 @@ def test_hosts_that_are_down_or_disabled_are_no_targets() -> None:
     assert find_targets(services, source="hv-b", wanted="HV-A") == ["hv-a"]
     assert isinstance(find_targets(services, source="hv-b", wanted="hv-z"), str)
     assert find_targets((up,), source="hv-a") == "no host can take the VM: Nova has no other"
+
+
+def test_cordoned_hosts_are_disabled_and_ours_alone_are_enabled_again() -> None:
+    """Whatever an actuator has left: hosts that are as they should be are not touched."""
+    up = ComputeService(id="1", host="hv-a", status="enabled", state="up")
+    ours = "forewarned: drained; 'forewarned host undrain hv-a' ends it"
+    disabled = msgspec.structs.replace(up, status="disabled", disabled_reason=ours)
+    broken = msgspec.structs.replace(disabled, disabled_reason="its fan is broken")
+    forgotten = msgspec.structs.replace(disabled, disabled_reason=None)
+    cordon = {"status": "disabled", "disabled_reason": ours}
+
+    assert cordon_changes((up,), ["HV-A", "of another platform"]) == [(up, cordon)]
+    assert cordon_changes((disabled,), ["hv-a"]) == []
+    assert cordon_changes((disabled,), []) == [(disabled, {"status": "enabled"})]
+    for service in (broken, forgotten):
+        assert cordon_changes((service,), ["hv-a"]) == []
+    for service in (up, broken, forgotten):
+        assert cordon_changes((service,), []) == []
 
 
 def test_a_vm_is_listed_with_the_address_of_its_port_and_its_group() -> None:

@@ -95,28 +95,35 @@ class Surveyor:
     async def answer_all(self) -> None:
         asked = await self._desk.questions()
         # Before a plan is answered for, so that nothing comes to a host while it is being emptied.
-        await self._cordon(asked.cordoned)
+        failure = await self._cordon(asked.cordoned)
         for question in asked.questions:
             if question.vm is None:
                 await self._list(question.host)
+                continue
+            if failure and question.host in asked.cordoned:
+                reason = f"{question.host} can't be cordoned: {failure}"
+                verdict = Verdict(possible=False, reason=reason)
             else:
                 verdict = await self._verdict(question, question.vm, asked.cordoned)
-                await self._desk.answer_survey(question.host, question.vm, verdict)
+            await self._desk.answer_survey(question.host, question.vm, verdict)
 
-    async def _cordon(self, hosts: frozenset[str]) -> None:
+    async def _cordon(self, hosts: frozenset[str]) -> str:
+        """Returns why the platform can't be told of them; empty if it knows them now."""
         if self._is_dry_run or hosts == self._cordoned:
-            return
+            return ""
         if not isinstance(self._driver, HostCordon):
-            return
+            return ""
         self._cordoned = None
         try:
             async with asyncio.timeout(_LONGEST_SURVEY):
                 await self._driver.cordon(hosts)
         except (DriverError, TimeoutError) as error:
-            why = {"actuator": self._name, "why": str(error) or "it took too long"}
+            failure = str(error) or "the platform does not answer"
+            why = {"actuator": self._name, "why": failure}
             _log.warning("the platform can't be told which hosts are drained", extra=why)
-            return
+            return failure
         self._cordoned = hosts
+        return ""
 
     async def _verdict(self, question: Question, vm: Vm, cordoned: frozenset[str]) -> Verdict:
         type_ = question.type

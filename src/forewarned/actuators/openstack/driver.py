@@ -1,6 +1,7 @@
 """The OpenStack driver: carries events out on the VMs of a cloud, by Nova's API."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, assert_never
@@ -21,7 +22,7 @@ from forewarned.actuators.driver import (
 )
 from forewarned.actuators.openstack.compute import Compute
 from forewarned.actuators.openstack.failures import NoEffectError, after_effect
-from forewarned.actuators.openstack.hosts import find_targets, source_objection
+from forewarned.actuators.openstack.hosts import NovaHosts, find_targets, source_objection
 from forewarned.actuators.openstack.inventory import list_cloud
 from forewarned.actuators.openstack.operations import Operations
 from forewarned.actuators.openstack.session import Cloud, Session
@@ -43,9 +44,13 @@ _PAUSE: Final = timedelta(seconds=1)
 
 
 class OpenStackDriver(Driver):
-    def __init__(self, cloud: Cloud, *, pause: timedelta = _PAUSE) -> None:
+    def __init__(
+        self, cloud: Cloud, *, hosts: Collection[str] = (), pause: timedelta = _PAUSE
+    ) -> None:
+        """`hosts` has patterns of those that it may cordon; all if there is none."""
         self._compute = Compute(Session(cloud))
         self._operations = Operations(self._compute, pause=pause)
+        self._hosts = NovaHosts(self._compute, hosts)
 
     async def list_vms(self) -> Listing:
         """Those of all projects."""
@@ -159,6 +164,14 @@ class OpenStackDriver(Driver):
             await self._operations.confirm(server, _ignore)
         else:
             await self._operations.end_migration(server)
+
+    async def cordon(self, hosts: Collection[str]) -> None:
+        """Disable the compute services of these; enable others that we have disabled."""
+        await self._hosts.cordon(hosts)
+
+    async def vms_on(self, host: str) -> list[str]:
+        """The names of all VMs that are there. Raises DriverError."""
+        return [server.name for server in await self._hosts.vms_on(host)]
 
     async def _found(self, vm: Vm) -> Server:
         server = await self._compute.find(vm)

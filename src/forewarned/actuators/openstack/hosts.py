@@ -4,7 +4,8 @@ A draining host is disabled in Nova, so that its scheduler puts no VM there, nei
 that a tenant creates.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from fnmatch import fnmatchcase
 from typing import Final
 
 from forewarned.actuators.driver import DriverError
@@ -14,6 +15,8 @@ from forewarned.core.ids import same_name
 
 _OURS: Final = "forewarned: "
 """Begins the reason for which we have disabled a host."""
+_LONGEST: Final = 255
+"""Characters of such a reason."""
 
 
 class UnknownHostError(DriverError):
@@ -23,34 +26,53 @@ class UnknownHostError(DriverError):
 
 
 class NovaHosts:
-    def __init__(self, compute: Compute) -> None:
+    def __init__(self, compute: Compute, patterns: Collection[str] = ()) -> None:
+        """Of the hosts that a pattern fits, like `hv-*`; of all if there is none."""
         self._compute = compute
+        self._patterns = [pattern.casefold() for pattern in patterns]
 
-    async def cordon(self, host: str, *, why: str) -> None:
-        """Have Nova put no VM there. One that someone else has disabled stays as it is."""
-        service = await self._service(host)
-        if service.status == "enabled":
-            change = {"status": "disabled", "disabled_reason": f"{_OURS}{why}"}
-            await self._compute.change_service(service, change)
+    async def cordon(self, hosts: Collection[str]) -> None:
+        """Try all of them, also where Nova refuses one."""
+        ours = [each for each in await self._compute.services() if self._is_ours(each.host)]
+        failures = []
+        for service, change in cordon_changes(ours, hosts):
+            try:
+                await self._compute.change_service(service, change)
+            except DriverError as error:
+                failures.append(f"{service.host}: {error}")
+        if failures:
+            raise DriverError("; ".join(failures))
 
-    async def uncordon(self, host: str) -> None:
-        """Undo `cordon`. A host that someone else has disabled stays disabled."""
-        service = await self._service(host)
-        if service.status == "disabled" and (service.disabled_reason or "").startswith(_OURS):
-            await self._compute.change_service(service, {"status": "enabled"})
-
-    async def vms(self, host: str) -> list[Server]:
+    async def vms_on(self, host: str) -> list[Server]:
         """Those that Nova has there, in whatever state; so none are left when it is empty."""
-        return await self._compute.servers(host=(await self._service(host)).host)
-
-    async def services(self) -> tuple[ComputeService, ...]:
-        return await self._compute.services()
-
-    async def _service(self, host: str) -> ComputeService:
-        service = _find(await self.services(), host)
+        service = _find(await self._compute.services(), host)
         if service is None:
             raise UnknownHostError(host)
-        return service
+        return await self._compute.servers(host=service.host)
+
+    def _is_ours(self, host: str) -> bool:
+        return not self._patterns or any(
+            fnmatchcase(host.casefold(), pattern) for pattern in self._patterns
+        )
+
+
+def cordon_changes(
+    services: Iterable[ComputeService], hosts: Collection[str]
+) -> list[tuple[ComputeService, dict[str, str]]]:
+    """What to change so that these hosts are disabled, and no other for our sake.
+
+    A host that someone else has disabled is left alone, before and after it is drained.
+    """
+    changes = []
+    for service in services:
+        is_cordoned = any(same_name(service.host, host) for host in hosts)
+        is_ours = (service.disabled_reason or "").startswith(_OURS)
+        if is_cordoned and service.status == "enabled":
+            reason = f"{_OURS}drained; 'forewarned host undrain {service.host}' ends it"
+            changes.append((service, {"status": "disabled", "disabled_reason": reason[:_LONGEST]}))
+        elif not is_cordoned and service.status == "disabled" and is_ours:
+            changes.append((service, {"status": "enabled"}))
+    return changes
 
 
 def find_targets(

@@ -97,7 +97,7 @@ class OpenStackTable(ActuatorTable, frozen=True, kw_only=True):
     @override
     @asynccontextmanager
     async def opened(self, state: Path) -> AsyncIterator[Driver]:
-        yield OpenStackDriver(self.cloud)
+        yield OpenStackDriver(self.cloud, hosts=self.hosts)
 
     def _actions(self) -> Mapping[EventType, OpenStackAction]:
         tables = {
