@@ -116,6 +116,10 @@ PIN = .venv-constraints/bin/uv --quiet pip compile --universal --python-version 
 	--generate-hashes --no-config --no-emit-index-url --no-emit-find-links --no-annotate \
 	--custom-compile-command 'make constraints'
 COMPILE = $(PIN) pyproject.toml constraints/build.in
+# What Nova requires and nothing imports where tests run it: a fifth of the time that its installation takes.
+NOVA_UNUSED := async-timeout cmd2 dnspython eventlet jwcrypto markdown-it-py mdurl numpy osc-lib oslo-rootwrap oslo-upgradecheck \
+	ovs ovsdbapp prompt-toolkit pycadf pyjwt pyparsing pyperclip pyroute2 redis requests-mock rich rich-argparse sortedcontainers \
+	tzdata voluptuous wcwidth websockify win-inet-pton yappi
 
 constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	$(PYTHON) -m venv .venv-constraints
@@ -124,7 +128,7 @@ constraints: ## pin dependencies anew; ARGS=--upgrade takes the newest
 	$(COMPILE) --extra server --extra postgres --constraint constraints/dev.txt --output-file constraints/server.txt
 	$(COMPILE) --extra testing --constraint constraints/dev.txt --output-file constraints/testing.txt
 	$(PIN) $(ARGS) constraints/az.in --output-file constraints/az.txt
-	$(PIN) $(ARGS) constraints/nova.in --output-file constraints/nova.txt
+	$(PIN) $(ARGS) constraints/nova.in $(addprefix --no-emit-package=,$(NOVA_UNUSED)) --output-file constraints/nova.txt
 	$(PIN) $(ARGS) constraints/libvirt-build.in --output-file constraints/libvirt-build.txt
 	$(PIN) $(ARGS) constraints/libvirt.in --output-file constraints/libvirt.txt
 	rm -rf .venv-constraints
