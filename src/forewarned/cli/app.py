@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "serve": "commands.serve",
         "settings": "commands.serve",
         "run": "commands.run",
+        "exam": "exam.command",
         "record": "recording.command",
         "fleet": "commands.fleet",
         "events": "commands.events",

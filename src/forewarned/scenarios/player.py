@@ -109,6 +109,9 @@ class _Player:
                 last = len(self._scenario.steps) - 1
                 self._witness.note(StepEnded(index=last, failure=self._flood()))
                 return
+            if self._handler.exit_code is not None:
+                # Nothing more can be seen of it.
+                return
             findings = [each for each in self.findings() if each.standing is Standing.OPEN]
             deadlines = [each.decided_by for each in findings if each.decided_by is not None]
             if not deadlines:

@@ -99,7 +99,12 @@ while True:
 @both
 @pytest.mark.parametrize(
     "script",
-    [pytest.param(STUBBORN, marks=pytest.mark.thorough), DAEMON, FORKING, BREEDING],
+    [
+        pytest.param(STUBBORN, marks=pytest.mark.thorough),
+        DAEMON,
+        FORKING,
+        pytest.param(BREEDING, marks=pytest.mark.thorough),
+    ],
     ids=["stubborn", "daemon", "forking", "breeding"],
 )
 async def test_nothing_that_a_handler_has_started_outlives_a_kill(

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ from forewarned.service.records import Commit
 from forewarned.service.use_cases import Basis, UseCases
 from forewarned.storage import SqliteStore
 
-Listen = Callable[[], socket.socket]
+Listen = Callable[[], Awaitable[socket.socket]]
 """Opens the socket that VMs connect to; again after each restart, at the same address."""
 
 
@@ -127,13 +127,13 @@ class Emulator:
         self._approvals.player = player
         player.begin()
 
-    def _on_loopback(self) -> socket.socket:
+    async def _on_loopback(self) -> socket.socket:
         listener = sockets.listen("127.0.0.1", self._port)
         self._port = listener.getsockname()[1]
         return listener
 
     async def _open(self) -> None:
-        listener = self._listen()
+        listener = await self._listen()
         host, port = listener.getsockname()[:2]
         use_cases = self.use_cases
         metadata = MetadataServer(

@@ -1,0 +1,68 @@
+"""What an examination prints."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from forewarned.scenarios.examination import Outcome
+from forewarned.scenarios.formats.narrative import leading_to, seconds
+from forewarned.scenarios.model import Scenario
+from forewarned.scenarios.report import Report
+
+
+def as_listed(scenarios: Sequence[Scenario]) -> list[dict[str, str]]:
+    return [
+        {
+            "name": each.name,
+            "grade": each.grade,
+            "title": each.title,
+            "fact": each.fact,
+            "source": each.source,
+            "risk": each.risk,
+        }
+        for each in scenarios
+    ]
+
+
+def print_list(scenarios: Sequence[Scenario]) -> None:
+    widest = max((len(each.name) for each in scenarios), default=0)
+    for each in scenarios:
+        click.echo(f"{each.grade:<10} {each.name:<{widest}} {each.title}")
+
+
+def scenario_line(report: Report) -> str:
+    mark = click.style("✓", fg="green") if report.is_passed else click.style("✗", fg="red")
+    name = f"{report.scenario.name:<18}"
+    return f"{mark} {name} {report.scenario.title} ({seconds(report.took)})"
+
+
+def print_outcome(outcome: Outcome) -> None:
+    for report in outcome.failed:
+        click.echo()
+        for line in _failure(report):
+            click.echo(line)
+    total = len(outcome.reports)
+    passed = total - len(outcome.failed)
+    click.echo()
+    click.echo(f"{passed} of {total} scenarios passed in {outcome.took.total_seconds():.1f}s.")
+    if outcome.is_graded:
+        grade = outcome.grade
+        reached = "The handler reaches no grade." if grade is None else f"Grade: {grade}."
+        click.echo(click.style(reached, fg="red" if grade is None else "green", bold=True))
+
+
+def _failure(report: Report) -> Iterator[str]:
+    scenario = report.scenario
+    yield click.style(f"{scenario.name} ({scenario.grade}): {scenario.title}", bold=True)
+    for finding in report.broken:
+        yield f"  expected  {finding.title}"
+        yield f"  seen      {click.style(finding.why, fg='red')}"
+        for line in leading_to(finding, report.observations, scenario):
+            often = f" ({line.times} times)" if line.times > 1 else ""
+            yield f"            {seconds(line.at):>7} {line.text}{often}"
+    if scenario.fact:
+        yield f"  fact      {scenario.fact}"
+    if scenario.risk:
+        yield f"  risk      {scenario.risk}"
+    if scenario.source:
+        yield f"  read      {scenario.source}"

@@ -1,0 +1,1 @@
+"""What came of an examination, for people and for programs."""

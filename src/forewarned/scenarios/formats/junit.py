@@ -1,0 +1,73 @@
+"""An examination as JUnit's XML, which CI systems read. A scenario is a test case."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from forewarned.scenarios.formats.narrative import leading_to, lines, seconds
+from forewarned.scenarios.report import Report
+
+_SUITE: Final = "forewarned exam"
+# What XML 1.0 has no way to write: a handler may print anything.
+_UNWRITABLE: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(reports: Sequence[Report]) -> bytes:
+    failed = sum(not report.is_passed for report in reports)
+    took = sum(report.took.total_seconds() for report in reports)
+    counts = {"tests": str(len(reports)), "failures": str(failed), "errors": "0", "skipped": "0"}
+    root = ET.Element("testsuites", {"name": _SUITE, **counts, "time": f"{took:.3f}"})
+    suite = ET.SubElement(root, "testsuite", {"name": _SUITE, **counts, "time": f"{took:.3f}"})
+    for report in reports:
+        _add(suite, report)
+    ET.indent(root)
+    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written
+
+
+def _add(suite: ET.Element, report: Report) -> None:
+    scenario = report.scenario
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        {
+            "classname": f"forewarned.{scenario.grade}",
+            "name": f"{scenario.name}: {scenario.title}",
+            "time": f"{report.took.total_seconds():.3f}",
+        },
+    )
+    # One, with all findings in it: readers count failures, and a scenario fails once.
+    if not report.is_passed:
+        first = report.broken[0]
+        message = _text(f"expected: {first.title}; seen: {first.why}")
+        failure = ET.SubElement(case, "failure", {"message": message, "type": scenario.grade})
+        failure.text = _text(failure_text(report))
+    printed = lines(report.observations, scenario)
+    out = ET.SubElement(case, "system-out")
+    out.text = _text(
+        "\n".join(
+            f"{seconds(line.at)} {line.text}{f' ({line.times} times)' if line.times > 1 else ''}"
+            for line in printed
+        )
+    )
+
+
+def failure_text(report: Report) -> str:
+    """All that is wrong, and what to read."""
+    scenario = report.scenario
+    parts = []
+    for finding in report.broken:
+        parts += [f"expected: {finding.title}", f"seen: {finding.why}"]
+        parts += [
+            f"  {seconds(line.at)} {line.text}"
+            for line in leading_to(finding, report.observations, scenario)
+        ]
+    parts += [f"fact: {scenario.fact}"] if scenario.fact else []
+    parts += [f"risk: {scenario.risk}"] if scenario.risk else []
+    parts += [f"read: {scenario.source}"] if scenario.source else []
+    return "\n".join(parts)
+
+
+def _text(text: str) -> str:
+    return _UNWRITABLE.sub("\ufffd", text)

@@ -1,0 +1,1 @@
+"""The standard examination: one file for each documented fact of Azure."""

@@ -1,0 +1,132 @@
+"""`forewarned exam`, from the command line to its reports."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from forewarned.cli import cli
+from tests.scenarios.unprivileged import as_nobody, can_be_nobody
+
+ROOT = Path(__file__).resolve().parents[3]
+HANDLER = ROOT / "tests" / "scenarios" / "flawed_handler.py"
+BASH = ROOT / "examples" / "handlers" / "handler.sh"
+LONG = 300
+
+
+def exam(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["exam", *words])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def failing(folder: Path) -> Result:
+    """One scenario that is passed, and one that is failed, with all reports."""
+    return exam(
+        *("--isolation", "none", "--only", "unknown-fields", "--only", "user-restart"),
+        *("--junit", str(folder / "exam.xml"), "--html", str(folder / "exam.html")),
+        *("--patience", "3", "--json", "--", sys.executable, str(HANDLER), "unknown-fields"),
+    )
+
+
+def test_the_exit_code_and_the_json_say_what_failed(failing: Result) -> None:
+    told = json.loads(failing.stdout)
+
+    assert failing.exit_code == 1
+    assert (told["passed"], told["grade"]) == (False, None)
+    assert [(each["name"], each["passed"]) for each in told["scenarios"]] == [
+        ("user-restart", True),
+        ("unknown-fields", False),
+    ]
+    broken = told["scenarios"][1]
+    assert any("exited with 1" in finding["seen"] for finding in broken["findings"])
+    assert any("an unknown field" in each["text"] for each in broken["observations"])
+
+
+def test_junit_counts_scenarios_and_says_why_one_failed(failing: Result, folder: Path) -> None:
+    suite = ET.parse(folder / "exam.xml").getroot()[0]  # noqa: S314  # our own
+
+    assert failing.exit_code == 1
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    [why] = suite.iter("failure")
+    assert "expected: " in (why.text or "")
+    assert "learn.microsoft.com" in (why.text or "")
+
+
+def test_the_page_needs_no_other_file(failing: Result, folder: Path) -> None:
+    page = (folder / "exam.html").read_text(encoding="utf-8")
+
+    assert failing.exit_code == 1
+    assert "prefers-color-scheme: dark" in page
+    assert not re.search(r"<script|<link|<img|\bsrc=|@import|url\(", page)
+    assert page.count('class="timeline"') == 2
+
+
+def test_what_can_not_be_examined_is_refused_with_the_choices_there_are(tmp_path: Path) -> None:
+    no_command = exam()
+    no_such_folder = exam("--private", str(tmp_path / "missing"), "--", "true")
+    contradiction = exam("--isolation", "none", "--private", str(tmp_path), "--", "true")
+
+    assert no_command.exit_code == contradiction.exit_code == 2
+    assert "forewarned exam -- ./handler.sh" in no_command.stderr
+    assert no_such_folder.exit_code == 1
+    for choice in ("{endpoint}", "--endpoint-env", "--listen"):
+        assert choice in no_such_folder.stderr
+
+
+def test_a_scenario_file_with_mistakes_is_told_with_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('name = "mine"\ntitle = "Mine"\n[[expect]]\nthat = "approvd"\n')
+
+    refused = exam("--scenario", str(file), "--", "true")
+
+    assert refused.exit_code == 2
+    assert "mine.toml:3" in refused.stderr
+
+
+def test_the_list_has_every_scenario_with_its_source() -> None:
+    listed = json.loads(exam("--list", "--json").stdout)
+
+    assert len(listed) >= 24
+    assert all(each["source"].startswith("https://") for each in listed)
+    assert "preempt" in exam("--list", "--grade", "essential").stdout
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not can_be_nobody(), reason="only root becomes another user")
+def test_a_handler_with_azures_address_built_in_passes_as_a_user_who_is_not_root(
+    tmp_path: Path,
+) -> None:
+    """Done when: a copy with one line removed fails with a message that names the cause."""
+    words = ("-m", "forewarned", "exam", "--patience", "3", "--")
+    tmp_path.chmod(0o755)
+    copy = tmp_path / "handler.sh"
+    text = BASH.read_text(encoding="utf-8")
+    assert "169.254.169.254" in text
+    copy.write_text(re.sub(r".*Metadata: *true.*\n", "", text, count=1))
+    copy.chmod(0o755)
+
+    whole, broken = (
+        subprocess.run(
+            as_nobody(sys.executable, *words, str(handler)),
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            check=False,
+        )
+        for handler in (BASH, copy)
+    )
+
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert "Grade: exemplary." in whole.stdout
+    assert broken.returncode == 1
+    assert "Required metadata header not specified" in broken.stdout

@@ -1,0 +1,77 @@
+"""The standard examination, examined: one handler passes it, and each flaw fails its scenario."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from forewarned.scenarios.catalogue import standard
+from forewarned.scenarios.examination import Examinee, examine, grade_of
+from forewarned.scenarios.handlers.command import CommandLine
+from forewarned.scenarios.model import Grade
+from forewarned.scenarios.report import Report
+from tests.scenarios.flawed_handler import FLAWS
+
+HANDLER = Path(__file__).with_name("flawed_handler.py")
+SCENARIOS = {scenario.name: scenario for scenario in standard()}
+# As many as a small machine plays at once without its handlers being late.
+AT_ONCE = 8
+PATIENCE = 3.0
+QUICK = ("approve-once", "unknown-event", "killed")
+# What else such a handler must fail, none of it essential.
+ALSO = {
+    "approve-once": {"cut-off", "error-500", "terminate-batch", "killed"},
+    "several-events": {"terminate-batch", "unknown-event"},
+}
+
+
+async def examined(*names: str, flaw: str = "") -> list[Report]:
+    words = [sys.executable, str(HANDLER), *([flaw] if flaw else [])]
+    examinee = Examinee(
+        # Without namespaces, which not every machine allows.
+        command=CommandLine(words=words),
+        is_isolated=False,
+    )
+    chosen = [SCENARIOS[name] for name in names or SCENARIOS]
+    return await examine(chosen, examinee, at_once=AT_ONCE, patience=PATIENCE)
+
+
+def failed(reports: list[Report]) -> list[str]:
+    return [report.scenario.name for report in reports if not report.is_passed]
+
+
+def test_every_scenario_has_a_source_a_fact_a_risk_and_a_flaw() -> None:
+    for scenario in SCENARIOS.values():
+        assert scenario.source.startswith("https://"), scenario.name
+        assert scenario.fact.endswith("."), scenario.name
+        assert scenario.risk.endswith("."), scenario.name
+    assert set(SCENARIOS) == set(FLAWS)
+    assert {scenario.grade for scenario in SCENARIOS.values()} == set(Grade)
+
+
+async def test_a_good_handler_passes_and_a_flaw_fails_its_scenario() -> None:
+    assert failed(await examined(*QUICK)) == []
+    assert failed(await examined(*QUICK, flaw="unknown-event")) == ["unknown-event"]
+
+
+@pytest.mark.thorough
+async def test_a_good_handler_passes_the_whole_examination() -> None:
+    reports = await examined()
+
+    assert failed(reports) == []
+    assert grade_of(reports) is Grade.EXEMPLARY
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("flaw", FLAWS)
+async def test_a_flaw_fails_its_scenario_and_no_other(flaw: str) -> None:
+    """So that what fails says what is wrong."""
+    reports = await examined(flaw=flaw)
+
+    assert set(failed(reports)) == {flaw} | ALSO.get(flaw, set())
+
+
+def test_a_flaw_fails_no_essential_scenario_but_its_own() -> None:
+    also = {name for names in ALSO.values() for name in names}
+
+    assert [name for name in also if SCENARIOS[name].grade is Grade.ESSENTIAL] == []
