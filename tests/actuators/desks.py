@@ -55,7 +55,7 @@ class MemoryDesk:
         self.tasks: dict[str, Kept] = {}
         self.is_down = False
         self.cordon: frozenset[str] = frozenset()
-        self.targets: dict[str, str] = {}
+        self.targets: dict[str, str | None] = {}
         self.step = step
         self._monotonic = monotonic
         self._news = asyncio.Event()
@@ -94,7 +94,11 @@ class MemoryDesk:
 
     async def destination(self, task: TaskRef) -> Destination:
         self._refuse_if_down()
-        return Destination(cordoned=self.cordon, target=self.targets.get(task.key))
+        return Destination(
+            cordoned=self.cordon,
+            target=self.targets.get(task.key),
+            has_to_move=task.key in self.targets,
+        )
 
     async def renew(self, task: TaskRef, progress: str = "") -> None:
         kept = self._held(task)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
@@ -395,3 +395,18 @@ async def test_the_server_is_told_what_an_action_is_at(world: World) -> None:
     await world.attempt(a_procedure(), acted_on=take_long)
 
     assert (task.state, task.progress) == ("Done", ["half of it is done"])
+
+
+@pytest.mark.parametrize(("has_to_move", "otherwise"), [(False, "hold"), (True, None)])
+async def test_a_vm_that_has_to_move_is_not_held_instead(
+    world: World, *, has_to_move: bool, otherwise: str | None
+) -> None:
+    """Its host is being emptied: to let it stand still would help nobody, and hide the cause."""
+    task, procedure = a_task(world), a_procedure()
+    action = replace(procedure.action, otherwise="hold", otherwise_effect=Effect.HOLDS)
+    if has_to_move:
+        world.desk.targets = {f"{task.event_id}/{task.vm.name}": None}
+
+    await world.attempt(replace(procedure, action=action))
+
+    assert [each.otherwise for each in world.platform.acted] == [otherwise]

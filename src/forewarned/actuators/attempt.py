@@ -41,6 +41,7 @@ from forewarned.actuators.driver import (
     Sighting,
     TryLaterError,
     Verdict,
+    moves_only,
 )
 from forewarned.actuators.slots import Slots
 from forewarned.core.errors import TaskLostError
@@ -312,6 +313,8 @@ class Attempt:
         if Effect.MOVES not in action.effects:
             return action
         found = await self._until_answered(lambda: self._at.desk.destination(self._task.ref))
+        if found.has_to_move:
+            action = moves_only(action)
         return replace(action, cordoned=found.cordoned, target=found.target)
 
     async def _until_told(self, tell: Callable[[], Awaitable[None]]) -> None:

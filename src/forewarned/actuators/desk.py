@@ -57,6 +57,8 @@ class Destination:
     """Hosts that it may not be moved to."""
     target: str | None = None
     """The one that it has to be moved to; None if there is no such wish."""
+    has_to_move: bool = False
+    """Whether nothing else will do: its host is being emptied."""
 
 
 class DeskUnavailableError(Exception):

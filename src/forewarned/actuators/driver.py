@@ -153,6 +153,13 @@ class Driver(Protocol):
         """End a job in flight, if there is one and the platform can end it."""
 
 
+def moves_only(action: Action) -> Action:
+    """Without an alternative that leaves the VM where it is, such as to hold it."""
+    if action.otherwise_effect is Effect.MOVES:
+        return action
+    return replace(action, otherwise=None, otherwise_effect=None)
+
+
 async def survey_ways(action: Action, verdict: Callable[[str], Awaitable[Verdict]]) -> Verdict:
     """The verdict on the first way to do it, or on the other where that is not possible."""
     first = await verdict(action.do)

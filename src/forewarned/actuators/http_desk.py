@@ -104,7 +104,7 @@ class _Question(msgspec.Struct):
 class _Questions(msgspec.Struct):
     questions: list[_Question]
     cordoned: list[str] = []
-    returning: dict[str, str] = {}
+    moving: dict[str, str | None] = {}
 
 
 class _SourceChanges(msgspec.Struct):
@@ -204,7 +204,9 @@ class HttpDesk:
     async def destination(self, task: TaskRef) -> Destination:
         found = await self._questions()
         return Destination(
-            cordoned=frozenset(found.cordoned), target=found.returning.get(task.event_id)
+            cordoned=frozenset(found.cordoned),
+            target=found.moving.get(task.event_id),
+            has_to_move=task.event_id in found.moving,
         )
 
     async def questions(self) -> Questions:

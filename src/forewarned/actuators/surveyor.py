@@ -11,7 +11,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from forewarned.actuators.actuator import Equipped
 from forewarned.actuators.desk import DeskUnavailableError
-from forewarned.actuators.driver import DriverError, Effect, Verdict, Vm
+from forewarned.actuators.driver import DriverError, Effect, Verdict, Vm, moves_only
 from forewarned.core.model import EventType
 
 _log = logging.getLogger(__name__)
@@ -134,10 +134,8 @@ class Surveyor:
         if procedure.action.effect is not Effect.MOVES:
             reason = f"{procedure.action.do!r} for {type_} moves no VM to another host"
             return Verdict(possible=False, reason=reason)
-        action = replace(procedure.action, cordoned=cordoned, target=question.target)
-        if action.otherwise_effect is not Effect.MOVES:
-            # To hold a VM instead of moving it leaves it where it is.
-            action = replace(action, otherwise=None, otherwise_effect=None)
+        action = moves_only(procedure.action)
+        action = replace(action, cordoned=cordoned, target=question.target)
         try:
             async with asyncio.timeout(_LONGEST_SURVEY):
                 return await self._driver.survey(action, vm)

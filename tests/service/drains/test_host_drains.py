@@ -392,6 +392,17 @@ async def test_a_stuck_drain_is_begun_again_with_the_events_that_are_open(rack: 
     }
 
 
+async def test_actuators_are_told_which_events_are_there_to_move_a_vm(rack: Cloud) -> None:
+    await rack.begin()
+    await rack.answer()
+    view, during = await rack.show(), (await rack.destinations()).moving
+    await rack.clock.step(15 * MINUTE)
+    await rack.carry_out()
+
+    assert during == {record.event.id: None for record in view.events.values()}
+    assert (await rack.destinations()).moving == {}
+
+
 async def test_actuators_are_told_which_hosts_no_vm_may_be_moved_to(rack: Cloud) -> None:
     """Those of other actuators too, from the plan on, and for as long as they stay empty."""
     await rack.begin(DrainOrder(dry_run=True), host=B)

@@ -64,8 +64,8 @@ async def test_actuators_are_told_where_vms_that_return_have_to_go(rack: Cloud) 
 
     view, open_to = await rack.show(), await rack.destinations()
 
-    assert before.returning == {}
-    assert open_to.returning == {record.event.id: A for record in view.events.values()}
+    assert before.moving == {}
+    assert open_to.moving == {record.event.id: A for record in view.events.values()}
     assert open_to.cordoned == set()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import EventType
 from forewarned.service.drains import progress
-from forewarned.service.drains.model import Drain, MoveState
+from forewarned.service.drains.model import Drain, Move, MoveState
 from forewarned.service.ports import Snapshot
 
 
@@ -38,24 +38,27 @@ class Destinations:
 
     cordoned: frozenset[HostName]
     """Hosts that no VM may be moved to."""
-    returning: Mapping[EventId, HostName]
-    """The events that move a VM back, each with the host that the VM was on before its drain."""
+    moving: Mapping[EventId, HostName | None]
+    """The open events of drains: what they are for is to move a VM. Each with the host that it has
+    to be moved to, which is where it returns to; None if any host will do that is not drained."""
 
 
 def destinations(drains: Iterable[Drain]) -> Destinations:
     known = list(drains)
     return Destinations(
         cordoned=frozenset(drain.host for drain in known if drain.is_cordoned),
-        returning={
-            move.event_id: drain.host
+        moving={
+            move.event_id: _wanted_host(drain, move)
             for drain in known
-            if drain.is_returning
             for move in drain.moves
-            if move.event_id is not None
-            # Other events take it away from there: they had started when the drain was ended.
-            and move.tries
+            if move.event_id is not None and move.is_open and drain.is_watched
         },
     )
+
+
+def _wanted_host(drain: Drain, move: Move) -> HostName | None:
+    # An event that had started when the drain was ended takes the VM away once more.
+    return drain.host if drain.is_returning and move.tries else None
 
 
 def questions_for(snapshot: Snapshot, drain: Drain, actuator: str) -> list[Question]:

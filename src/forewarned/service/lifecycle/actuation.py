@@ -127,8 +127,9 @@ def _new_hosts(
     open_to: Destinations,
 ) -> Mapping[ResourceName, HostName]:
     """Only what is simulated is moved by saying so. Other platforms say where VMs are."""
-    if event.id in open_to.returning:
-        return dict.fromkeys(vms, open_to.returning[event.id])
+    wanted = open_to.moving.get(event.id)
+    if wanted is not None:
+        return dict.fromkeys(vms, wanted)
     if event.type is EventType.REDEPLOY:
         return spare_hosts(tx, vms)
     if event.type is EventType.FREEZE and open_to.cordoned:

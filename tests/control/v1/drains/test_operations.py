@@ -84,7 +84,7 @@ async def test_actuators_are_asked_and_answer() -> None:
     assert {each["reason"] for each in planned["vms"]} == {"no other host"}
     assert listed["state"] == "Planned"
     assert dry_run["cordoned"] == []
-    assert drained == {"questions": [], "cordoned": ["rack1"], "returning": {}}
+    assert drained == {"questions": [], "cordoned": ["rack1"], "moving": {}}
 
 
 async def test_a_migration_that_fails_is_told_everywhere_and_holds_up_no_other_vm() -> None:

@@ -59,8 +59,9 @@ class ShownQuestion(Shape, frozen=True):
 class Questions(Shape, frozen=True):
     questions: tuple[ShownQuestion, ...]
     cordoned: Annotated[tuple[str, ...], about("hosts that no VM may be moved to now")]
-    returning: Annotated[
-        dict[str, str], about("events that move a VM back, each with the host to move it to")
+    moving: Annotated[
+        dict[str, str | None],
+        about("events of drains, each with the host to move its VM to; null: any will do"),
     ]
 
 
@@ -88,7 +89,7 @@ def shown_questions(questions: Iterable[Question], open_to: Destinations) -> Que
     return Questions(
         questions=tuple(map(_shown_question, questions)),
         cordoned=tuple(sorted(open_to.cordoned)),
-        returning={str(event_id): host for event_id, host in open_to.returning.items()},
+        moving={str(event_id): host for event_id, host in open_to.moving.items()},
     )
 
 
