@@ -8,7 +8,9 @@ import pytest
 
 from forewarned.core.ids import ResourceName
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
-from tests.builders import OPERATOR
+from forewarned.service.sources.intake import SourceReport
+from forewarned.service.sources.listing import ListedVm, Listing
+from tests.builders import MINUTE, OPERATOR
 from tests.metadata.fakes import post
 from tests.postgresql.databases import Database
 from tests.runtime.running_nodes import ADDRESSES, NAME, REPORT, WEB, Nodes, running_nodes
@@ -53,6 +55,23 @@ async def test_an_approval_at_one_node_starts_the_event_at_all(nodes: Nodes) -> 
 
     assert answer.status == 200
     assert b'"EventStatus":"Started"' in document.body
+
+
+async def test_a_platform_that_two_nodes_list_at_once_is_taken_in_once(nodes: Nodes) -> None:
+    """Each node runs the actuators of the settings, which are the same everywhere."""
+    listed = ListedVm(
+        vm_id="5b0b8a3e-0000-4000-8000-000000000001", name="shop", host="hv-a", address="127.0.0.9"
+    )
+    report = SourceReport(name="rack1", holder="one", every=MINUTE, listing=Listing(vms=(listed,)))
+    use_cases = [each.application.use_cases for each in nodes.running]
+
+    written = await asyncio.gather(*(each.sources.take(report, by=OPERATOR) for each in use_cases))
+    again = await use_cases[2].sources.take(report, by=OPERATOR)
+
+    assert sorted(each.added for each in written) == [(), (), ("shop",)]
+    assert again.added == again.changed == again.removed == ()
+    [state] = await use_cases[1].sources.show()
+    assert (state.vms, state.remarks) == (1, ())
 
 
 async def test_no_incarnation_falls_for_vms_that_go_from_node_to_node(
