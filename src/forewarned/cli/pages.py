@@ -87,7 +87,7 @@ def completion_page(events: Iterable[wire.Event], health: wire.Health) -> Iterat
     if not started or health.mode == "emulator":
         return
     yield ""
-    yield "This server only notifies VMs. Once you have done the work:"
+    yield "If no actuator carries it out (forewarned tasks list), do the work, then:"
     short = short_ids(started)
     yield from _some([f"  forewarned complete {short[event_id]}" for event_id in started], "  ")
 

@@ -49,7 +49,7 @@ def test_a_source_is_forgotten_and_its_vms_stay(served: Served) -> None:
     forgotten = served.run("sources", "forget", "rack1")
     again = served.run("sources", "forget", "rack1")
 
-    assert forgotten.stdout == "forgot rack1; its 1 VM stay in the fleet\n"
+    assert forgotten.stdout == "forgot rack1; what it has brought stays: 1 VM\n"
     assert "shop" in served.run("fleet", "show").stdout
     assert again.exit_code == 1
     assert "no source 'rack1' has reported a listing yet" in again.stderr

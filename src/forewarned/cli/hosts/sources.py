@@ -82,4 +82,4 @@ def _last_report(source: ShownSource, *, now: datetime) -> Text:
 
 
 def _forgotten(source: ShownSource) -> Iterator[RenderableType]:
-    yield plain(f"forgot {source.name}; its {count(source.vms, 'VM')} stay in the fleet")
+    yield plain(f"forgot {source.name}; what it has brought stays: {count(source.vms, 'VM')}")
