@@ -13,7 +13,8 @@ from forewarned.actuators.table import ActionTable, ActuatorTable
 from tools.actuator_reference import action_of, page
 from tools.agent_reference import described
 
-MANUAL = (Path(__file__).resolve().parents[2] / "docs" / "actuators.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+MANUAL = (DOCS / "actuators.md").read_text(encoding="utf-8")
 STRUCTS: list[type[msgspec.Struct]] = [
     ActuatorTable,
     ActionTable,
@@ -37,8 +38,10 @@ def test_every_field_has_words_of_its_own(struct: type[msgspec.Struct]) -> None:
     assert all(f"| `{name}` |" in MANUAL for name in words)
 
 
-def test_the_examples_of_the_manual_have_no_mistakes(tmp_path: Path) -> None:
-    examples = [part.partition("```")[0] for part in MANUAL.split("```toml\n")[1:]]
+@pytest.mark.parametrize("page", ["actuators.md", "private-cloud.md"])
+def test_the_examples_of_the_manual_have_no_mistakes(tmp_path: Path, page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    examples = [part.partition("```")[0] for part in text.split("```toml\n")[1:]]
     path = tmp_path / "forewarned.toml"
 
     for example in examples:
