@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from forewarned.testing._event import Event
     from forewarned.testing._faults import Fault, Faults
     from forewarned.testing._ledger import Request, WaitTimeoutError
+    from forewarned.testing._play import ScenarioFailedError
     from forewarned.testing._service import ScheduledEventsService, serve
     from forewarned.testing._vm import Vm
 
@@ -21,6 +22,7 @@ __all__ = [
     "Fault",
     "Faults",
     "Request",
+    "ScenarioFailedError",
     "ScheduledEventsService",
     "Vm",
     "WaitTimeoutError",
@@ -32,6 +34,7 @@ _PLACES = {
     "Fault": "_faults",
     "Faults": "_faults",
     "Request": "_ledger",
+    "ScenarioFailedError": "_play",
     "ScheduledEventsService": "_service",
     "Vm": "_vm",
     "WaitTimeoutError": "_ledger",

@@ -1,18 +1,23 @@
 """The service that a test talks to, from its start to its end."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from os import PathLike
+from pathlib import Path
 
 from typing_extensions import override
 
 from forewarned.core.model import Priority
+from forewarned.scenarios.ports import Handler
+from forewarned.scenarios.report import Report
 from forewarned.testing import _fleet
 from forewarned.testing._arguments import Span, choose, span, span_or_none
 from forewarned.testing._faults import Faults
 from forewarned.testing._fleet import VmSpec
+from forewarned.testing._play import play_file
 from forewarned.testing._server_thread import DEFAULT_VM, ServerThread
 from forewarned.testing._vm import Vm
 
@@ -98,6 +103,21 @@ class ScheduledEventsService:
         """
         clock_control = self._server.use_cases.clock_control
         return self._server.call(clock_control.step(span(by))).now
+
+    def play(
+        self,
+        file: str | PathLike[str],
+        handler: Handler | Callable[[str], Awaitable[object]],
+        *,
+        patience: float = 1.0,
+    ) -> Report:
+        """Play a scenario file: on a service of its own, with VMs and a clock of its own.
+
+        The handler is an async function that takes the endpoint. It is canceled where the scenario
+        kills it. `patience` multiplies the times that a handler has, for slow machines. Raises
+        ScenarioFailedError if an expectation does not hold, ValueError for a file with mistakes.
+        """
+        return self._server.call(play_file(Path(file), handler, patience=patience))
 
 
 def serve(*, start: datetime | None = None) -> AbstractContextManager[ScheduledEventsService]:
