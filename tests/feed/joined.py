@@ -15,7 +15,7 @@ from forewarned.core.model import EventSource, EventType
 from forewarned.core.rules import Rules
 from forewarned.feed.board_mirror import BoardMirror
 from forewarned.feed.poller_end import Connect, PollerEnd, connecting
-from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
+from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWatch, RemoteWriter
 from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
 from forewarned.metadata.counts import Counts
@@ -53,6 +53,7 @@ class Poller:
         self.approver = RemoteApprover(self.asking)
         self.faults = RemoteFaults(self.asking)
         self.readiness = RemoteReadiness(self.asking)
+        self.watch = RemoteWatch(self.asking)
         self.snapshots = 0
         self.freshness: list[int] = []
         self.receiver = PollerEnd(
@@ -63,6 +64,7 @@ class Poller:
                 self.clock,
                 self.faults.show,
                 self.freshness.append,
+                watched=self.watch.set,
             ),
             self.asking,
             self.reader,

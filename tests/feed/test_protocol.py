@@ -25,6 +25,7 @@ from forewarned.feed.protocol import (
     FromWriter,
     Granted,
     Hello,
+    Observed,
     Pages,
     Places,
     Refused,
@@ -36,6 +37,7 @@ from forewarned.feed.protocol import (
     Synced,
     TakeFault,
     Unavailable,
+    Watched,
     decode_from_poller,
     decode_from_writer,
     encode,
@@ -44,6 +46,7 @@ from forewarned.service.azure.equipment import Equipment, Image, Interface
 from forewarned.service.faults import Fault, FaultKind, FaultMethod
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import About, Caller, PageContent, Place, Saved, ScopePlaces
+from forewarned.service.requests.watch import SeenRequest
 from tests.builders import MINUTE, NOON, A, a_binding, a_resource, a_scope, an_event
 from tests.storage.strategies import scopes
 
@@ -76,6 +79,7 @@ FROM_WRITER = [
     Failed(4),
     AboutVm(5, ABOUT),
     AboutVm(6, None),
+    Watched(True),
     FaultsSet([FAULT]),
     FaultTaken(7, FAULT),
     FaultTaken(8, None),
@@ -91,6 +95,7 @@ FROM_POLLER = [
     AskReadiness(6, A, CALLER),
     Seen({ScopeId("scope1"): ResourceName("vm1")}),
     Counted({"polls": 12}),
+    Observed(SeenRequest(vm=None, asks="events", headers=(("a", "b"),), body=b"\xff", status=None)),
     Synced(3),
 ]
 

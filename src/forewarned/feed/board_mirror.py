@@ -22,6 +22,7 @@ from forewarned.feed.protocol import (
     Places,
     SnapshotEnd,
     State,
+    Watched,
 )
 from forewarned.service.board import Board
 from forewarned.service.directory import MemoryDirectory
@@ -39,8 +40,14 @@ class BoardMirror(Generic[Rendered]):
         clock: FollowingClock,
         faults: Callable[[list[Fault]], None] = lambda _: None,
         fresh: Callable[[int], None] = lambda _: None,
+        *,
+        watched: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """`faults` hears of each list of faults, and `fresh` how new all that is shown is."""
+        """`faults` hears of each list of faults, and `fresh` how new all that is shown is.
+
+        `watched` hears whether anyone watches the requests of VMs.
+        """
+        self._watched = watched
         self._faults = faults
         self._fresh = fresh
         self._board = board
@@ -75,6 +82,8 @@ class BoardMirror(Generic[Rendered]):
                 self._clock.follow(message.instant, message.speed)
             case FaultsSet():
                 self._faults(message.faults)
+            case Watched():
+                self._watched(message.is_watched)
             case Pages():
                 self._expect_snapshot()
                 self._show(message.pages)

@@ -12,6 +12,7 @@ from forewarned.feed.protocol import (
     Counted,
     FromPoller,
     FromWriter,
+    Observed,
     Request,
     Seen,
     SnapshotEnd,
@@ -136,6 +137,8 @@ class PollerLink(asyncio.Protocol):
                 self._requests.seen(message.readers)
             case Counted():
                 self._counted(message.increments)
+            case Observed():
+                self._requests.observed(message.request)
             case Synced():
                 done = self._syncs.pop(message.id, None)
                 if done is not None and not done.done():

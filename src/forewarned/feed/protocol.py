@@ -2,8 +2,8 @@
 
 The order on a connection, from writer to poller:
 
-    Hello, ClockSet, FaultsSet, Pages…, Places…, FirstVm, Committed…, SnapshotEnd
-    then, in any order, Committed, ClockSet, FaultsSet, Fresh, Sync and answers
+    Hello, ClockSet, FaultsSet, Watched, Pages…, Places…, FirstVm, Committed…, SnapshotEnd
+    then, in any order, Committed, ClockSet, FaultsSet, Watched, Fresh, Sync and answers
 
 A poller asks nothing before the snapshot's end. Invariant: a change stands on
 the stream before the response to its caller.
@@ -19,8 +19,9 @@ from forewarned.feed.frames import FeedBrokenError
 from forewarned.service.faults import Fault, FaultMethod
 from forewarned.service.readiness import ReadinessReport, Standing
 from forewarned.service.records import About, Caller, PageContent, Place, ScopePlaces
+from forewarned.service.requests.watch import SeenRequest
 
-PROTOCOL: Final = 8
+PROTOCOL: Final = 9
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -49,6 +50,12 @@ class FaultsSet(Message, frozen=True):
     """All faults that may still happen."""
 
     faults: list[Fault]
+
+
+class Watched(Message, frozen=True):
+    """Whether anyone watches the requests of VMs."""
+
+    is_watched: bool
 
 
 class Pages(Message, frozen=True):
@@ -197,15 +204,21 @@ class Counted(Message, frozen=True):
     increments: dict[str, int]
 
 
+class Observed(Message, frozen=True):
+    """A request of a VM, for those who watch."""
+
+    request: SeenRequest
+
+
 class Synced(Message, frozen=True):
     id: int
 
 
 Answer = Granted | Refused | Unavailable | Failed | AboutVm | FaultTaken | Reports
-State = ClockSet | FaultsSet | Pages | Places | FirstVm | SnapshotEnd | Committed | Fresh
+State = ClockSet | FaultsSet | Watched | Pages | Places | FirstVm | SnapshotEnd | Committed | Fresh
 FromWriter = Hello | State | Sync | Answer
 Request = Approve | Activate | AskAbout | TakeFault | ReportReadiness | AskReadiness
-FromPoller = Request | Seen | Counted | Synced
+FromPoller = Request | Seen | Counted | Observed | Synced
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _from_writer: Final[msgspec.msgpack.Decoder[FromWriter]] = msgspec.msgpack.Decoder(FromWriter)

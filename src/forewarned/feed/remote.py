@@ -6,6 +6,7 @@ refused at once as unavailable, and those under way are as soon as the connectio
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from datetime import timedelta
 from itertools import count
 from typing import Final, NamedTuple, TypeVar
@@ -21,6 +22,7 @@ from forewarned.feed.protocol import (
     Failed,
     FromPoller,
     Granted,
+    Observed,
     Refused,
     Request,
     Seen,
@@ -29,6 +31,7 @@ from forewarned.feed.protocol import (
 from forewarned.feed.refusals import rebuilt
 from forewarned.service.errors import StoreUnavailableError
 from forewarned.service.records import About, Caller
+from forewarned.service.requests.watch import RequestWatch, SeenRequest
 
 LONGEST_WAIT: Final = timedelta(seconds=10)
 """For an answer, within a second or so. A writer that hangs is as good as none."""
@@ -98,6 +101,11 @@ class RemoteWriter:
             del self._under_way[number]
             question.give_up("the writer does not answer")
 
+    def tell(self, message: Observed) -> None:
+        """Lost while the writer can't be reached."""
+        if self._send is not None:
+            self._send(message)
+
     async def ask(self, make: Callable[[int], Request], kind: type[T]) -> T:
         """Raises RefusalError, StoreUnavailableError, WriterFailedError."""
         if self._send is None:
@@ -152,6 +160,23 @@ class RemoteReader:
             send(Seen(dict(seen[start : start + _AT_ONCE])))
         if counted := dict(self._take_counts()):
             send(Counted(counted))
+
+
+class RemoteWatch:
+    """Tells the writer of requests, while anyone watches them there."""
+
+    def __init__(self, asking: RemoteWriter) -> None:
+        self._asking = asking
+        self._stack = ExitStack()
+        self.requests = RequestWatch()
+
+    def set(self, is_watched: bool) -> None:  # noqa: FBT001  # it is what the writer said
+        self._stack.close()
+        if is_watched:
+            self._stack.enter_context(self.requests.heard_by(self._tell))
+
+    def _tell(self, request: SeenRequest) -> None:
+        self._asking.tell(Observed(request))
 
 
 def _expect(answer: Answer, kind: type[T]) -> T:

@@ -23,6 +23,7 @@ from forewarned.feed.protocol import (
 )
 from forewarned.feed.refusals import refused
 from forewarned.service.errors import StoreUnavailableError
+from forewarned.service.requests.watch import SeenRequest
 from forewarned.service.use_cases import UseCases
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,9 @@ class WriterRequests:
     def seen(self, readers: Mapping[ScopeId, ResourceName]) -> None:
         for scope_id, reader in readers.items():
             self._use_cases.activation.seen(scope_id, reader)
+
+    def observed(self, request: SeenRequest) -> None:
+        self._use_cases.requests.tell(request)
 
     async def answer(self, request: Request) -> Answer:
         """Never raises: the poller that waits always gets a reply."""

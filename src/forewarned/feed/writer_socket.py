@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from forewarned import __version__
+from forewarned.feed.frames import frame
 from forewarned.feed.poller_end import socket_path
 from forewarned.feed.poller_link import LinkLostError, PollerLink
-from forewarned.feed.protocol import PROTOCOL, Hello
+from forewarned.feed.protocol import PROTOCOL, Hello, Watched, encode
 from forewarned.feed.snapshot import send_snapshot
 from forewarned.feed.writer_end import WriterEnd
 from forewarned.feed.writer_requests import WriterRequests
@@ -30,6 +31,8 @@ class FeedServer:
         self._folder = folder
         self._engine = use_cases.engine
         self._requests = WriterRequests(use_cases)
+        self._watch = use_cases.requests
+        self._watch.follow(self._tell_watched)
         self._links: set[PollerLink] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -82,9 +85,18 @@ class FeedServer:
         link.send(self._feed.time())
         # Also where there are none: the writer before this one may have had some.
         link.send(self._feed.faults())
+        link.send(self._watched())
         task = asyncio.create_task(self._send_snapshot(link))
         self._snapshots.add(task)
         task.add_done_callback(self._snapshots.discard)
+
+    def _watched(self) -> Watched:
+        return Watched(self._watch.is_active)
+
+    def _tell_watched(self) -> None:
+        framed = frame(encode(self._watched()))
+        for link in self._links:
+            link.publish(framed)
 
     def _lost(self, link: PollerLink) -> None:
         self._links.discard(link)

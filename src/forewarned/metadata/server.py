@@ -23,12 +23,12 @@ from forewarned.metadata.http.responses import DateLine, Rendered
 from forewarned.metadata.http.waiting import Waiting
 from forewarned.metadata.node_answers import NodeAnswers
 from forewarned.metadata.options import Identification, Options
-from forewarned.metadata.request_observer import RequestObserver
 from forewarned.service.board import Board
 from forewarned.service.faults import Faults, FaultSource
 from forewarned.service.fleet.addresses import plain_address, port_address
 from forewarned.service.ports import Approver, Clock, Directory, Reader, TokenIssuer
 from forewarned.service.readiness import Readiness
+from forewarned.service.requests.watch import RequestWatch
 
 _log = logging.getLogger(__name__)
 
@@ -57,25 +57,25 @@ class MetadataServer:
         issuer: TokenIssuer | None = None,
         readiness: Readiness | None = None,
         faults: FaultSource | None = None,
-        observer: RequestObserver | None = None,
+        requests: RequestWatch | None = None,
         barrier: Barrier | None = None,
     ) -> None:
         """`listener` is a socket that is already listening, instead of the options' address.
 
         `monotonic` measures deadlines and rates, in seconds; None for the event loop's own clock.
         Without an `issuer` VMs get no tokens, without `readiness` agents can't report any, and
-        without `faults` none are injected. With an `observer` every request is parsed in full,
-        which takes longer. A node among several has a `barrier`.
+        without `faults` none are injected. While anyone watches the `requests`, each is parsed in
+        full, which takes longer. A node among several has a `barrier`.
         """
         self._board = board
         self._options = options
         self._listener = listener
         self._reads_marks = options.identification is Identification.PORT_MARKS
         self._faults = faults or Faults(allowed=False)
-        self._observer = observer
-        if observer is not None:
-            request_cache = RequestCache(most=0)
+        self._requests = requests or RequestWatch(allowed=False)
         self._request_cache = request_cache or RequestCache()
+        self._requests.follow(self._watch_requests)
+        self._watch_requests()
         self._monotonic = monotonic
         self._rate_limit = RateLimit(options.rate_limit) if options.rate_limit else None
         self._open_connections: OpenConnections[Connection] = OpenConnections(
@@ -229,9 +229,12 @@ class MetadataServer:
             header_deadline=self._options.header_deadline.total_seconds(),
             idle_timeout=self._options.idle_timeout.total_seconds(),
             start_conversation=lambda connection: Conversation(context, connection),
-            observer=self._observer,
+            requests=self._requests,
         )
         return context
+
+    def _watch_requests(self) -> None:
+        self._request_cache.pause(is_paused=self._requests.is_active)
 
     def _sweep_regularly(self) -> None:
         self._after(_SWEEP_EVERY, self._sweep_regularly)

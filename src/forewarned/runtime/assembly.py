@@ -41,6 +41,7 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.memory_readiness import MemoryReadiness
 from forewarned.service.ports import Following, Observer, SharedStore, Snapshot, Store
 from forewarned.service.records import Commit, News
+from forewarned.service.requests.watch import RequestWatch
 from forewarned.service.sources.intake import Sources
 from forewarned.service.use_cases import Basis, UseCases
 
@@ -157,6 +158,7 @@ class Application:
             fleet=Fleet(engine, activation, basis.address_range, large=large),
             sources=Sources(engine),
             faults=faults or Faults(allowed=False),
+            requests=RequestWatch(allowed=faults is not None and faults.allowed),
             clock_control=ClockControl(clock, movable, self._record_time),
         )
         self._delivery = delivery

@@ -10,7 +10,7 @@ from forewarned.clock import FollowingClock
 from forewarned.config.values import LogFormat
 from forewarned.feed.board_mirror import BoardMirror
 from forewarned.feed.poller_end import PollerEnd, connecting
-from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWriter
+from forewarned.feed.remote import RemoteApprover, RemoteReader, RemoteWatch, RemoteWriter
 from forewarned.feed.remote_faults import RemoteFaults
 from forewarned.feed.remote_readiness import RemoteReadiness
 from forewarned.metadata.counts import Counts
@@ -46,11 +46,12 @@ async def _poll(brief: child_process.Brief) -> None:
     asking, counts = RemoteWriter(), Counts()
     reader = RemoteReader(asking, counts.take)
     faults = RemoteFaults(asking)
+    watch = RemoteWatch(asking)
     barrier = None if settings.store is None else Barrier(settings.balancing)
     fresh = _no_one_waits if barrier is None else barrier.fresh
     receiver = PollerEnd(
         connecting(settings.data),
-        BoardMirror(board, directory, clock, faults.show, fresh),
+        BoardMirror(board, directory, clock, faults.show, fresh, watched=watch.set),
         asking,
         reader,
         on_snapshot=_set_snapshot_aside,
@@ -70,6 +71,7 @@ async def _poll(brief: child_process.Brief) -> None:
             issuer=Tokens(SigningKeys(settings.data)),
             readiness=RemoteReadiness(asking),
             faults=faults,
+            requests=watch.requests,
             barrier=barrier,
         )
         async with server:

@@ -104,6 +104,14 @@ class ResetForbiddenError(RefusalError, category=Category.CONFLICT, field="mode"
         )
 
 
+class RequestsForbiddenError(RefusalError, category=Category.CONFLICT, field="mode"):
+    def __init__(self) -> None:
+        super().__init__(
+            "this server is in service mode, and only the requests to emulators can be watched:"
+            " start one with 'forewarned serve'"
+        )
+
+
 class BadFaultError(RefusalError, category=Category.INVALID):
     """A fault whose parts don't go together."""
 

@@ -20,6 +20,7 @@ from forewarned.service.lifecycle.activation import Activation
 from forewarned.service.lifecycle.actuation import Actuation
 from forewarned.service.lifecycle.tasks import Tasks
 from forewarned.service.readiness import Readiness
+from forewarned.service.requests.watch import RequestWatch
 from forewarned.service.sources.intake import Sources
 
 
@@ -50,6 +51,7 @@ class UseCases:
     fleet: Fleet
     sources: Sources
     faults: Faults
+    requests: RequestWatch
     clock_control: ClockControl
 
     @property

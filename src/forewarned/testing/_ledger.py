@@ -7,32 +7,14 @@ waits is woken by what happens, and never looks again now and then.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from forewarned.core.ids import EventId
 from forewarned.core.model import Event
 from forewarned.core.transitions import EventTransition
-from forewarned.metadata.refusals import Refusal
-from forewarned.metadata.routes import (
-    Approve,
-    ReadEvents,
-    ReadInstance,
-    ReadToken,
-    ReadVersions,
-    RoutedRequest,
-)
-from forewarned.service.records import Caller, Commit
+from forewarned.service.records import Commit
+from forewarned.service.requests.watch import SeenRequest
 
 __tracebackhide__ = True
-
-_WORDS: Final = {
-    ReadEvents: "events",
-    Approve: "approve",
-    ReadInstance: "instance",
-    ReadVersions: "versions",
-    ReadToken: "token",
-    Refusal: "refused",
-}
 
 
 class WaitTimeoutError(AssertionError):
@@ -49,7 +31,10 @@ class Request:
     vm: str | None
     """The VM it came from; None where it named no VM that there is."""
     what: str
-    """`events`, `approve`, `instance`, `versions`, `token`; `refused` if it was not understood."""
+    """What it asked for: `events`, `approve`, `instance`, `versions`, `token` or `readiness`.
+
+    `refused` if it was not understood.
+    """
     status: int | None
     """Of the answer. None where there was none: the poll waits for a change, or was reset."""
     refusal: str = ""
@@ -74,13 +59,8 @@ class Ledger:
                 self._events.update(saved.scope.events)
             self._moved.notify_all()
 
-    def add_request(self, caller: Caller | None, routed: RoutedRequest, status: int | None) -> None:
-        request = Request(
-            vm=None if caller is None else caller.name,
-            what=_WORDS[type(routed.operation)],
-            status=None if status is None else int(status),
-            refusal=routed.operation.message if isinstance(routed.operation, Refusal) else "",
-        )
+    def add_request(self, seen: SeenRequest) -> None:
+        request = Request(vm=seen.vm, what=seen.asks, status=seen.status, refusal=seen.refusal)
         with self._moved:
             self._requests.append(request)
             self._moved.notify_all()

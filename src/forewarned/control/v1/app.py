@@ -198,6 +198,16 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read("/v1/faults", faults.list_faults),
     delete("/v1/faults", faults.clear_faults, needs=Role.ADMIN),
     delete("/v1/faults/{fault_id}", faults.remove_fault, needs=Role.ADMIN),
+    Operation(
+        method="GET",
+        path="/v1/requests",
+        name="watch_requests",
+        summary="Server-sent events: `hello`, then one for each request of a VM; emulators only",
+        needs=Role.ADMIN,
+        answer=faults.watch_requests,
+        replies=(wire.RequestsHello, wire.SeenRequest, wire.Farewell),
+        media_type="text/event-stream",
+    ),
     # --- time
     read("/v1/clock", server.show_clock, takes_session=True),
     write("/v1/clock/pause", server.pause_clock, needs=Role.ADMIN),

@@ -88,6 +88,11 @@ class Changes:
             if not watcher.offer(messages):
                 self._drop(watcher, "you read too slowly and missed changes")
 
+    def offer(self, watcher: Watcher, told: bytes) -> None:
+        """Tell one watcher alone."""
+        if not watcher.offer([told]):
+            self._drop(watcher, "you read too slowly and missed some")
+
     def drop_all(self, reason: str) -> None:
         """They have missed changes that no one can tell them any more."""
         for watcher in tuple(self._watchers):

@@ -45,6 +45,8 @@ class Services:
     take_counts: Callable[[], Mapping[str, int]] = dict
     """What the metadata listener has counted since this was last called."""
     changes: Changes = field(default_factory=Changes)
+    request_streams: Changes = field(default_factory=Changes)
+    """The streams of those who watch requests."""
     waits: EventWaits = field(default_factory=EventWaits)
     task_waits: TaskWaits = field(default_factory=TaskWaits)
 
@@ -55,5 +57,6 @@ class Services:
     def close(self) -> None:
         """To be called first where the server stops: these requests don't end by themselves."""
         self.changes.close()
+        self.request_streams.close()
         self.waits.close()
         self.task_waits.close()

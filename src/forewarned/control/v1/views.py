@@ -1,7 +1,7 @@
 """How each shape of `/v1` follows from the domain."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from forewarned.control.v1.wire import (
     Approval,
@@ -18,6 +18,7 @@ from forewarned.control.v1.wire import (
     Nodes,
     Policy,
     Scope,
+    SeenRequest,
     SetMaintenance,
     Sibling,
     Span,
@@ -36,6 +37,7 @@ from forewarned.service.faults import FaultRecord
 from forewarned.service.fleet.apply import Applied, ScopeView
 from forewarned.service.fleet.reset import ResetDone
 from forewarned.service.nodes import NodesView, NodeView
+from forewarned.service.requests import watch
 
 
 def event(record: records.EventRecord) -> Event:
@@ -247,6 +249,20 @@ def fault(record: FaultRecord) -> Fault:
         used=record.used,
         vm=wanted.vm,
         method=wanted.method,
+    )
+
+
+def seen_request(seen: watch.SeenRequest, *, at: datetime) -> SeenRequest:
+    return SeenRequest(
+        at=at,
+        vm=seen.vm,
+        asks=seen.asks,
+        method=seen.method,
+        target=seen.target,
+        headers=seen.headers,
+        body=seen.body.decode(errors="replace"),
+        status=seen.status,
+        refusal=seen.refusal,
     )
 
 

@@ -247,6 +247,30 @@ class Faults(Shape, frozen=True):
     faults: tuple[Fault, ...]
 
 
+class RequestsHello(Shape, frozen=True):
+    """The first message to a watcher of requests."""
+
+    now: datetime
+
+
+class SeenRequest(Shape, frozen=True):
+    """A request of a VM to an emulator, and its response."""
+
+    at: Annotated[datetime, about("by the emulator's clock")]
+    vm: Annotated[str | None, about("null: it named no VM that exists")]
+    asks: Annotated[
+        str, about("events, approve, instance, versions, token or readiness; refused if invalid")
+    ]
+    method: str
+    target: Annotated[str, about("the path with its query")]
+    headers: Annotated[
+        tuple[tuple[str, str], ...], about("names in lower case, in the order they came")
+    ]
+    body: Annotated[str, about("the first 4096 bytes")]
+    status: Annotated[int | None, about("null: no response, or none yet")]
+    refusal: Annotated[str, about("why it is invalid")]
+
+
 class ResetDone(Shape, frozen=True):
     """What there was to put back."""
 

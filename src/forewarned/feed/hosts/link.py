@@ -23,6 +23,7 @@ from forewarned.feed.protocol import (
     FirstVm,
     FromPoller,
     Hello,
+    Observed,
     Pages,
     Places,
     ReportReadiness,
@@ -121,6 +122,9 @@ class HostLink(PollerLink):
                 readers = message.readers.items()
                 seen = {scope: vm for scope, vm in readers if view and view.has(Caller(vm, scope))}
                 super()._take(Seen(seen))
+            case Observed():
+                # Only emulators are watched, and they have no hypervisors.
+                self.drop("it tells of requests that nobody watches")
             case _ if view is not None and _is_of_host(message, view):
                 super()._take(message)
             case _:

@@ -24,8 +24,8 @@ from forewarned.metadata.http.request_cache import RequestCache
 from forewarned.metadata.http.responses import DateLine, Persistence, Response
 from forewarned.metadata.http.waiting import Wait, Waiting
 from forewarned.metadata.options import Options
-from forewarned.metadata.request_observer import RequestObserver
 from forewarned.metadata.routes import RoutedRequest
+from forewarned.service.requests.watch import RequestWatch
 
 if TYPE_CHECKING:
     from forewarned.metadata.http.conversation import Conversation
@@ -56,7 +56,7 @@ class ListenerContext:
     header_deadline: float
     idle_timeout: float
     start_conversation: "Callable[[Connection], Conversation]"
-    observer: RequestObserver | None
+    requests: RequestWatch
 
 
 class Connection(Peer):

@@ -20,6 +20,7 @@ from forewarned.metadata.http.requests import Phase, Request, RequestParser
 from forewarned.metadata.http.responses import CONTINUE, Persistence, Response
 from forewarned.metadata.refusals import Reason, Refusal
 from forewarned.metadata.routes import RoutedRequest, route
+from forewarned.metadata.seen_requests import seen
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Conversation:
         parser.feed(chunk)
         requests = parser.take_finished()
         routed = [route(request, options) for request in requests]
-        if self._context.observer is not None:
+        if self._context.requests.is_active:
             routed = [replace(each, raw=raw) for each, raw in zip(routed, requests, strict=True)]
         self._unanswered.extend(routed)
         if requests:
@@ -154,9 +155,9 @@ class Conversation:
             self._answer(response, request)
 
     def _observe(self, request: RoutedRequest, status: int | None) -> None:
-        if self._context.observer is not None:
+        if self._context.requests.is_active:
             caller = self._context.identity.caller(self._connection, request.vm)
-            self._context.observer(caller, request, status)
+            self._context.requests.tell(seen(caller, request, status))
 
     def _answer(self, response: Response, request: RoutedRequest) -> None:
         self._observe(request, response.status)

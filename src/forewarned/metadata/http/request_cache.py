@@ -13,16 +13,22 @@ _LONGEST: Final = 2048
 
 
 class RequestCache:
-    __slots__ = ("_most", "_unanswered", "find")
+    __slots__ = ("_is_paused", "_most", "_unanswered", "find")
 
     def __init__(self, *, most: int = _MOST) -> None:
         """Holds `most` requests; with 0 it holds none, and every request is parsed."""
         self._most = most
+        self._is_paused = False
         self._unanswered: dict[bytes, RoutedRequest] = {}
         self.find = self._unanswered.get
 
+    def pause(self, *, is_paused: bool) -> None:
+        """Hold none for a while, so that every request is parsed."""
+        self._is_paused = is_paused
+        self._unanswered.clear()
+
     def learn(self, chunk: bytes, request: RoutedRequest) -> None:
-        if len(chunk) > _LONGEST or not self._most:
+        if len(chunk) > _LONGEST or self._is_paused or not self._most:
             return
         # A client that sends different bytes every time must not fill the cache for good.
         if len(self._unanswered) >= self._most:

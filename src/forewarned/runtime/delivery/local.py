@@ -55,6 +55,7 @@ class LocalDelivery(BoardDelivery):
             issuer=tokens,
             readiness=use_cases.readiness,
             faults=use_cases.faults,
+            requests=use_cases.requests,
             barrier=self._barrier,
         )
 

@@ -16,7 +16,6 @@ from forewarned.core.ids import EventId, ScopeId
 from forewarned.core.model import Document
 from forewarned.metadata.http import sockets
 from forewarned.metadata.http.responses import Rendered, render
-from forewarned.metadata.request_observer import RequestObserver
 from forewarned.metadata.server import MetadataServer
 from forewarned.runtime.assembly import Application, BoardDelivery, simulated_timings
 from forewarned.runtime.delivery.player import Player, RecordedApprovals, recorded_or
@@ -27,6 +26,7 @@ from forewarned.service.faults import Faults
 from forewarned.service.fleet.placement import guid
 from forewarned.service.lifecycle.assignment import simulated
 from forewarned.service.records import Commit
+from forewarned.service.requests.watch import SeenRequest
 from forewarned.service.use_cases import Basis, UseCases
 from forewarned.storage import SqliteStore
 
@@ -48,7 +48,7 @@ class Emulator:
         self,
         *,
         default_vm: str,
-        observe: RequestObserver,
+        observe: Callable[[SeenRequest], None],
         hear: Callable[[Commit], None],
         settings: Settings | None = None,
         start: datetime | None = None,
@@ -59,7 +59,7 @@ class Emulator:
         """`default_vm` is the VM that requests without a VM's name in their path come from.
 
         Its clock stands at `start`, by default the time it is. `listen` is by default a free port
-        of loopback. `hear` is told of every commit.
+        of loopback. `observe` is told of every request, `hear` of every commit.
         """
         self._settings = settings or Settings()
         self._start = start
@@ -99,6 +99,7 @@ class Emulator:
             await stack.enter_async_context(store)
             await stack.enter_async_context(application)
             await stack.enter_async_context(clock)
+            stack.enter_context(self.use_cases.requests.heard_by(self._observe))
             await self._open()
             stack.push_async_callback(self._close)
             self._stack = stack.pop_all()
@@ -148,7 +149,7 @@ class Emulator:
             listener=listener,
             readiness=use_cases.readiness,
             faults=use_cases.faults,
-            observer=self._observe,
+            requests=use_cases.requests,
         )
         await self._listener.enter_async_context(metadata)
         self.endpoint = f"http://{host}:{port}"

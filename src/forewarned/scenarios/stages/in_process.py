@@ -12,8 +12,6 @@ from forewarned.core.model import Actor
 from forewarned.core.transitions import EventTransition
 from forewarned.metadata import wire
 from forewarned.metadata.http.responses import render_as_azure
-from forewarned.metadata.refusals import Refusal
-from forewarned.metadata.routes import RoutedRequest
 from forewarned.runtime.delivery.player import read_timeline
 from forewarned.runtime.delivery.timeline import event_ids_of
 from forewarned.runtime.listeners.sockets import StartError
@@ -28,11 +26,11 @@ from forewarned.service.azure import inventory
 from forewarned.service.azure.actions import Action, operate
 from forewarned.service.events import schedule
 from forewarned.service.ports import Transaction
-from forewarned.service.records import Caller, Commit, EventRecord
+from forewarned.service.records import Commit, EventRecord
+from forewarned.service.requests.watch import SeenRequest
 
 SCENARIO: Final = Actor(name="scenario")
 """Who history says it was."""
-_MOST_OF_BODY: Final = 4096
 _EVENTS: Final = "/metadata/scheduledevents"
 _INSTANCE: Final = "/metadata/instance"
 
@@ -196,8 +194,8 @@ class EmulatorStage:
 
     # --- what is seen ---
 
-    def _observe(self, caller: Caller | None, routed: RoutedRequest, status: int | None) -> None:
-        self._tell(seen_request(caller, routed, status))
+    def _observe(self, seen: SeenRequest) -> None:
+        self._tell(request_of(seen))
 
     def _hear(self, commit: Commit) -> None:
         for fact in commit.transitions:
@@ -228,26 +226,24 @@ class EmulatorStage:
         return self._scenario
 
 
-def seen_request(caller: Caller | None, routed: RoutedRequest, status: int | None) -> Request:
-    raw, operation = routed.raw, routed.operation
-    method, target = ("", "") if raw is None else (raw.method, raw.target)
-    what = what_of(method, target)
+def request_of(seen: SeenRequest) -> Request:
+    what = what_of(seen.method, seen.target)
     approves: tuple[EventId, ...] = ()
-    if raw is not None and what is What.APPROVE:
+    if what is What.APPROVE:
         try:
-            approves = tuple(wire.start_requests(raw.body))
+            approves = tuple(wire.start_requests(seen.body))
         except (wire.BadBodyError, InvalidIdError):
             approves = ()
     return Request(
-        vm=None if caller is None else caller.name,
+        vm=seen.vm,
         what=what,
-        method=method,
-        target=target,
-        headers=() if raw is None else raw.headers,
-        body=b"" if raw is None else raw.body[:_MOST_OF_BODY],
+        method=seen.method,
+        target=seen.target,
+        headers=seen.headers,
+        body=seen.body,
         approves=approves,
-        status=None if status is None else int(status),
-        refusal=operation.message if isinstance(operation, Refusal) else "",
+        status=seen.status,
+        refusal=seen.refusal,
     )
 
 

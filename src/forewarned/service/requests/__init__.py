@@ -1,0 +1,1 @@
+"""Requests of VMs as developers watch them, on emulators only."""
