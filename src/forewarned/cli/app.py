@@ -23,6 +23,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "settings": "commands.serve",
         "run": "commands.run",
         "exam": "exam.command",
+        "scenario": "scenarios.commands",
         "record": "recording.command",
         "fleet": "commands.fleet",
         "events": "commands.events",

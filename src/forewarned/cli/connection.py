@@ -129,6 +129,12 @@ class Control:
         with self._streamed(request) as response:
             yield from httpx2.EventSource(response, _LONGEST_CHANGE)
 
+    def requests(self) -> Iterator[httpx2.ServerSentEvent]:
+        """Every request of a VM to an emulator from now on, the first message being a hello."""
+        request = self._client.build_request("GET", "/v1/requests", timeout=WATCHING)
+        with self._streamed(request) as response:
+            yield from httpx2.EventSource(response, _LONGEST_CHANGE)
+
     @contextmanager
     def _streamed(self, request: httpx2.Request) -> Iterator[httpx2.Response]:
         with self._answering():

@@ -5,11 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pytest
 
 from forewarned.control.v1.changes import Changes, Watcher
 from forewarned.core.model import StartCause
 from forewarned.core.transitions import Started
+from forewarned.service.errors import RequestsForbiddenError
 from forewarned.service.records import Commit
+from forewarned.service.requests.watch import RequestWatch, SeenRequest
 from tests.builders import NOON, a_scope, an_event
 from tests.control.control_api import ControlApi, control_api, later
 
@@ -57,7 +60,7 @@ class Reader:
 
 
 @asynccontextmanager
-async def watching(control: ControlApi) -> AsyncIterator[Reader]:
+async def watching(control: ControlApi, path: str = "/v1/changes") -> AsyncIterator[Reader]:
     reader = Reader()
     scope = {
         "type": "http",
@@ -65,7 +68,7 @@ async def watching(control: ControlApi) -> AsyncIterator[Reader]:
         "http_version": "1.1",
         "method": "GET",
         "scheme": "http",
-        "path": "/v1/changes",
+        "path": path,
         "query_string": b"",
         "headers": [(b"host", b"localhost")],
         "client": ("127.0.0.1", 5),
@@ -231,3 +234,53 @@ async def test_a_request_for_the_headers_alone_is_answered_at_once(control: Cont
 
 async def _all(watcher: Watcher) -> bytes:
     return b"".join([piece async for piece in watcher.messages(timedelta(seconds=9))])
+
+
+async def test_a_watcher_of_requests_hears_what_vms_ask_and_only_while_it_watches(
+    control: ControlApi,
+) -> None:
+    requests = control.services.use_cases.requests
+    seen = SeenRequest(
+        vm="web", asks="events", method="GET", target="/x", headers=(("a", "b"),), status=200
+    )
+
+    async with watching(control, "/v1/requests") as reader:
+        greeting = await reader.message()
+        requests.tell(seen)
+        told = await reader.message()
+
+    assert greeting == ("hello", {"now": later()})
+    assert told == (
+        "request",
+        {
+            "at": later(),
+            "vm": "web",
+            "asks": "events",
+            "method": "GET",
+            "target": "/x",
+            "headers": [["a", "b"]],
+            "body": "",
+            "status": 200,
+            "refusal": "",
+        },
+    )
+    assert not requests.is_active
+
+
+async def test_a_stream_of_requests_ends_with_the_server(control: ControlApi) -> None:
+    async with watching(control, "/v1/requests") as reader:
+        await reader.message()
+        control.services.close()
+
+        last = await reader.message()
+
+    assert last[0] == "closing"
+
+
+def test_requests_to_a_server_for_real_vms_can_not_be_watched() -> None:
+    watch = RequestWatch(allowed=False)
+
+    with pytest.raises(RequestsForbiddenError), watch.heard_by(lambda _: None):
+        pass
+
+    assert not watch.is_active

@@ -6,22 +6,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Self, assert_never
 
-from forewarned.core.errors import InvalidIdError, RefusalError
+from forewarned.core.errors import RefusalError
 from forewarned.core.ids import EventId, HostName, ResourceName, ScopeId
 from forewarned.core.model import Actor
 from forewarned.core.transitions import EventTransition
-from forewarned.metadata import wire
 from forewarned.metadata.http.responses import render_as_azure
 from forewarned.runtime.delivery.player import read_timeline
 from forewarned.runtime.delivery.timeline import event_ids_of
 from forewarned.runtime.listeners.sockets import StartError
 from forewarned.runtime.settings import Settings
 from forewarned.scenarios import steps
-from forewarned.scenarios.model import Scenario, What
-from forewarned.scenarios.observations import EventMoved, EventState, Request
+from forewarned.scenarios.model import Scenario
+from forewarned.scenarios.observations import EventMoved, EventState
 from forewarned.scenarios.ports import StageError, Tell
 from forewarned.scenarios.stages import fleet
 from forewarned.scenarios.stages.emulator import Emulator, Listen
+from forewarned.scenarios.stages.requests import request_of
 from forewarned.service.azure import inventory
 from forewarned.service.azure.actions import Action, operate
 from forewarned.service.events import schedule
@@ -31,8 +31,6 @@ from forewarned.service.requests.watch import SeenRequest
 
 SCENARIO: Final = Actor(name="scenario")
 """Who history says it was."""
-_EVENTS: Final = "/metadata/scheduledevents"
-_INSTANCE: Final = "/metadata/instance"
 
 
 class EmulatorStage:
@@ -224,35 +222,6 @@ class EmulatorStage:
         if self._scenario is None:
             raise RuntimeError("the stage has not been set up")
         return self._scenario
-
-
-def request_of(seen: SeenRequest) -> Request:
-    what = what_of(seen.method, seen.target)
-    approves: tuple[EventId, ...] = ()
-    if what is What.APPROVE:
-        try:
-            approves = tuple(wire.start_requests(seen.body))
-        except (wire.BadBodyError, InvalidIdError):
-            approves = ()
-    return Request(
-        vm=seen.vm,
-        what=what,
-        method=seen.method,
-        target=seen.target,
-        headers=seen.headers,
-        body=seen.body,
-        approves=approves,
-        status=seen.status,
-        refusal=seen.refusal,
-    )
-
-
-def what_of(method: str, target: str) -> What | None:
-    """By the path alone: a request that is refused is one for its document all the same."""
-    path = target.partition("?")[0].lower()
-    if _EVENTS in path:
-        return What.APPROVE if method == "POST" else What.EVENTS
-    return What.INSTANCE if _INSTANCE in path else None
 
 
 def schedule_request(step: steps.Schedule, vms: tuple[str, ...]) -> schedule.Request:

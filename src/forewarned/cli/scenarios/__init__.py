@@ -1,0 +1,1 @@
+"""Scenario files on the command line."""

@@ -1,0 +1,122 @@
+"""Checking scenario files, and running them against an emulator."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import msgspec
+
+from forewarned.cli.failures import CommandError, ExitCode, UsageError
+from forewarned.cli.session import Session, with_session
+from forewarned.cli.wording import count
+from forewarned.config.durations import format_duration
+from forewarned.scenarios.account import account, fact_words
+from forewarned.scenarios.file import ScenarioFileError, load
+from forewarned.scenarios.model import Scenario
+from forewarned.scenarios.observations import Observation
+from forewarned.scenarios.report import Report
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group()
+def scenario() -> None:
+    """Check scenario files, or run one against an emulator.
+
+    A scenario file says what befalls a handler of scheduled events, and what is expected of it.
+    """
+
+
+@scenario.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
+def check(files: tuple[Path, ...]) -> None:
+    """Report every mistake in scenario files, with its line. Nothing is run."""
+    mistakes: list[str] = []
+    for file in files:
+        try:
+            read = load(file)
+        except ScenarioFileError as error:
+            mistakes += error.mistakes
+            continue
+        steps, expected = count(len(read.steps), "step"), len(read.expectations)
+        click.echo(f"{file}: {read.name}, {steps}, {count(expected, 'expectation')}: ok")
+    if mistakes:
+        raise UsageError("\n".join(mistakes), code="bad_scenario")
+
+
+@scenario.command()
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.option(
+    "--vm",
+    metavar="NAME",
+    help="The VM whose handler is meant [default: the one that the file names].",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0.1, max=100),
+    default=1.0,
+    metavar="FACTOR",
+    help="Multiply the times that the handler has, for slow machines [default: 1].",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=Path(),
+    metavar="DIRECTORY",
+    help="Where the handler works: probes look for their files there [default: here].",
+)
+@with_session
+def run(session: Session, file: Path, vm: str | None, patience: float, folder: Path) -> None:
+    """Run the scenario in FILE against a running emulator.
+
+    You run the handler yourself. The scenario's VMs must be in the emulator's fleet, and its clock
+    must be one that can be moved. For scenarios that start or end the handler, use 'forewarned
+    exam'.
+    """
+    from forewarned.cli.scenarios.people import playable, renamed
+
+    try:
+        read = load(file)
+    except ScenarioFileError as error:
+        raise UsageError("\n".join(error.mistakes), code="bad_scenario") from error
+    read, unseen = playable(read if vm is None else renamed(read, vm))
+    for title in unseen:
+        click.echo(f"not looked at: {title}", err=True)
+    report = asyncio.run(_play(session, read, patience=patience, folder=folder))
+    click.echo(_as_json(report) if session.is_json else account(report))
+    if not report.is_passed:
+        click.get_current_context().exit(ExitCode.REFUSED)
+
+
+def _as_json(report: Report) -> str:
+    findings = [
+        {"title": each.title, "standing": each.standing, "why": each.why}
+        for each in report.findings
+    ]
+    shown = {
+        "scenario": report.scenario.name,
+        "passed": report.is_passed,
+        "took": format_duration(report.took),
+        "findings": findings,
+    }
+    return msgspec.json.encode(shown).decode()
+
+
+async def _play(session: Session, read: Scenario, *, patience: float, folder: Path) -> Report:
+    from forewarned.cli.scenarios.people import PeopleHandler
+    from forewarned.cli.scenarios.running_stage import RunningStage
+    from forewarned.scenarios.player import play
+    from forewarned.scenarios.ports import StageError
+
+    def tell(observation: Observation) -> None:
+        if line := fact_words(observation.fact, read):
+            at = timedelta(seconds=round(observation.at.total_seconds()))
+            click.echo(f"{at}  {line}", err=True)
+
+    try:
+        async with RunningStage(session.control) as stage:
+            handler = PeopleHandler(lambda line: click.echo(line, err=True))
+            return await play(read, stage, handler, tell, folder=folder, patience=patience)
+    except StageError as error:
+        raise CommandError(str(error), code="scenario_not_playable") from error
