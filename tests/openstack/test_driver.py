@@ -30,6 +30,24 @@ async def test_a_vm_moves_live_and_nova_has_the_record(nova: Nova, driver: OpenS
     assert nova.migrations(vm) == [("live-migration", "completed")]
 
 
+async def test_a_vm_returns_to_the_host_that_it_was_on_before_its_drain(
+    nova: Nova, driver: OpenStackDriver
+) -> None:
+    """Nova is told where to, live or cold, and does not choose."""
+    vm, live, cold = nova.create(), an_action("live-migrate"), an_action("cold-move")
+    away = await driver.survey(replace(live, target="hv-b"), vm)
+    unknown = await driver.survey(replace(live, target="hv-z"), vm)
+
+    await driver.mark(vm, KEY)
+    await driver.act(replace(live, target="hv-b"), vm, KEY, lambda _: None)
+    moved = await driver.observe(vm)
+    await driver.act(replace(cold, target="hv-a"), vm, KEY, lambda _: None)
+    back = await driver.observe(vm)
+
+    assert (away.target, unknown.possible) == ("hv-b", False)
+    assert (moved.host, back.host) == ("hv-b", "hv-a")
+
+
 async def test_a_failed_live_migration_leaves_the_vm_where_it_was(
     nova: Nova, driver: OpenStackDriver
 ) -> None:
