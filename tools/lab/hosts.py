@@ -101,6 +101,8 @@ migration_address = "{self.address}"
                 env=os.environ | settings,
                 stdout=output,
                 stderr=output,
+                # Ctrl-C ends the lab, which ends its guests first.
+                start_new_session=True,
             )
 
     def wait_until_ready(self) -> None:

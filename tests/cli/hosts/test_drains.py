@@ -58,6 +58,10 @@ def test_vms_that_a_drain_moves_are_moved_back(served: Served) -> None:
             "nothing: it is on hv-b, and was away for 0.41 s",
         ),
         ({"state": MoveState.WAITING, "reads": True, "reason": "no room"}, "its turn; no room"),
+        (
+            {"state": MoveState.WAITING, "target": "hv-b"},
+            "its turn, to hv-b, without notice: nobody reads",
+        ),
     ],
 )
 def test_a_row_says_what_a_vm_waits_for_and_how_far_it_is(

@@ -201,7 +201,8 @@ def waits_for(move: ShownMove) -> str:
         case MoveState.ASKED:
             words = f"actuator {move.actuator}: can it be moved"
         case MoveState.WAITING:
-            words = "its turn" if move.reads else "its turn, without notice: nobody reads"
+            words = f"its turn, to {move.target}" if move.target else "its turn"
+            words += "" if move.reads else ", without notice: nobody reads"
         case MoveState.NOTICE if move.not_before is not None:
             words = f"its approval, or {_clock(move.not_before)}"
         case MoveState.MOVED if move.moved_to is not None:
