@@ -50,7 +50,7 @@ def service(nova: Nova, vms: dict[str, str], tmp_path: Path) -> Iterator[Server]
         )
     )
     fleet = [
-        {"name": name, "vm_id": id_, "host": "hv-a", "address": ADDRESSES[name]}
+        {"name": name, "vm_id": id_, "host": nova.vm(id_).host, "address": ADDRESSES[name]}
         for name, id_ in vms.items()
     ]
     with serving(tmp_path, *SERVICE, f"--config={settings}") as server:
@@ -85,6 +85,21 @@ def test_a_host_is_drained_and_nova_itself_has_the_records(
         assert (vm.host, service.call("GET", f"/v1/vms/{name}")["host"]) == ("hv-b", "hv-b")
         assert nova.migrations(vm) == [("live-migration", "completed")]
         assert nova.actions(vm) == ["create", "live-migration"]
+
+
+@pytest.mark.thorough
+def test_vms_are_moved_back_once_nova_may_use_the_host_again(
+    nova: Nova, vms: dict[str, str], service: Server
+) -> None:
+    source = nova.vm(vms[API]).host
+    service.command("host", "drain", source, "--yes", "--wait")
+    away = {nova.vm(id_).host for id_ in vms.values()}
+    service.command("host", "undrain", source, "--return")
+    service.command("host", "status", source, "--wait")
+
+    assert source not in away
+    assert {nova.vm(id_).host for id_ in vms.values()} == {source}
+    assert nova.service(source)["status"] == "enabled"
 
 
 async def test_a_cold_move_that_was_left_unconfirmed_is_confirmed_and_not_repeated(
