@@ -23,12 +23,18 @@ driver = "command"
 hosts = ["*"]
 reboot = {{ argv = ["{folder}/vm-reboot"] }}
 redeploy = {{ argv = ["{folder}/vm-move"] }}
+listing = ["{folder}/vm-list"]
+[[sources]]
+actuator = "scripts"
+every = "5s"
 """
+SHOP = {"vm_id": "5b0b8a3e-0000-4000-8000-000000000001", "name": "shop", "host": "hv-a"}
 
 
 @pytest.fixture
 def supervised(tmp_path: Path) -> Iterator[SupervisedServer]:
     program(tmp_path / "vm-reboot", f'echo "$FOREWARNED_VM" >> {tmp_path}/reboots')
+    program(tmp_path / "vm-list", f"echo '{json.dumps({'vms': [SHOP]})}'")
     program(tmp_path / "vm-move", """echo '{"host": "hv-b"}'""")
     (tmp_path / "forewarned.toml").write_text(SETTINGS.format(folder=tmp_path))
     with start_supervised(tmp_path, VMS, *SERVICE) as supervised:
@@ -65,18 +71,26 @@ class Operator:
 def test_events_are_carried_out_by_the_servers_own_actuator(
     supervised: SupervisedServer, tmp_path: Path
 ) -> None:
-    """It needs no token of the operator's, and is restarted like the server's other processes."""
+    """It needs no token of the operator's, and is restarted like the server's other processes.
+
+    It also lists its platform, and what is found there can be acted on at once.
+    """
     operator = Operator(supervised.server)
 
+    wait_until(lambda: bool(operator.ask("GET", "/v1/sources")["sources"]))
     reboot = operator.schedule("Reboot", "web")
     wait_until(lambda: operator.is_over(reboot))
     supervised.kill("actuators")
     supervised.healed("actuators")
     redeploy = operator.schedule("Redeploy", "db")
     wait_until(lambda: operator.is_over(redeploy))
+    listed = operator.schedule("Redeploy", "shop")
+    wait_until(lambda: operator.is_over(listed))
 
     assert (tmp_path / "reboots").read_text() == "web\n"
     assert operator.ask("GET", "/v1/vms/db")["host"] == "hv-b"
+    shop = operator.ask("GET", "/v1/vms/shop")
+    assert (shop["host"], shop["vm_id"]) == ("hv-b", SHOP["vm_id"])
 
 
 def test_a_mistake_in_an_actuators_table_keeps_the_server_from_starting(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from tools.mutants.edges import EDGES
 from tools.mutants.hypervisors import HYPERVISORS
 from tools.mutants.mutant import Mutant
 from tools.mutants.nodes import NODES
+from tools.mutants.sources import SOURCES
 
 CORE: Final = "tests/core"
 STORAGE: Final = "tests/storage"
@@ -385,4 +386,13 @@ _STORAGE: Final = (
     ),
 )
 
-MUTANTS: Final = (*_RULES, *_SERVICE, *_STORAGE, *EDGES, *NODES, *ACTUATORS, *HYPERVISORS)
+MUTANTS: Final = (
+    *_RULES,
+    *_SERVICE,
+    *_STORAGE,
+    *EDGES,
+    *NODES,
+    *ACTUATORS,
+    *HYPERVISORS,
+    *SOURCES,
+)

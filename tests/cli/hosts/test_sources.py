@@ -30,6 +30,8 @@ def test_sources_are_listed_with_how_their_last_listing_went(served: Served) -> 
     report(served, error="Keystone answered 503")
     failed = served.run("sources", "list")
     asked = json.loads(served.run("sources", "list", "--json").stdout)
+    served.run("clock", "step", "5m")
+    overdue = served.run("sources", "list")
 
     assert before.stdout == "no source has reported a listing yet\n"
     rows = [" ".join(line.split()) for line in listed.stdout.splitlines()]
@@ -40,6 +42,7 @@ def test_sources_are_listed_with_how_their_last_listing_went(served: Served) -> 
     assert rows[2].startswith("rack1: shop: its platform gives it no address")
     assert "without hv-b (no route)" in " ".join(partial.stdout.split())
     assert "failed: Keystone answered 503" in " ".join(failed.stdout.split())
+    assert "5m ago, overdue: is its actuator running?" in " ".join(overdue.stdout.split())
     assert [source["name"] for source in asked["sources"]] == ["rack1"]
 
 

@@ -1,7 +1,7 @@
 """Sources: the platforms that the fleet is kept in step with."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import quote
 
 import click
@@ -73,12 +73,19 @@ def _table(found: Sequence[ShownSource], *, now: datetime) -> Table:
 
 def _last_report(source: ShownSource, *, now: datetime) -> Text:
     when = "" if source.reported_at is None else ago(source.reported_at, now)
+    if source.reported_at is not None and now - source.reported_at > _overdue(source):
+        return Text(f"{when}, overdue: is its actuator running?", "red")
     if source.error:
         return Text(plain(f"{when}, failed: {source.error}"), "red")
     if source.silent:
         why = listing(f"{host} ({reason})" for host, reason in source.silent.items())
         return Text(f"{when}, without {why}", "yellow")
     return Text(when)
+
+
+def _overdue(source: ShownSource) -> timedelta:
+    """A listing may take two minutes."""
+    return timedelta(seconds=2 * source.every + 120)
 
 
 def _forgotten(source: ShownSource) -> Iterator[RenderableType]:

@@ -27,7 +27,8 @@ def digest(plan: FleetPlan) -> str:
 
 def canonical(value: object) -> object:
     """Made of tuples, texts and numbers alone, whose `repr` no version of Python changes."""
-    if value is None or isinstance(value, bool | int):
+    # Most are plain texts, and there may be millions.
+    if type(value) is str or value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, Enum):
         return str(value.value)

@@ -1,0 +1,66 @@
+"""Mutants of what keeps the fleet in step with platforms. Each would lose VMs, or revive some."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+_SOURCES: Final = ("tests/service/sources",)
+
+SOURCES: Final = (
+    Mutant(
+        name="silent-host-removes",
+        file="service/sources/roster.py",
+        old="    if not listing.is_complete:\n        removed = []\n",
+        new="",
+        breaks="a listing that lacks a host removes VMs",
+        tests=_SOURCES,
+    ),
+    Mutant(
+        name="one-listing-removes",
+        file="service/sources/roster.py",
+        old="removed = [key for key in missed if _is_due(roster.missed.get(key), now=now)]",
+        new="removed = [*missed]",
+        breaks="a VM that one listing lacks leaves the fleet",
+        tests=_SOURCES,
+    ),
+    Mutant(
+        name="busy-vm-removed",
+        file="service/sources/roster.py",
+        old="    absent = fleet.own - seen - fleet.busy\n",
+        new="    absent = fleet.own - seen\n",
+        breaks="a VM that is being moved leaves the fleet",
+        tests=_SOURCES,
+    ),
+    Mutant(
+        name="others-vms-changed",
+        file="service/sources/intake.py",
+        old="        if _is_of(binding, name):\n",
+        new="        if binding.profile.is_platform_id:\n",
+        breaks="a source changes and removes what a fleet file declares",
+        tests=_SOURCES,
+    ),
+    Mutant(
+        name="prune-takes-listed",
+        file="service/fleet/comparison.py",
+        old="if folded not in self._stay and not self._is_listed(folded):",
+        new="if folded not in self._stay:",
+        breaks="a fleet file that is applied with --prune removes what a source has brought",
+        tests=_SOURCES,
+    ),
+    Mutant(
+        name="new-field-new-digest",
+        file="service/fleet/digest.py",
+        old="        if found is not default and found != default:\n            yield",
+        new="        if True:\n            yield",
+        breaks="an upgrade applies the fleet file again, and brings back VMs that are gone",
+        tests=("tests/service/fleet/test_digest.py",),
+    ),
+    Mutant(
+        name="actuator-reads",
+        file="security/identities.py",
+        old="            return self in {needed, Role.ADMIN}\n",
+        new="            return True\n",
+        breaks="S12: a token of an actuator opens everything",
+        tests=("tests/control/http/test_access.py",),
+    ),
+)
