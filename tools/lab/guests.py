@@ -11,6 +11,7 @@ from typing import Final, Self
 from tools.lab.image import Image
 from tools.lab.kvm import has_kvm
 
+_PRESSURE: Final = Path("/proc/pressure/cpu")
 _LOOKS: Final = 0.02
 """Seconds between two looks at a serial port's file."""
 _PROCESSOR: Final = "<cpu mode='custom' match='exact'><model fallback='forbid'>qemu64</model></cpu>"
@@ -102,6 +103,8 @@ class GuestPlan:
 class Line:
     at: float
     """When this machine saw it: a guest's own clock stands still while it does."""
+    stalled: float
+    """For how many seconds, until then, processes have waited for a processor."""
     text: str
 
 
@@ -127,10 +130,12 @@ class SerialPort:
         with self.file.open(errors="replace") as stream:
             while not self._is_over.wait(_LOOKS):
                 *whole, rest = (rest + stream.read()).split("\n")
+                if not whole:
+                    continue
                 with self._news:
-                    at = time.monotonic()
+                    at, stalled = time.monotonic(), _stalled()
                     self.lines += [
-                        Line(at=at, text=said[1].rstrip())
+                        Line(at=at, stalled=stalled, text=said[1].rstrip())
                         for line in whole
                         if (said := re.search(r"FW (.*)", line))
                     ]
@@ -160,8 +165,26 @@ class SerialPort:
         return self.lines[-1].at
 
     def longest_gap(self, *, since: float) -> float:
-        """Seconds between two polls, from that time until now."""
+        """Seconds between two polls, from that time until now.
+
+        An emulated guest is one process of many. Time in which processes waited for a processor
+        does not count there, as this machine may have other things to do.
+        """
         said = [line for line in self.lines if line.at >= since]
-        polls = [line.at for line in said if line.text.startswith("poll ")]
-        gaps = (later - earlier for earlier, later in itertools.pairwise(polls))
-        return max(gaps, default=0)
+        polls = [line for line in said if line.text.startswith("poll ")]
+        return max((_gap(*pair) for pair in itertools.pairwise(polls)), default=0)
+
+
+def _gap(one: Line, other: Line) -> float:
+    seconds = other.at - one.at
+    return seconds if has_kvm() else seconds - (other.stalled - one.stalled)
+
+
+def _stalled() -> float:
+    """0 at all times where the kernel does not say."""
+    try:
+        said = _PRESSURE.read_text()
+    except OSError:
+        return 0
+    total = re.match(r"some .* total=(\d+)", said)
+    return 0 if total is None else int(total[1]) / 1_000_000
