@@ -239,9 +239,9 @@ def is_news(incarnation: int, last: int | None) -> bool:
     if last is None:
         return True
     if FLAW == "incarnation-reset":
-        return incarnation > last
+        return incarnation >= last
     if FLAW == "incarnation-gap":
-        return incarnation in {last, last + 1}
+        return incarnation in range(last, last + 3)
     return True
 
 

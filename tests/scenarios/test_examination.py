@@ -1,5 +1,8 @@
 """The standard examination, examined: one handler passes it, and each flaw fails its scenario."""
 
+import asyncio
+import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from forewarned.scenarios.handlers.command import CommandLine
 from forewarned.scenarios.model import Grade
 from forewarned.scenarios.report import Report
 from tests.scenarios.flawed_handler import FLAWS
+from tests.scenarios.sandboxes import needs_namespaces
 
 HANDLER = Path(__file__).with_name("flawed_handler.py")
 SCENARIOS = {scenario.name: scenario for scenario in standard()}
@@ -22,6 +26,8 @@ QUICK = ("approve-once", "unknown-event", "killed")
 ALSO = {
     "approve-once": {"cut-off", "error-500", "terminate-batch", "killed"},
     "several-events": {"terminate-batch", "unknown-event"},
+    "terminate": {"terminate-batch", "api-version"},
+    "metadata-header": {"api-version"},
 }
 
 
@@ -52,6 +58,47 @@ def test_every_scenario_has_a_source_a_fact_a_risk_and_a_flaw() -> None:
 async def test_a_good_handler_passes_and_a_flaw_fails_its_scenario() -> None:
     assert failed(await examined(*QUICK)) == []
     assert failed(await examined(*QUICK, flaw="unknown-event")) == ["unknown-event"]
+
+
+HANGING = "exec sleep 36000.{0}"
+FLOODING = "exec yes {0}"
+STUBBORN = (
+    "trap '' TERM INT HUP; (trap '' TERM; sleep 36000.{0}) & while :; do sleep 36000.{0}; done"
+)
+
+
+@pytest.mark.parametrize(
+    "is_isolated", [False, pytest.param(True, marks=needs_namespaces)], ids=["shared", "isolated"]
+)
+async def test_an_examination_of_a_handler_that_will_not_end_ends_and_leaves_nothing_running(
+    is_isolated: bool,
+) -> None:
+    mark = str(random.randrange(10**9))  # to tell our processes from all others
+    examinees = [
+        Examinee(
+            command=CommandLine(words=["sh", "-c", script.format(mark)]), is_isolated=is_isolated
+        )
+        for script in (HANGING, FLOODING, STUBBORN)
+    ]
+
+    reports = await asyncio.gather(
+        *(
+            examine([SCENARIOS["user-restart"]], examinee, at_once=1, patience=0.05)
+            for examinee in examinees
+        )
+    )
+
+    hanging, flooding, stubborn = (report.broken[0].why for [report] in reports)
+    assert "it has asked nothing so far" in hanging
+    assert "it floods" in flooding
+    assert "it has asked nothing so far" in stubborn
+    assert [line for line in running() if mark in line] == []
+
+
+def running() -> list[str]:
+    """The command lines of all processes."""
+    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return found.stdout.splitlines()
 
 
 @pytest.mark.thorough

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,19 +14,14 @@ import pytest
 
 from forewarned.sandbox.namespace import NamespaceError
 from forewarned.scenarios.isolation.sandbox import Program, ProgramError, Sandbox
+from tests.scenarios.sandboxes import needs_namespaces
 from tests.scenarios.unprivileged import NOBODY, as_nobody
 
 METADATA = "169.254.169.254"
 LONG = 60
 
 
-def _is_allowed() -> bool:
-    words = ["unshare", "--net", "--map-current-user", "true"]
-    return bool(shutil.which("unshare")) and not subprocess.run(words, check=False).returncode
-
-
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux finds every process")
-needs_namespaces = pytest.mark.skipif(not _is_allowed(), reason="no namespaces are allowed here")
 both = pytest.mark.parametrize(
     "isolated", [False, pytest.param(True, marks=needs_namespaces)], ids=["shared", "isolated"]
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,6 +140,8 @@ def exam(
             "Put its command after --, as in 'forewarned exam -- ./handler.sh'.",
             code="no_command",
         )
+    if shutil.which(command[0]) is None:
+        raise UsageError(f"can't run {command[0]!r}: there is no such program", code="no_command")
     line = CommandLine(words=command, endpoint_variable=endpoint_env)
     examinee = _examinee(line, isolation, _address(listen), private)
     if examinee.listen is not None:
