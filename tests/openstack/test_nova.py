@@ -14,8 +14,7 @@ from forewarned.actuators.openstack.driver import OpenStackDriver
 from forewarned.actuators.openstack.vocabulary import Word
 from tests.actuators.contract import DriverContract
 from tests.end_to_end.server_process import Server, serving
-from tests.end_to_end.supervised_server import wait_until
-from tests.openstack.lab import BETWEEN_LOOKS, COUNTED, KEY, Nova, an_action, carry_out
+from tests.openstack.lab import BETWEEN_LOOKS, COUNTED, KEY, Nova, an_action, carry_out, until
 
 WEB, API = "web", "api"
 ADDRESSES = {WEB: "127.0.0.2", API: "127.0.0.3"}
@@ -66,12 +65,12 @@ def test_a_host_is_drained_and_nova_itself_has_the_records(
     drained = service.command("host", "drain", "hv-a", "--yes")
     cordoned = nova.service("hv-a")
     reads = {vm["vm"]: vm["event_id"] for vm in drained["vms"] if vm["reads"]}
-    wait_until(lambda: nova.vm(vms[API]).host == "hv-b", pause=BETWEEN_LOOKS)
+    until(lambda: nova.vm(vms[API]).host == "hv-b")
     waiting = nova.vm(vms[WEB]).host
     service.approve(*reads.values(), source=ADDRESSES[WEB])
     emptied = service.command("host", "status", "hv-a", "--wait")
     service.command("host", "undrain", "hv-a")
-    wait_until(lambda: nova.service("hv-a")["status"] == "enabled", pause=BETWEEN_LOOKS)
+    until(lambda: nova.service("hv-a")["status"] == "enabled")
 
     assert list(reads) == [WEB]
     assert (cordoned["status"], cordoned["disabled_reason"]) == (
@@ -110,10 +109,7 @@ async def test_a_cold_move_that_was_left_unconfirmed_is_confirmed_and_not_repeat
     driver = OpenStackDriver(nova.cloud, pause=BETWEEN_LOOKS)
     await driver.mark(vm, KEY)
     nova.ask("POST", f"/servers/{vm.vm_id}/action", {"migrate": None})
-    wait_until(
-        lambda: nova.server(vm.vm_id)["status"] == "VERIFY_RESIZE",
-        pause=BETWEEN_LOOKS,
-    )
+    until(lambda: nova.server(vm.vm_id)["status"] == "VERIFY_RESIZE")
 
     left = await driver.observe(vm)
     await carry_out(driver, "cold-move", vm)
