@@ -54,7 +54,7 @@ ACTUATORS: Final = (
     Mutant(
         name="vague-witness-believed",
         file="actuators/decision.py",
-        old="return is_same and seen.conclusive and seen.power is before.power",
+        old="return is_same and (seen.conclusive or by_switch) and seen.power is before.power",
         new="return is_same and seen.power is before.power",
         breaks="I22: a witness that not every restart changes proves that there was none",
         tests=(_DECISION,),
