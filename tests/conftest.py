@@ -18,6 +18,7 @@ LONG = {
     "client",
     "cluster",
     "end_to_end",
+    "examples",
     "lab",
     "openstack",
     "postgresql",

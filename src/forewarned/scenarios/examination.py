@@ -147,7 +147,8 @@ async def _played(scenario: Scenario, examinee: Examinee, patience: float) -> Re
 def _stage(examinee: Examinee, sandbox: Sandbox) -> EmulatorStage:
     if examinee.is_isolated:
         listen: Listen = partial(sandbox.listen, METADATA.host, METADATA.port)
-        return EmulatorStage(listen=listen, url=f"http://{METADATA.host}")
+        # With its port, because curl takes another than 80 for that of a proxy.
+        return EmulatorStage(listen=listen, url=f"http://{METADATA}")
     if examinee.listen is None:
         return EmulatorStage()
     return EmulatorStage(listen=partial(_listener, examinee.listen))
