@@ -14,7 +14,7 @@ from tools.lab.lab import Lab, lab
 from tools.lab.packages import NoLabError
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def the_lab() -> Iterator[Lab]:
     need_libvirt_library()
     try:
@@ -24,7 +24,7 @@ def the_lab() -> Iterator[Lab]:
         give_up(str(error))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(the_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Tests leave its events ended and its guests polling, on either host."""
     with service_with_guests(the_lab, tmp_path_factory.mktemp("service")) as made:
