@@ -52,12 +52,11 @@ def main(wanted: str) -> None:
             run(sys.executable, "-m", "venv", "--clear", str(venv))
         print(f"Installing what constraints/{wanted}.txt pins", flush=True)
         # Compiling all of az takes a minute, and Python compiles the little that tests use.
-        options = ["--no-compile" if wanted in OTHERS else "--compile"]
-        if wanted == "nova":
-            # Its pins leave out what Nova requires and tests don't use.
-            options.append("--no-deps")
+        compiling = "--no-compile" if wanted in OTHERS else "--compile"
         pins = str(ROOT / "constraints" / f"{wanted}.txt")
-        pip(python, *options, "--require-hashes", "-r", pins)
+        # The pins are all there is to install, so pip need not look at what each package requires.
+        # Nova's leave out what it requires and tests don't use.
+        pip(python, compiling, "--no-deps", "--require-hashes", "-r", pins)
         if wanted not in OTHERS:
             # pip wants hashes for all or for none, and a working tree has none. Without
             # dependencies and without an isolated build there is nothing else it could fetch.
