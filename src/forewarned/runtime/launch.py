@@ -66,6 +66,12 @@ def _facts(addresses: Addresses, settings: Settings) -> dict[str, str | None]:
     }
 
 
+def _source(settings: Settings) -> str:
+    if settings.replay is not None:
+        return f"playing back {settings.replay}"
+    return f"state in {settings.data}"
+
+
 def _welcome(addresses: Addresses, settings: Settings) -> str:
     document = f"{addresses.metadata_url}/metadata/scheduledevents?api-version=2020-07-01"
     arm = "" if addresses.arm_url is None else f"  arm       {addresses.arm_url}\n"
@@ -77,7 +83,7 @@ def _welcome(addresses: Addresses, settings: Settings) -> str:
             create += f" --data {shlex.quote(str(settings.data))}"
         sign_in = f"Sign in:    with a token from `{create}`\n"
     return f"""\
-Forewarned {__version__}: {settings.mode}, clock {settings.clock}, state in {settings.data}
+Forewarned {__version__}: {settings.mode}, clock {settings.clock}, {_source(settings)}
 
   metadata  {addresses.metadata_url}
   control   {addresses.control_url}
