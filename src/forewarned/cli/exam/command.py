@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from forewarned.scenarios.report import Report
 
 _AT_ONCE: Final = 8
+_TERMINATED: Final = 128 + signal.SIGTERM
 _GRADES: Final = ("essential", "robust", "exemplary")
 _CHOICES: Final = (
     "Allow user namespaces, or run as root; in a container, with 'docker run --privileged'.",
@@ -247,10 +249,20 @@ def _examined(
     from forewarned.scenarios.ports import StageError
 
     with Progress(len(scenarios), is_quiet=wants_json(click.get_current_context())) as progress:
-        try:
-            return asyncio.run(
-                examine(scenarios, examinee, at_once=at_once, patience=patience, tell=progress.hear)
+
+        async def examination() -> "list[Report]":
+            task = asyncio.current_task()
+            if task is not None:
+                # CI systems end what takes too long: as after Ctrl-C, nothing is to be left.
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+            return await examine(
+                scenarios, examinee, at_once=at_once, patience=patience, tell=progress.hear
             )
+
+        try:
+            return asyncio.run(examination())
+        except asyncio.CancelledError:
+            click.get_current_context().exit(_TERMINATED)
         except (NamespaceError, StageError) as error:
             raise RefusedError(str(error), code="cannot_examine") from error
 

@@ -7,7 +7,7 @@ import click
 from forewarned.scenarios.examination import Outcome
 from forewarned.scenarios.formats.narrative import leading_to, seconds
 from forewarned.scenarios.model import Scenario
-from forewarned.scenarios.report import Report
+from forewarned.scenarios.report import Report, Standing
 
 
 def as_listed(scenarios: Sequence[Scenario]) -> list[dict[str, str]]:
@@ -55,6 +55,9 @@ def _failure(report: Report) -> Iterator[str]:
     scenario = report.scenario
     yield click.style(f"{scenario.name} ({scenario.grade}): {scenario.title}", bold=True)
     for finding in report.broken:
+        # What could not be seen any more has its reason in what was.
+        if finding.standing is not Standing.BROKEN:
+            continue
         yield f"  expected  {finding.title}"
         yield f"  seen      {click.style(finding.why, fg='red')}"
         for line in leading_to(finding, report.observations, scenario):

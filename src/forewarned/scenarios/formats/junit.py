@@ -6,7 +6,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from forewarned.scenarios.formats.narrative import leading_to, lines, seconds
-from forewarned.scenarios.report import Report
+from forewarned.scenarios.report import Report, Standing
 
 _SUITE: Final = "forewarned exam"
 # What XML 1.0 has no way to write: a handler may print anything.
@@ -59,6 +59,8 @@ def failure_text(report: Report) -> str:
     parts = []
     for finding in report.broken:
         parts += [f"expected: {finding.title}", f"seen: {finding.why}"]
+        if finding.standing is Standing.UNREACHED:
+            continue
         parts += [
             f"  {seconds(line.at)} {line.text}"
             for line in leading_to(finding, report.observations, scenario)
