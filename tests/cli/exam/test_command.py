@@ -94,6 +94,18 @@ def test_what_can_not_be_examined_is_refused_with_the_choices_there_are(tmp_path
         assert choice in no_such_folder.stderr
 
 
+def test_a_handler_that_asks_nothing_is_told_so_once() -> None:
+    told = exam(
+        *("--isolation", "none", "--only", "user-restart", "--only", "freeze"),
+        *("--patience", "0.1", "--", "true"),
+    )
+
+    assert told.exit_code == 1
+    assert "it exited with 0" in told.stdout
+    assert told.stdout.count("expected  ") == 2
+    assert "has asked nothing in any scenario" in told.stdout
+
+
 def test_a_scenario_file_with_mistakes_is_told_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('name = "mine"\ntitle = "Mine"\n[[expect]]\nthat = "approvd"\n')

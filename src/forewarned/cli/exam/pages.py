@@ -7,6 +7,7 @@ import click
 from forewarned.scenarios.examination import Outcome
 from forewarned.scenarios.formats.narrative import leading_to, seconds
 from forewarned.scenarios.model import Scenario
+from forewarned.scenarios.observations import Request
 from forewarned.scenarios.report import Report, Standing
 
 
@@ -37,10 +38,20 @@ def scenario_line(report: Report) -> str:
 
 
 def print_outcome(outcome: Outcome) -> None:
-    for report in outcome.failed:
+    is_silent = _is_silent(outcome)
+    # If it asks nothing at all, each failure is the same.
+    for report in outcome.failed[:1] if is_silent else outcome.failed:
         click.echo()
         for line in _failure(report):
             click.echo(line)
+    if is_silent:
+        click.echo()
+        click.echo(
+            "The handler has asked nothing in any scenario. Does it use another address than"
+        )
+        click.echo(
+            "169.254.169.254? {endpoint} in its arguments and FOREWARNED_ENDPOINT are the URL."
+        )
     total = len(outcome.reports)
     passed = total - len(outcome.failed)
     click.echo()
@@ -49,6 +60,12 @@ def print_outcome(outcome: Outcome) -> None:
         grade = outcome.grade
         reached = "The handler reaches no grade." if grade is None else f"Grade: {grade}."
         click.echo(click.style(reached, fg="red" if grade is None else "green", bold=True))
+
+
+def _is_silent(outcome: Outcome) -> bool:
+    return not any(
+        isinstance(each.fact, Request) for report in outcome.reports for each in report.observations
+    )
 
 
 def _failure(report: Report) -> Iterator[str]:
