@@ -99,7 +99,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """A fact outside the handler: a file that exists, or a command that exits with 0."""
 
     file: Annotated[str, _file] | None = None
-    """Relative to the folder that the handler is started in."""
+    """Relative to the folder that the handler has for its files."""
     command: tuple[str, ...] | None = None
     """Run in that folder."""
 
