@@ -57,8 +57,27 @@ ASKING = [
     "host drain hv-a",
     "host status hv-a",
     "host undrain hv-a",
+    "scenario run SCENARIO",
 ]
 """Each command that talks to a server, the streams among them."""
+
+SCENARIO = """
+name = "approve"
+title = "A reboot is approved"
+fact = "An event starts as soon as it is approved."
+source = "https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events"
+risk = "The VM reboots in the middle of its work."
+
+[[step]]
+do = "schedule"
+name = "reboot"
+type = "Reboot"
+
+[[expect]]
+that = "approved"
+event = "reboot"
+within = "60s"
+"""
 
 
 @pytest.fixture
@@ -71,11 +90,13 @@ def closed() -> Iterator[RefusingServer]:
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "fleet.toml"
     path.write_text('[[vms]]\nname = "web"\naddress = "127.0.0.1"\n')
+    path.with_name("scenario.toml").write_text(SCENARIO)
     return path
 
 
 def run(at: str, words: str, file: Path | None = None, **variables: str) -> Result:
-    typed = [str(file) if word == "FILE" else word for word in words.split()]
+    files = {} if file is None else {"FILE": file, "SCENARIO": file.with_name("scenario.toml")}
+    typed = [str(files.get(word, word)) for word in words.split()]
     return invoke(*typed, FOREWARNED_CONTROL=at, **variables)
 
 

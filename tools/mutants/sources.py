@@ -12,7 +12,7 @@ SOURCES: Final = (
         file="service/sources/roster.py",
         old="    if not listing.is_complete:\n        removed = []\n",
         new="",
-        breaks="a listing that lacks a host removes VMs",
+        breaks="I19: a listing that lacks a host removes VMs, and their events with them",
         tests=_SOURCES,
     ),
     Mutant(
@@ -20,7 +20,7 @@ SOURCES: Final = (
         file="service/sources/roster.py",
         old="removed = [key for key in missed if _is_due(roster.missed.get(key), now=now)]",
         new="removed = [*missed]",
-        breaks="a VM that one listing lacks leaves the fleet",
+        breaks="I19: a VM that one listing lacks leaves the fleet, and its events with it",
         tests=_SOURCES,
     ),
     Mutant(
@@ -28,7 +28,7 @@ SOURCES: Final = (
         file="service/sources/roster.py",
         old="    absent = fleet.own - seen - fleet.busy\n",
         new="    absent = fleet.own - seen\n",
-        breaks="a VM that is being moved leaves the fleet",
+        breaks="I19: a VM that is being moved leaves the fleet, and its event with it",
         tests=_SOURCES,
     ),
     Mutant(
@@ -36,7 +36,7 @@ SOURCES: Final = (
         file="service/sources/intake.py",
         old="        if _is_of(binding, name):\n",
         new="        if binding.profile.is_platform_id:\n",
-        breaks="a source changes and removes what a fleet file declares",
+        breaks="I19: a source changes and removes what a fleet file declares",
         tests=_SOURCES,
     ),
     Mutant(
@@ -44,7 +44,7 @@ SOURCES: Final = (
         file="service/fleet/comparison.py",
         old="if folded not in self._stay and not self._is_listed(folded):",
         new="if folded not in self._stay:",
-        breaks="a fleet file that is applied with --prune removes what a source has brought",
+        breaks="I19: a fleet file that is applied with --prune removes what a source has brought",
         tests=_SOURCES,
     ),
     Mutant(
@@ -52,7 +52,7 @@ SOURCES: Final = (
         file="service/fleet/digest.py",
         old="        if found is not default and found != default:\n            yield",
         new="        if True:\n            yield",
-        breaks="an upgrade applies the fleet file again, and brings back VMs that are gone",
+        breaks="I22: an upgrade applies the fleet file again, which brings terminated VMs back",
         tests=("tests/service/fleet/test_digest.py",),
     ),
     Mutant(

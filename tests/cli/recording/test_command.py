@@ -58,7 +58,7 @@ def test_an_endpoint_that_names_no_vm_is_recorded_all_the_same(tmp_path: Path) -
         (("127.0.0.1:1", "--to", "x", "--every", "50ms"), 2, "five times a second at most"),
         (("127.0.0.1:1", "--to", "x", "--every", "soon"), 2, "is not a duration"),
         (("127.0.0.1:1", "--to", "/dev/null/x"), 1, "can't write /dev/null/x"),
-        (("127.0.0.1:1", "--to", __file__), 1, "line 1 can't be read"),
+        (("127.0.0.1:1", "--to", "notes.txt"), 1, "line 1 can't be read"),
         (("--to", "x"), 3, "FOREWARNED_ENDPOINT"),
     ],
 )
@@ -70,6 +70,7 @@ def test_what_cant_be_done_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("notes.txt").write_text("no recording\n")
 
     done = invoke("record", *words, FOREWARNED_ENDPOINT="nowhere at all")
 

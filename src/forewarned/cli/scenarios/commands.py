@@ -119,4 +119,6 @@ async def _play(session: Session, read: Scenario, *, patience: float, folder: Pa
             handler = PeopleHandler(lambda line: click.echo(line, err=True))
             return await play(read, stage, handler, tell, folder=folder, patience=patience)
     except StageError as error:
+        if isinstance(error.__cause__, CommandError):
+            raise error.__cause__ from error
         raise CommandError(str(error), code="scenario_not_playable") from error
