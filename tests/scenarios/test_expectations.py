@@ -255,6 +255,19 @@ def test_a_broken_expectation_says_what_was_seen_instead() -> None:
     assert silent.why == "no approval was sent; the handler has asked nothing since"
 
 
+def test_an_approval_that_was_granted_is_not_called_a_failure() -> None:
+    """Of several events that one step makes, one may be approved and another not."""
+    both = step(1, 0, EVENT, OTHER)
+
+    one = found(APPROVED, *both, at(2, approval()), now=6)
+    refused = found(APPROVED, *both, at(2, approval(400, OTHER)), at(3, approval()), now=6)
+
+    assert one.standing is BROKEN
+    assert one.why.startswith("it approved 1 of 2 events; since then it asked once")
+    assert refused.why.startswith("its approval failed: POST /metadata/scheduledevents")
+    assert refused.why.endswith("→ 400")
+
+
 def test_a_step_that_failed_is_the_first_finding() -> None:
     failed = at(2, StepEnded(index=1, failure="there is no such event"))
     start = at(2, StepEnded(index=START, failure="it exited with 1"))

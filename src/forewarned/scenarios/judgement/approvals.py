@@ -58,9 +58,12 @@ class ApprovalJudge(Judge):
         if len(first) == len(events):
             late = max(first, key=lambda each: each.at).at - (anchor.ended or anchor.began)
             return f"the approval came after {span(rounded(late))}"
-        refused = [pair for event_id in events for pair in self.seen.approvals(event_id)]
+        lacking = [event_id for event_id in events if not self.seen.granted(event_id)]
+        refused = [pair for event_id in lacking for pair in self.seen.approvals(event_id)]
         if refused:
             return f"its approval failed: {request_words(refused[-1][1])}"
+        if first:
+            return f"it approved {len(first)} of {len(events)} events; {self.since_then(anchor)}"
         posts = self.seen.asked(What.APPROVE, anchor.began)
         if posts:
             return f"it approved something else: {request_words(posts[-1][1])}"
