@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from forewarned.scenarios.file import parse
-from forewarned.scenarios.observations import Request, StepEnded
+from forewarned.scenarios.observations import EventMoved, Request, StepEnded
 from forewarned.scenarios.player import play
 from forewarned.scenarios.ports import StageError
 from forewarned.scenarios.report import Report, Standing
 from forewarned.scenarios.stages.in_process import EmulatorStage
+from forewarned.scenarios.steps import Terminate
 from forewarned.testing._handlers import AsyncFunction, FunctionHandler
 from tests.scenarios.small_handler import small_handler
 
@@ -275,6 +276,42 @@ async def test_what_befalls_other_vms_and_hosts_is_played(playing: Play) -> None
     )
 
     assert why(report) == []
+
+
+async def test_of_a_deletion_only_what_the_handlers_vm_can_see_is_its_event() -> None:
+    """As with maintenance: VMs of other scopes have events of their own."""
+    text = """
+        [[fleet]]
+        name = "a"
+        scale_set = "one"
+        terminate_notice = "5m"
+
+        [[fleet]]
+        name = "b"
+        scale_set = "two"
+        terminate_notice = "5m"
+
+        [[step]]
+        do = "terminate"
+        name = "gone"
+        vms = ["a", "b"]
+
+        [[expect]]
+        that = "approved"
+        event = "gone"
+        within = "60s"
+        """
+    scenario = parse(f'name = "it"\ntitle = "It"\n{text}')
+    moved: list[EventMoved] = []
+
+    async with EmulatorStage() as stage:
+        await stage.set_up(
+            scenario, lambda fact: moved.append(fact) if isinstance(fact, EventMoved) else None
+        )
+        made = await stage.carry_out(Terminate(vms=("a", "b"), name="gone"), {})
+
+    assert [each.resources for each in moved] == [("a",), ("b",)]
+    assert made == (moved[0].event_id,)
 
 
 async def test_a_step_that_the_rules_refuse_is_a_failure_of_the_scenario(playing: Play) -> None:

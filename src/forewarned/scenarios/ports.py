@@ -69,7 +69,10 @@ class Stage(Protocol):
         """Where the handler's VM asks, as in `Endpoint.url`."""
 
     async def set_up(self, scenario: Scenario, tell: Tell) -> None:
-        """Make the fleet, and tell `Request` and `EventMoved` from now on. Raises StageError."""
+        """Make the fleet, and tell `Request` from now on, and `EventMoved` where it can.
+
+        Raises StageError.
+        """
 
     async def carry_out(
         self, step: ServiceStep, events: Mapping[str, tuple[EventId, ...]]

@@ -155,11 +155,12 @@ class EmulatorStage:
         use_cases = self._opened.use_cases
         context = use_cases.new_context(SCENARIO)
 
-        def work(tx: Transaction) -> tuple[EventId, ...]:
+        def work(tx: Transaction) -> list[EventRecord]:
             found = [vm for name in names if (vm := inventory.by_name(tx, name)) is not None]
-            return operate(tx, found, Action.DELETE, context=context)
+            event_ids = operate(tx, found, Action.DELETE, context=context)
+            return [record for each in event_ids if (record := tx.event(each)) is not None]
 
-        return await use_cases.engine.decide(work)
+        return self._visible(await use_cases.engine.decide(work))
 
     def _replay(self, step: steps.Replay) -> tuple[EventId, ...]:
         try:
