@@ -61,3 +61,14 @@ def test_a_handler_is_not_killed_while_its_approval_is_being_answered() -> None:
 
     assert isinstance(wait, steps.WaitAsked)
     assert wait.times >= 3
+
+
+def test_every_status_that_clients_are_to_outlast_is_answered_somewhere() -> None:
+    faults = [
+        each.fault.status
+        for scenario in SCENARIOS.values()
+        for each in scenario.steps
+        if isinstance(each, steps.AddFault)
+    ]
+
+    assert {410, 429, 500, 503} <= set(faults)
