@@ -336,8 +336,8 @@ func pauseAfter(failures int, err error) time.Duration {
 	if errors.As(err, &told) && told.retryAfter > pause {
 		pause = told.retryAfter
 	}
-	if pause > 30*time.Second {
-		pause = 30 * time.Second
+	if pause > 10*time.Second {
+		pause = 10 * time.Second
 	}
 	return pause
 }

@@ -196,7 +196,7 @@ for (let failures = 0; ; ) {
   } catch (error) {
     console.error(error instanceof Failure ? error.message : error);
     // Twice as long each time, but a Spot VM has 30 seconds from notice to eviction.
-    pause = Math.max(2 ** Math.min(failures++, 3), Math.min(error.retryAfter ?? 0, 30));
+    pause = Math.max(2 ** Math.min(failures++, 3), Math.min(error.retryAfter ?? 0, 10));
   }
   await sleep(pause * 1000);
 }

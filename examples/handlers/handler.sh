@@ -192,7 +192,7 @@ while :; do
   else
     # Twice as long each time, but a Spot VM has 30 seconds from notice to eviction.
     pause=$((failures < 3 ? 1 << failures : 8)) failures=$((failures + 1))
-    ((${retry_after:-0} > pause)) && pause=$((retry_after < 30 ? retry_after : 30))
+    ((${retry_after:-0} > pause)) && pause=$((retry_after < 10 ? retry_after : 10))
   fi
   sleep "$pause" &
   wait $!

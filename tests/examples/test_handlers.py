@@ -76,6 +76,22 @@ def test_a_handler_without_one_line_fails_and_the_cause_is_named(folder: Path) -
     assert "it asked through a proxy: GET http://169.254.169.254/" in json.dumps(told)
 
 
+@pytest.mark.parametrize(
+    ("name", "cap"),
+    [
+        ("handler.sh", r"retry_after < (\d+) \? retry_after : (\d+)\b"),
+        ("handler.mjs", r"Math\.min\(error\.retryAfter \?\? 0, (\d+)\)"),
+        ("handler.go", r"if pause > (\d+)\*time\.Second \{\s+pause = (\d+) \* time\.Second"),
+    ],
+)
+def test_no_handler_waits_as_long_as_the_notice_of_a_preempt(name: str, cap: str) -> None:
+    """Which is 30 seconds: it has to read the document and to prepare in them."""
+    found = re.search(cap, (HANDLERS / name).read_text())
+
+    assert found is not None
+    assert {int(seconds) for seconds in found.groups()} == {10}
+
+
 def test_the_page_names_every_handler_and_every_flag_it_uses_is_one() -> None:
     page = PAGE.read_text()
     flags = {

@@ -29,7 +29,11 @@ def names(value: object) -> tuple[str, ...]:
 Name = Annotated[str, name]
 short_wait: Final = duration(timedelta(0), LONGEST_WAIT)
 Wait = Annotated[timedelta, short_wait]
-"""Patience with a handler, in real time. The option --patience multiplies it."""
+"""A span of real time.
+
+The option --patience: `within` of waits and expectations, and `patience` of `stop_handler`, are
+multiplied; limits (`at_most`, `backed_off`), `pause` and `down` are not.
+"""
 
 
 def times(number: int) -> str:
