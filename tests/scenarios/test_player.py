@@ -96,7 +96,7 @@ async def test_a_second_approval_is_found(playing: Play) -> None:
     assert why(report) == ["the handler approves reboot once: it was approved twice"]
 
 
-async def test_a_wait_in_vain_ends_the_scenario_and_says_what_the_handler_asked(
+async def test_a_wait_that_times_out_ends_the_scenario_and_says_what_the_handler_asked(
     playing: Play,
 ) -> None:
     wait = '[[step]]\ndo = "wait_approved"\nevent = "reboot"\nwithin = "200ms"\n'
@@ -106,7 +106,7 @@ async def test_a_wait_in_vain_ends_the_scenario_and_says_what_the_handler_asked(
 
     first, second = report.findings
     assert first.title == "the handler approves reboot within 200ms"
-    assert first.why.startswith("it did not; its last request was 0s ago: GET /metadata/")
+    assert first.why.startswith("it did not approve; its last request was 0s ago: GET /metadata/")
     assert second.standing is Standing.UNREACHED
 
 
@@ -116,7 +116,9 @@ async def test_a_handler_that_ends_by_itself_is_not_waited_for(playing: Play) ->
 
     report = await playing(APPROVED.replace("reboot", "x") + REBOOT.replace("reboot", "x"), crash)
 
-    assert report.findings[0].why == "it did 0 times; it exited with 1; it has asked nothing so far"
+    assert report.findings[0].why == (
+        "it read its document 0 times; it exited with 1; it has asked nothing so far"
+    )
     assert any("ZeroDivisionError" in str(each.fact) for each in report.observations)
 
 
@@ -190,7 +192,7 @@ async def test_a_handler_that_is_killed_is_started_again_by_a_step(playing: Play
     assert why(report) == []
 
 
-async def test_what_befalls_other_vms_and_hosts_is_played(playing: Play) -> None:
+async def test_what_happens_to_other_vms_and_hosts_is_played(playing: Play) -> None:
     """Maintenance of a host is one event for each scope: the handler's own counts."""
     report = await playing(
         """

@@ -1,1 +1,1 @@
-"""Scenario files: what befalls a handler, and what is expected of it."""
+"""Scenario files: what happens to a handler, and what is expected of it."""

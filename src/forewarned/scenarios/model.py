@@ -1,4 +1,4 @@
-"""A scenario: what befalls a handler of scheduled events, and what is expected of it.
+"""A scenario: what happens to a handler of scheduled events, and what is expected of it.
 
 A scenario is one documented fact of Azure. Invariant: everything here is a value, read from one
 file and never changed, so that a report follows from the file and the observations alone.
@@ -343,7 +343,7 @@ class Scenario(
     source: str = ""
     """Where it does: a URL."""
     risk: str = ""
-    """What befalls a VM whose handler fails this scenario."""
+    """What happens to a VM whose handler fails this scenario."""
     grade: Grade = Grade.ESSENTIAL
     fleet: tuple[Vm, ...] = (Vm(name="vm"),)
     vm: Name | None = None

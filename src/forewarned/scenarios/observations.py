@@ -95,7 +95,7 @@ class StepEnded:
     events: tuple[EventId, ...] = ()
     """Those it made, as far as the handler can see them."""
     failure: str = ""
-    """Why the step could not be played or a wait was in vain; empty: neither."""
+    """Why the step could not be played or a wait timed out; empty: neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

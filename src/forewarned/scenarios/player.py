@@ -59,7 +59,7 @@ async def play(
 
 
 class _StepError(Exception):
-    """A step can't be played, or a wait was in vain."""
+    """A step can't be played, or a wait timed out."""
 
 
 class _Player:
@@ -213,13 +213,14 @@ class _Player:
         witness, before = self._witness, self._witness.reads
         await self._wait(lambda: witness.reads >= before + number, within)
         if witness.reads < before + number:
-            raise _StepError(f"it did {times(witness.reads - before)}; {self._account()}")
+            often = times(witness.reads - before)
+            raise _StepError(f"it read its document {often}; {self._account()}")
 
     async def _wait_approved(self, step: steps.WaitApproved) -> None:
         wanted = set(self._events.get(step.event, ()))
         await self._wait(lambda: wanted <= self._witness.granted, step.within)
         if not wanted <= self._witness.granted:
-            raise _StepError(f"it did not; {self._account()}")
+            raise _StepError(f"it did not approve; {self._account()}")
 
     async def _wait_exited(self, step: steps.WaitExited) -> None:
         await self._wait(lambda: False, step.within)

@@ -1,4 +1,4 @@
-"""Handlers as tests have them: an async function, or a command."""
+"""Handlers as tests have them: async functions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -24,7 +24,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def scenario() -> None:
     """Check scenario files, or run one against an emulator.
 
-    A scenario file says what befalls a handler of scheduled events, and what is expected of it.
+    A scenario file says what happens to a handler of scheduled events, and what is expected of it.
     """
 
 

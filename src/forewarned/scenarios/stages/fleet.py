@@ -39,7 +39,7 @@ def _enroll(tx: Transaction, *, vm: Vm, scope_id: ScopeId, kind: ScopeKind, by: 
     others = len(tx.load(scope_id).resources) if tx.exists(scope_id) else 0
     resource = Resource(
         name=name,
-        # Usually each has its own, so that what befalls one host befalls one VM.
+        # Usually each has its own, so that what happens to one host happens to one VM.
         host=HostName(vm.host or f"host-of-{name}"),
         update_domain=others % UPDATE_DOMAINS,
         priority=vm.priority,
