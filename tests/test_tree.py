@@ -30,7 +30,7 @@ MEASURES_REAL_TIME = {
     "runtime/admission.py": "hands the event loop's time to those who need it",
     "runtime/listeners/acceptor.py": "how often the log may say that a listener is full",
     "runtime/listeners/conversation.py": "how long a client takes to send a request",
-    "scenarios/witness.py": "how long a handler takes",
+    "scenarios/scenario_observer.py": "how long a handler takes",
     "storage/postgres/commits/outcome.py": "how long an outcome may stay unknown",
     "storage/postgres/commits/session.py": "how soon a failed connection is tried again",
     "storage/sqlite/group_commit.py": "how long one commit may gather transactions",

@@ -10,9 +10,9 @@ from typing import Final
 
 from forewarned.scenarios import model
 from forewarned.scenarios.judgement.approvals import ApprovalJudge
+from forewarned.scenarios.judgement.evidence import Evidence
 from forewarned.scenarios.judgement.programs import ProgramJudge
 from forewarned.scenarios.judgement.requests import RequestJudge
-from forewarned.scenarios.judgement.sightings import Sightings
 from forewarned.scenarios.judgement.verdicts import Verdict
 from forewarned.scenarios.judgement.wording import step_title
 from forewarned.scenarios.model import AnyExpectation, Scenario
@@ -34,12 +34,12 @@ def judge(
 
     `patience` multiplies how long a handler may take. `is_over`: nothing more will be seen.
     """
-    seen = Sightings(scenario, tuple(observations), now, is_over)
+    seen = Evidence(scenario, tuple(observations), now, is_over)
     findings = [_finding(each, _verdict(each, seen, patience)) for each in scenario.expectations]
     return (*_failed_steps(seen), *findings)
 
 
-def _verdict(expectation: AnyExpectation, seen: Sightings, patience: float) -> Verdict:
+def _verdict(expectation: AnyExpectation, seen: Evidence, patience: float) -> Verdict:
     if isinstance(expectation, model.ApprovalExpectation):
         verdict = ApprovalJudge(seen, patience).verdict(expectation)
     elif isinstance(expectation, model.RequestExpectation):
@@ -60,7 +60,7 @@ def _finding(expectation: AnyExpectation, verdict: Verdict) -> Finding:
     )
 
 
-def _failed_steps(seen: Sightings) -> Iterable[Finding]:
+def _failed_steps(seen: Evidence) -> Iterable[Finding]:
     """One at most: the scenario ends with it."""
     failed = seen.failed_step()
     if failed is None:

@@ -19,8 +19,8 @@ from forewarned.scenarios.model import ProbeFails, ProbeHolds, Scenario
 from forewarned.scenarios.observations import START, HandlerStarted, StepBegan, StepEnded
 from forewarned.scenarios.ports import Endpoint, Handler, HandlerError, Stage, StageError
 from forewarned.scenarios.report import Finding, Report, Standing
+from forewarned.scenarios.scenario_observer import MOST_OBSERVATIONS, Hear, Observer
 from forewarned.scenarios.values import times
-from forewarned.scenarios.witness import MOST_OBSERVATIONS, Hear, Witness
 
 FIRST_ASK: Final = timedelta(seconds=30)
 """How long a handler may take from its start to its first request."""
@@ -42,19 +42,19 @@ async def play(
     `folder` is empty and the handler's. `tell` hears of each observation at once. `patience`
     multiplies how long the handler may take, for slow machines.
     """
-    witness = Witness(scenario, lambda: stage.now, tell, folder)
-    await stage.set_up(scenario, witness.note)
-    player = _Player(scenario, stage, handler, witness, folder=folder, patience=patience)
+    observer = Observer(scenario, lambda: stage.now, tell, folder)
+    await stage.set_up(scenario, observer.note)
+    player = _Player(scenario, stage, handler, observer, folder=folder, patience=patience)
     try:
         await player.play()
     finally:
-        witness.ends_handler = True
+        observer.ends_handler = True
         await handler.kill()
     return Report(
         scenario=scenario,
         findings=player.findings(is_over=True),
-        observations=tuple(witness.observations),
-        took=witness.now(),
+        observations=tuple(observer.observations),
+        took=observer.now(),
     )
 
 
@@ -68,7 +68,7 @@ class _Player:
         scenario: Scenario,
         stage: Stage,
         handler: Handler,
-        witness: Witness,
+        observer: Observer,
         *,
         folder: Path,
         patience: float,
@@ -76,7 +76,7 @@ class _Player:
         self._scenario = scenario
         self._stage = stage
         self._handler = handler
-        self._witness = witness
+        self._observer = observer
         self._folder = folder
         self._patience = patience
         self._events: dict[str, tuple[EventId, ...]] = {}
@@ -91,13 +91,13 @@ class _Player:
             with suppress(asyncio.CancelledError):
                 await looking
             await self._look()
-            await self._witness.finish()
+            await self._observer.finish()
 
     def findings(self, *, is_over: bool = False) -> tuple[Finding, ...]:
         return judge(
             self._scenario,
-            self._witness.observations,
-            now=self._witness.now(),
+            self._observer.observations,
+            now=self._observer.now(),
             patience=self._patience,
             is_over=is_over,
         )
@@ -105,9 +105,9 @@ class _Player:
     async def _until_known(self) -> None:
         """Until only what can't be known before the end is open."""
         while True:
-            if self._witness.is_flooded:
+            if self._observer.is_flooded:
                 last = len(self._scenario.steps) - 1
-                self._witness.note(StepEnded(index=last, failure=self._flood()))
+                self._observer.note(StepEnded(index=last, failure=self._flood()))
                 return
             if self._handler.exit_code is not None:
                 # Nothing more can be seen of it.
@@ -116,9 +116,9 @@ class _Player:
             deadlines = [each.decided_by for each in findings if each.decided_by is not None]
             if not deadlines:
                 return
-            await self._witness.more(min(deadlines) - self._witness.now())
+            await self._observer.more(min(deadlines) - self._observer.now())
             # A handler that asks all the time must not have us judge all the time.
-            left = min(deadlines) - self._witness.now()
+            left = min(deadlines) - self._observer.now()
             await asyncio.sleep(min(_LOOK_EVERY, max(left.total_seconds(), 0)))
 
     # --- probes ---
@@ -131,7 +131,7 @@ class _Player:
     async def _look(self) -> None:
         for each in self._scenario.expectations:
             if isinstance(each, ProbeHolds | ProbeFails):
-                await self._witness.look(each.probe)
+                await self._observer.look(each.probe)
 
     # --- steps ---
 
@@ -156,7 +156,7 @@ class _Player:
     async def _noted(
         self, index: int, carry_out: Callable[[], Awaitable[tuple[EventId, ...]]]
     ) -> bool:
-        self._witness.note(StepBegan(index=index))
+        self._observer.note(StepBegan(index=index))
         made: tuple[EventId, ...] = ()
         failure = ""
         try:
@@ -165,8 +165,8 @@ class _Player:
             failure = str(error)
         if index != START and (name := self._scenario.steps[index].name) is not None:
             self._events[name] = made
-        self._witness.look_afresh()
-        self._witness.note(StepEnded(index=index, events=made, failure=failure))
+        self._observer.look_afresh()
+        self._observer.note(StepEnded(index=index, events=made, failure=failure))
         return not failure
 
     async def _carry_out(self, step: steps.AnyStep) -> tuple[EventId, ...]:
@@ -174,10 +174,10 @@ class _Player:
             case steps.StartHandler():
                 await self._start_handler()
             case steps.StopHandler():
-                self._witness.ends_handler = True
+                self._observer.ends_handler = True
                 await self._handler.stop(step.patience * self._patience)
             case steps.KillHandler():
-                self._witness.ends_handler = True
+                self._observer.ends_handler = True
                 await self._handler.kill()
             case steps.WaitAsked():
                 await self._wait_asked(step.times, step.within)
@@ -200,26 +200,26 @@ class _Player:
         at = Endpoint(
             url=url, vm=self._scenario.handler_vm, folder=self._folder, environment=environment
         )
-        self._witness.ends_handler = False
-        self._witness.note(HandlerStarted())
+        self._observer.ends_handler = False
+        self._observer.note(HandlerStarted())
         try:
-            await self._handler.start(at, self._witness.note)
+            await self._handler.start(at, self._observer.note)
         except HandlerError as error:
             raise _StepError(str(error)) from error
 
     # --- waiting ---
 
     async def _wait_asked(self, number: int, within: timedelta) -> None:
-        witness, before = self._witness, self._witness.reads
-        await self._wait(lambda: witness.reads >= before + number, within)
-        if witness.reads < before + number:
-            often = times(witness.reads - before)
+        observer, before = self._observer, self._observer.reads
+        await self._wait(lambda: observer.reads >= before + number, within)
+        if observer.reads < before + number:
+            often = times(observer.reads - before)
             raise _StepError(f"it read its document {often}; {self._account()}")
 
     async def _wait_approved(self, step: steps.WaitApproved) -> None:
         wanted = set(self._events.get(step.event, ()))
-        await self._wait(lambda: wanted <= self._witness.granted, step.within)
-        if not wanted <= self._witness.granted:
+        await self._wait(lambda: wanted <= self._observer.granted, step.within)
+        if not wanted <= self._observer.granted:
             raise _StepError(f"it did not approve; {self._account()}")
 
     async def _wait_exited(self, step: steps.WaitExited) -> None:
@@ -229,19 +229,19 @@ class _Player:
 
     async def _wait(self, is_so: Callable[[], bool], within: timedelta) -> None:
         """Until it is so, or has taken too long, or can't be so any more."""
-        deadline = self._witness.now() + within * self._patience
-        while not is_so() and self._witness.now() < deadline:
-            if self._witness.is_flooded:
+        deadline = self._observer.now() + within * self._patience
+        while not is_so() and self._observer.now() < deadline:
+            if self._observer.is_flooded:
                 raise _StepError(self._flood())
             if self._handler.exit_code is not None:
                 return
-            await self._witness.more(deadline - self._witness.now())
+            await self._observer.more(deadline - self._observer.now())
 
     def _account(self) -> str:
         code = self._handler.exit_code
         ended = "" if code is None else f"{exit_words(code)}; "
-        return f"{ended}{self._witness.last_request()}"
+        return f"{ended}{self._observer.last_request()}"
 
     def _flood(self) -> str:
-        took = span(timedelta(seconds=round(self._witness.now().total_seconds())))
+        took = span(timedelta(seconds=round(self._observer.now().total_seconds())))
         return f"it floods: more than {MOST_OBSERVATIONS} requests and lines in {took}"

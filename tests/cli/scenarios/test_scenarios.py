@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarned.cli.scenarios.people import playable, renamed
+from forewarned.cli.scenarios.adaptation import playable, renamed
 from forewarned.scenarios import steps
 from forewarned.scenarios.file import parse
 from tests.cli.served import invoke

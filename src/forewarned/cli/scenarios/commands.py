@@ -74,7 +74,7 @@ def run(session: Session, file: Path, vm: str | None, patience: float, folder: P
     must be one that can be moved. For scenarios that start or end the handler, use 'forewarned
     exam'.
     """
-    from forewarned.cli.scenarios.people import playable, renamed
+    from forewarned.cli.scenarios.adaptation import playable, renamed
 
     try:
         read = load(file)
@@ -104,7 +104,7 @@ def _as_json(report: Report) -> str:
 
 
 async def _play(session: Session, read: Scenario, *, patience: float, folder: Path) -> Report:
-    from forewarned.cli.scenarios.people import PeopleHandler
+    from forewarned.cli.scenarios.external_handler import ExternalHandler
     from forewarned.cli.scenarios.running_stage import RunningStage
     from forewarned.scenarios.player import play
     from forewarned.scenarios.ports import StageError
@@ -116,7 +116,7 @@ async def _play(session: Session, read: Scenario, *, patience: float, folder: Pa
 
     try:
         async with RunningStage(session.control) as stage:
-            handler = PeopleHandler(lambda line: click.echo(line, err=True))
+            handler = ExternalHandler(lambda line: click.echo(line, err=True))
             return await play(read, stage, handler, tell, folder=folder, patience=patience)
     except StageError as error:
         if isinstance(error.__cause__, CommandError):

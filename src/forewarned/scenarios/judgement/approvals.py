@@ -4,7 +4,7 @@ from typing import assert_never
 
 from forewarned.core.ids import EventId
 from forewarned.scenarios import model
-from forewarned.scenarios.judgement.sightings import Anchor
+from forewarned.scenarios.judgement.evidence import Anchor
 from forewarned.scenarios.judgement.verdicts import (
     HELD,
     OPEN,

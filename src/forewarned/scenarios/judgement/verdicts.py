@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from forewarned.scenarios.judgement.sightings import Anchor, Sightings
+from forewarned.scenarios.judgement.evidence import Anchor, Evidence
 from forewarned.scenarios.judgement.wording import request_words
 from forewarned.scenarios.model import AnyExpectation, What
 from forewarned.scenarios.observations import Observation
@@ -41,7 +41,7 @@ def open_until(deadline: timedelta) -> Verdict:
 class Judge:
     """Judges one kind of expectation by what has been seen."""
 
-    seen: Sightings
+    seen: Evidence
     patience: float
     """Multiplies how long a handler may take."""
 

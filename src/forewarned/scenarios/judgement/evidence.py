@@ -34,7 +34,7 @@ _BEGINNING = Anchor(timedelta(0), timedelta(0))
 
 
 @dataclass(frozen=True)
-class Sightings:
+class Evidence:
     """What has been seen so far."""
 
     scenario: Scenario

@@ -1,37 +1,13 @@
-"""A handler that people run themselves: it is seen by what it asks, and by nothing else."""
-
-from collections.abc import Callable
-from datetime import timedelta
+"""A scenario, adapted to a running emulator and a handler that is not ours to start. Pure."""
 
 import msgspec
 
 from forewarned.cli.failures import UsageError
 from forewarned.scenarios import model, steps
 from forewarned.scenarios.model import Scenario
-from forewarned.scenarios.ports import Endpoint, Tell
 
 _OWN = steps.StartHandler | steps.StopHandler | steps.KillHandler | steps.WaitExited
 _UNSEEN = model.Exited | model.Running | model.Printed | model.NotPrinted
-
-
-class PeopleHandler:
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-
-    @property
-    def exit_code(self) -> int | None:
-        return None
-
-    async def start(self, at: Endpoint, tell: Tell) -> None:  # noqa: ARG002  # it is people's
-        self._say(f"waiting for the handler of VM {at.vm} to ask at {at.url}")
-        for name, value in at.environment.items():
-            self._say(f"its environment is to have {name}={value}")
-
-    async def kill(self) -> None:
-        """It goes on: it is people's."""
-
-    async def stop(self, patience: timedelta) -> None:
-        """It goes on, too."""
 
 
 def playable(scenario: Scenario) -> tuple[Scenario, list[str]]:

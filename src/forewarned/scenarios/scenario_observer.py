@@ -28,7 +28,7 @@ MOST_OBSERVATIONS: Final = 20_000
 """A handler that asks or prints more often floods. What it does then is not noted any more."""
 
 
-class Witness:
+class Observer:
     def __init__(
         self, scenario: Scenario, clock: Callable[[], datetime], tell: Hear, folder: Path
     ) -> None:
