@@ -55,7 +55,7 @@ def test_a_failure_says_what_was_expected_what_was_seen_and_what_is_at_risk(
         "  BROKEN       the handler approves reboot within 300ms: no approval was sent; since then"
     )
     assert lines[2] == "  risk: The VM restarts later than it could."
-    assert any("event    Reboot of vm is Scheduled" in line for line in lines)
+    assert any("event: Reboot of vm is Scheduled" in line for line in lines)
     assert any("→ 200" in line for line in lines)
 
 

@@ -11,8 +11,9 @@ from forewarned.cli.failures import CommandError, ExitCode, UsageError
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.wording import count
 from forewarned.config.durations import format_duration
-from forewarned.scenarios.account import account, fact_words
+from forewarned.scenarios.account import account
 from forewarned.scenarios.file import ScenarioFileError, load
+from forewarned.scenarios.formats.narrative import sentence
 from forewarned.scenarios.model import Scenario
 from forewarned.scenarios.observations import Observation
 from forewarned.scenarios.report import Report
@@ -110,7 +111,7 @@ async def _play(session: Session, read: Scenario, *, patience: float, folder: Pa
     from forewarned.scenarios.ports import StageError
 
     def tell(observation: Observation) -> None:
-        if line := fact_words(observation.fact, read):
+        if line := sentence(observation, read):
             at = timedelta(seconds=round(observation.at.total_seconds()))
             click.echo(f"{at}  {line}", err=True)
 
