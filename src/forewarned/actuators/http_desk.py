@@ -7,7 +7,7 @@ token is not sent where it could be read on the way.
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import quote
@@ -105,6 +105,10 @@ class _Questions(msgspec.Struct):
     questions: list[_Question]
     cordoned: list[str] = []
     moving: dict[str, str | None] = {}
+
+
+class _ListingBegins(msgspec.Struct):
+    began_at: datetime
 
 
 class _SourceChanges(msgspec.Struct):
@@ -232,12 +236,26 @@ class HttpDesk:
     async def answer_listing(self, host: str, vms: Sequence[str] | None) -> None:
         await self._answer(host, "listing", {"vms": vms})
 
-    async def report_listing(self, source: SourceTable, listing: Listing) -> SourceChanges:
-        told: dict[str, object] = {"vms": listing.vms, "silent": listing.silent}
+    async def begin_listing(self) -> datetime:
+        answer = await self._send("GET", self._listing_path)
+        self._refuse_failure(answer)
+        try:
+            return msgspec.json.decode(answer.content, type=_ListingBegins).began_at
+        except msgspec.MsgspecError as error:
+            raise DeskUnavailableError(f"its response can't be read: {error}") from error
+
+    async def report_listing(
+        self, source: SourceTable, listing: Listing, *, began_at: datetime
+    ) -> SourceChanges:
+        told = {"vms": listing.vms, "silent": listing.silent, "began_at": began_at}
         return await self._report_source(source, told)
 
     async def report_no_listing(self, source: SourceTable, error: str) -> None:
         await self._report_source(source, {"vms": None, "error": error})
+
+    @property
+    def _listing_path(self) -> str:
+        return f"/v1/sources/{quote(self._actuator, safe='')}/listing"
 
     async def _report_source(
         self, source: SourceTable, told: dict[str, object]
@@ -248,7 +266,7 @@ class HttpDesk:
             "subscription_id": source.subscription_id,
         }
         answer = await self._post(
-            f"/v1/sources/{quote(self._actuator, safe='')}/listing",
+            self._listing_path,
             {"holder": self._holder, "every": source.every.total_seconds(), **where, **told},
             patience=_TAKING_IN,
         )

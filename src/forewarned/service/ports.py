@@ -128,6 +128,9 @@ class Snapshot(Listings, Protocol):
         """Those of the names that there are, in any order: by name, in any letter case."""
 
     def bindings(self) -> Iterator[Binding]: ...
+    def placed_bindings(self) -> Iterator[tuple[Binding, HostName]]:
+        """All `bindings`, each with the host that the VM is on."""
+
     def places(self) -> Iterator[Place]:
         """The places of all `bindings`, in any order."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from forewarned.actuators.desk import DeskUnavailableError
@@ -52,7 +52,13 @@ class Desk:
     told: "asyncio.Queue[Listing | str]" = field(default_factory=asyncio.Queue)
     failures: int = 0
 
-    async def report_listing(self, _: SourceTable, listing: Listing) -> SourceChanges:
+    async def begin_listing(self) -> datetime:
+        return NOON
+
+    async def report_listing(
+        self, _: SourceTable, listing: Listing, *, began_at: datetime
+    ) -> SourceChanges:
+        assert began_at == NOON
         if self.failures:
             self.failures -= 1
             raise DeskUnavailableError("down")

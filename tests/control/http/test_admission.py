@@ -171,7 +171,7 @@ def test_roles_are_those_of_the_manual() -> None:
     }
     assert Role.READER not in needed.values()
     others = {each.name: each.needs for each in READS if each.needs is not Role.READER}
-    assert others == {"list_questions": Role.ACTUATOR}
+    assert others == {"list_questions": Role.ACTUATOR, "begin_listing": Role.ACTUATOR}
 
 
 async def test_an_actuators_token_is_for_its_operations_alone(control: Guarded) -> None:

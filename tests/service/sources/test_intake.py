@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -14,14 +15,15 @@ from forewarned.core.rules import Rules
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.errors import AddressTakenError
 from forewarned.service.events.schedule import Request
-from forewarned.service.lifecycle.tasks import Seen, TaskRef
+from forewarned.service.lifecycle.tasks import Claim, Seen, TaskRef
 from forewarned.service.records import Binding
+from forewarned.service.sources import writes
 from forewarned.service.sources.errors import UnknownSourceError
 from forewarned.service.sources.intake import SourceReport
 from forewarned.service.sources.listing import ListedVm, Listing
 from forewarned.service.sources.notes import SourceState
 from forewarned.service.sources.roster import APART
-from forewarned.service.sources.writes import Written
+from forewarned.service.sources.writes import OwnVm, Written
 from forewarned.service.use_cases import UseCases
 from tests.bases import a_basis, a_store
 from tests.builders import NOON, OPERATOR
@@ -49,8 +51,24 @@ class Platform:
         self, listing: Listing | None, *, error: str = "", source: str = "rack1"
     ) -> Written:
         await self.clock.step(APART)
+        began_at = await self.use_cases.sources.begin()
+        return await self.take(listing, began_at=began_at, error=error, source=source)
+
+    async def take(
+        self,
+        listing: Listing | None,
+        *,
+        began_at: datetime | None,
+        error: str = "",
+        source: str = "rack1",
+    ) -> Written:
         report = SourceReport(
-            name=source, holder="one:1", every=timedelta(seconds=30), listing=listing, error=error
+            name=source,
+            holder="one:1",
+            every=timedelta(seconds=30),
+            listing=listing,
+            error=error,
+            began_at=began_at,
         )
         return await self.use_cases.sources.take(report, by=OPERATOR)
 
@@ -81,6 +99,15 @@ class Platform:
             type=EventType.FREEZE, source=EventSource.PLATFORM, resources=(ResourceName(name),)
         )
         await self.use_cases.scheduler.schedule(request, by=OPERATOR)
+
+    async def carry_out(self, *, to: str) -> Claim:
+        """What has started, as an actuator does and reports it."""
+        tasks = self.use_cases.tasks
+        [claim] = await tasks.claim("rack1", holder="one", limit=9)
+        ref = TaskRef(claim.task.event_id, claim.task.vm, claim.task.attempt)
+        await tasks.begin(ref, Seen(), by=OPERATOR)
+        await tasks.finish(ref, Seen("{}", HostName(to)), by=OPERATOR)
+        return claim
 
 
 @pytest.fixture
@@ -268,26 +295,104 @@ async def test_what_a_file_declares_is_the_files_and_what_a_source_forgets_anyon
         await platform.use_cases.sources.forget("rack1", by=OPERATOR)
 
 
-async def test_a_vm_that_is_being_moved_is_left_alone_and_stays_where_its_actuator_put_it(
-    platform: Platform,
-) -> None:
-    """What an actuator reports counts, also where a listing is older."""
+async def test_a_vm_that_is_being_moved_is_left_to_its_actuator(platform: Platform) -> None:
     await platform.lists(WEB, DB)
     await platform.start("web")
-    tasks = platform.use_cases.tasks
 
     await platform.lists(DB)
     await platform.lists(DB)
-    [claim] = await tasks.claim("rack1", holder="one", limit=9)
-    ref = TaskRef(claim.task.event_id, claim.task.vm, claim.task.attempt)
-    await tasks.begin(ref, Seen(), by=OPERATOR)
-    await tasks.finish(ref, Seen("{}", HostName("hv-c")), by=OPERATOR)
-    await platform.lists(WEB, DB)
+    await platform.lists(replace(WEB, host="hv-d"), DB)
+    before = await platform.host_of("web")
+    claim = await platform.carry_out(to="hv-c")
 
     assert claim.vm_id == WEB.vm_id
+    assert (before, await platform.host_of("web")) == ("hv-a", "hv-c")
+
+
+async def test_a_listing_that_began_before_a_move_was_over_does_not_move_the_vm_back(
+    platform: Platform,
+) -> None:
+    """A slow listing of one node, while another node's actuator moves the VM."""
+    await platform.lists(WEB, DB)
+    began_at = await platform.use_cases.sources.begin()
+    await platform.clock.step(APART)
+    await platform.start("web")
+    await platform.carry_out(to="hv-c")
+
+    late = await platform.take(Listing(vms=(WEB, replace(DB, host="hv-d"))), began_at=began_at)
+
+    assert late.changed == ("db",)
     assert await platform.host_of("web") == "hv-c"
-    await platform.lists(replace(WEB, host="hv-d"), DB)
-    assert await platform.host_of("web") == "hv-d"
+
+
+async def test_where_the_platform_has_a_vm_counts_in_the_end(platform: Platform) -> None:
+    """An actuator may have reported a wrong host, and the platform says the same as ever."""
+    await platform.lists(WEB)
+    await platform.start("web")
+    await platform.carry_out(to="hv-c")
+
+    written = await platform.lists(WEB)
+
+    assert written.changed == ("web",)
+    assert await platform.host_of("web") == "hv-a"
+
+
+async def test_a_listing_that_began_before_the_last_one_changes_nothing(
+    platform: Platform,
+) -> None:
+    began_at = await platform.use_cases.sources.begin()
+    await platform.lists(replace(WEB, host="hv-b"))
+    taken_in = await platform.state()
+
+    late = await platform.take(Listing(vms=(WEB, DB)), began_at=began_at)
+    unsaid = await platform.take(Listing(vms=(WEB, DB)), began_at=None)
+
+    assert late == unsaid == Written()
+    assert await platform.host_of("web") == "hv-b"
+    assert await platform.state() == taken_in
+
+
+async def test_what_has_become_another_vm_since_the_comparison_is_not_written(
+    platform: Platform,
+) -> None:
+    """Between comparison and writing an event may start, and a VM be replaced or taken over."""
+    await platform.lists(WEB, DB)
+    compared = {
+        each.vm_id: OwnVm(await platform.binding(each.name), HostName(each.host))
+        for each in (WEB, DB)
+    }
+    moved = [replace(WEB, host="hv-d", address="10.0.0.7"), replace(DB, host="hv-d")]
+
+    async def write(source: str = "rack1") -> list[Written]:
+        change = partial(writes.change_vms, listed=moved, own=compared, source=source, by=OPERATOR)
+        remove = partial(writes.remove_vms, gone=[*compared.values()], source=source, by=OPERATOR)
+        return [await platform.use_cases.engine.decide(each) for each in (change, remove)]
+
+    others = await write("rack2")
+    await platform.start("web")
+    await platform.apply({"name": "db", "vm_id": DB.vm_id, "address": DB.address})
+    own = await write()
+
+    assert others == own == [Written(), Written()]
+    assert (await platform.binding("web")).address == WEB.address
+    assert [await platform.host_of(name) for name in ("web", "db")] == ["hv-a", "hv-b"]
+
+
+async def test_a_vm_that_was_moved_since_the_comparison_is_not_moved_back(
+    platform: Platform,
+) -> None:
+    await platform.lists(WEB)
+    compared = {WEB.vm_id: OwnVm(await platform.binding("web"), HostName("hv-a"))}
+    await platform.start("web")
+    await platform.carry_out(to="hv-c")
+    listed = [replace(WEB, host="hv-b")]
+
+    written = await platform.use_cases.engine.decide(
+        partial(writes.change_vms, listed=listed, own=compared, source="rack1", by=OPERATOR)
+    )
+
+    assert written == Written()
+    assert await platform.host_of("web") == "hv-c"
 
 
 async def test_what_cannot_be_in_a_fleet_is_left_out_with_the_reason(platform: Platform) -> None:

@@ -7,16 +7,17 @@ report says so, and the server removes nothing.
 import asyncio
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final, Protocol, runtime_checkable
 
 from forewarned.actuators.desk import DeskUnavailableError
 from forewarned.actuators.driver import DriverError
 from forewarned.actuators.sources.table import SourceTable
-from forewarned.service.sources.listing import Listing
+from forewarned.service.sources.listing import LONGEST_LISTING, Listing
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_LISTING: Final = 120.0
+_LONGEST_LISTING: Final = LONGEST_LISTING.total_seconds()
 
 
 @runtime_checkable
@@ -49,7 +50,12 @@ class SourceChanges(Protocol):
 class SourceDesk(Protocol):
     """All of its methods may raise DeskUnavailableError."""
 
-    async def report_listing(self, source: SourceTable, listing: Listing) -> SourceChanges: ...
+    async def begin_listing(self) -> datetime:
+        """The server's time, before the platform is listed."""
+
+    async def report_listing(
+        self, source: SourceTable, listing: Listing, *, began_at: datetime
+    ) -> SourceChanges: ...
     async def report_no_listing(self, source: SourceTable, error: str) -> None: ...
 
 
@@ -71,6 +77,8 @@ class SourceReporter:
             await self._pause(stop)
 
     async def report(self) -> None:
+        # A listing is as old as its beginning: what is changed meanwhile it may have missed.
+        began_at = await self._desk.begin_listing()
         try:
             async with asyncio.timeout(_LONGEST_LISTING):
                 listing = await self._lister.list_vms()
@@ -79,7 +87,7 @@ class SourceReporter:
             await self._desk.report_no_listing(self._source, why)
             self._warn("a platform can't be listed", why)
             return
-        changes = await self._desk.report_listing(self._source, listing)
+        changes = await self._desk.report_listing(self._source, listing, began_at=began_at)
         if changes.added or changes.changed or changes.removed:
             counts = {
                 "source": self._source.actuator,

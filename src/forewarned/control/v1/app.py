@@ -169,6 +169,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     create("/v1/hosts/{host}/maintain", events.maintain_host, needs=Role.MAINTAINER),
     # --- platforms that the fleet is kept in step with
     read("/v1/sources", sources.list_sources),
+    operation("GET", "/v1/sources/{name}/listing", sources.begin_listing, needs=Role.ACTUATOR),
     Operation(
         method="POST",
         path="/v1/sources/{name}/listing",

@@ -1,11 +1,13 @@
 """Sources: platforms whose VMs the fleet is kept in step with, as actuators report them.
 
-Invariant: a listing that failed, or lacks a host, removes no VM.
+Invariants: a listing that failed, or lacks a host, removes no VM. Listings are taken in in the
+order in which they began: one that is older than the last, as a slow node may report it, changes
+nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -15,17 +17,19 @@ from forewarned.service.engine import Engine
 from forewarned.service.fleet.apply import FLEET_LEASE
 from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.fleet.writes import STEP
+from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Lease, Snapshot, Transaction
 from forewarned.service.records import Binding
 from forewarned.service.sources import notes, writes
 from forewarned.service.sources.errors import UnknownSourceError
-from forewarned.service.sources.listing import ListedVm, Listing
+from forewarned.service.sources.listing import LONGEST_LISTING, Listing
 from forewarned.service.sources.notes import SourceState
-from forewarned.service.sources.roster import Difference, Roster, Standing, compare
-from forewarned.service.sources.writes import Written
+from forewarned.service.sources.roster import Difference, FleetView, compare
+from forewarned.service.sources.writes import OwnVm, Written
 
 T = TypeVar("T")
 
+_PAGE: Final = 1000
 _MOST_REMARKS: Final = 100
 _NO_ADDRESS: Final = "its platform gives it no address, so it can't read events: give it one"
 _ADDRESS_TAKEN: Final = (
@@ -51,6 +55,9 @@ class SourceReport:
     """None if there is none."""
     error: str = ""
     """Why there is none."""
+    began_at: datetime | None = None
+    """When the listing began, as `begin` said. None if it was not asked: then it counts as the
+    oldest that there may be."""
     where: FleetPlan = field(default_factory=FleetPlan)
     """Subscription, resource group and location of its VMs."""
 
@@ -58,10 +65,17 @@ class SourceReport:
 class _Fleet(NamedTuple):
     """The fleet as a source sees it."""
 
-    own: Mapping[str, Binding]
+    own: Mapping[str, OwnVm]
     """By UUID."""
     others: frozenset[str]
+
+
+class _Look(NamedTuple):
+    """A listing beside the fleet."""
+
+    fleet: _Fleet
     difference: Difference
+    began_at: datetime
 
 
 class Sources:
@@ -70,6 +84,10 @@ class Sources:
 
     async def show(self) -> list[SourceState]:
         return await self._engine.ask(lambda snapshot: [*notes.source_states(snapshot).values()])
+
+    async def begin(self) -> datetime:
+        """To be asked before a platform is listed: when that began, by the store's clock."""
+        return await self._engine.ask(lambda snapshot: snapshot.now)
 
     async def take(self, report: SourceReport, *, by: Actor) -> Written:
         """Bring the fleet in step with a listing, or note why there is none."""
@@ -88,7 +106,8 @@ class Sources:
                 raise UnknownSourceError(name)
             own = await self._engine.ask(lambda s: [b for b in s.bindings() if _is_of(b, name)])
             for some in _batches(own):
-                await self._engine.decide(_checked(partial(writes.disown, bindings=some), lease))
+                disown = partial(writes.disown, bindings=some, source=name)
+                await self._engine.decide(_checked(disown, lease))
 
             def forget(tx: Transaction) -> None:
                 notes.forget(tx, name)
@@ -100,91 +119,107 @@ class Sources:
     async def _take_in(
         self, report: SourceReport, listing: Listing, lease: Lease, *, by: Actor
     ) -> Written:
-        look = partial(_look, name=report.name, listing=listing)
-        fleet = await self._engine.ask(look)
+        look = await self._engine.ask(partial(_look, report=report, listing=listing))
+        if look is None:
+            return Written()
         parts = [
-            await self._engine.decide(_checked(step, lease))
-            for step in _steps(fleet, report, by=by)
+            await self._engine.decide(_checked(step, lease)) for step in _steps(look, report, by=by)
         ]
         written = _total(parts)
-        seen = fleet
-        if not fleet.difference.is_empty:
-            seen = await self._engine.ask(look)
+        seen = look.fleet
+        if not look.difference.is_empty:
+            seen = await self._engine.ask(partial(_fleet, name=report.name))
         remarks = list(_remarks(listing, seen, written.left_out))
         state = SourceState(
             name=report.name,
             holder=report.holder,
             every=report.every,
+            began_at=look.began_at,
             vms=len(seen.own),
             silent=listing.silent,
             remarks=tuple(remarks[:_MOST_REMARKS]),
             more_remarks=max(0, len(remarks) - _MOST_REMARKS),
         )
-        roster = fleet.difference.roster
+        # What could not be added is tried again with the next listing.
+        not_added = written.left_out.keys() - look.fleet.own.keys()
+        roster = look.difference.roster
+        roster = replace(roster, brought=roster.brought - not_added)
 
         def note(tx: Transaction) -> None:
             former = notes.source_states(tx).get(report.name, state)
             complete_at = tx.now if listing.is_complete else former.complete_at
             notes.put_state(tx, replace(state, reported_at=tx.now, complete_at=complete_at))
-            before = notes.roster_of(tx, report.name)
-            if (after := _less(roster, before, written.left_out)) != before:
-                notes.put_roster(tx, report.name, after)
+            if roster != notes.roster_of(tx, report.name):
+                notes.put_roster(tx, report.name, roster)
 
         await self._engine.decide(_checked(note, lease))
         return written
 
 
-def _look(snapshot: Snapshot, *, name: str, listing: Listing) -> _Fleet:
-    own: dict[str, Binding] = {}
+def _look(snapshot: Snapshot, *, report: SourceReport, listing: Listing) -> _Look | None:
+    """None for a listing that is older than the last."""
+    oldest = snapshot.now - LONGEST_LISTING
+    # No later than now: a store may have got another clock since.
+    began_at = min(report.began_at or oldest, snapshot.now)
+    last = notes.source_states(snapshot).get(report.name)
+    if last is not None and last.began_at is not None and began_at < last.began_at <= snapshot.now:
+        return None
+    fleet = _fleet(snapshot, name=report.name)
+    own = fleet.own
+    names = _with_events(snapshot, since=began_at)
+    view = FleetView(
+        own=frozenset(own),
+        others=fleet.others,
+        differing=frozenset(
+            vm.vm_id
+            for vm in listing.vms
+            if vm.vm_id in own and not writes.is_as_listed(own[vm.vm_id], vm)
+        ),
+        busy=frozenset(key for key, (binding, _) in own.items() if binding.name in names),
+    )
+    roster = notes.roster_of(snapshot, report.name)
+    difference = compare(roster, listing, view, began_at=began_at, now=snapshot.now)
+    return _Look(fleet, difference, began_at)
+
+
+def _fleet(snapshot: Snapshot, *, name: str) -> _Fleet:
+    own: dict[str, OwnVm] = {}
     others: set[str] = set()
-    for binding in snapshot.bindings():
+    for binding, host in snapshot.placed_bindings():
         if _is_of(binding, name):
-            own[binding.profile.vm_id] = binding
+            own[binding.profile.vm_id] = OwnVm(binding, host)
         elif binding.profile.is_platform_id:
             others.add(binding.profile.vm_id)
-    started = {vm for record in snapshot.started() for vm in record.event.resources}
-    standing = Standing(
-        own=frozenset(own),
-        others=frozenset(others),
-        busy=frozenset(key for key, binding in own.items() if binding.name in started),
-    )
-    roster = _without_unaddressed(notes.roster_of(snapshot, name), own)
-    difference = compare(roster, listing, standing, now=snapshot.now)
-    return _Fleet(own, standing.others, difference)
+    return _Fleet(own, frozenset(others))
 
 
-def _without_unaddressed(roster: Roster, own: Mapping[str, Binding]) -> Roster:
-    """A VM whose address is another's is tried again: the other may have given it up."""
-    lacking = {key for key, binding in own.items() if not binding.address}
-    return replace(roster, vms={key: vm for key, vm in roster.vms.items() if key not in lacking})
+def _with_events(snapshot: Snapshot, *, since: datetime) -> set[ResourceName]:
+    """VMs with an event that is Started, or has ended since then."""
+    names = {vm for record in snapshot.started() for vm in record.event.resources}
+    wanted = HistoryFilter(action="completed", since=since, limit=_PAGE)
+    while rows := snapshot.history(wanted):
+        names.update(vm for row in rows if row.at > since for vm in row.resources)
+        wanted = replace(wanted, before_id=rows[-1].id)
+    return names
 
 
 def _steps(
-    fleet: _Fleet, report: SourceReport, *, by: Actor
+    look: _Look, report: SourceReport, *, by: Actor
 ) -> Iterator[Callable[[Transaction], Written]]:
     """Each small enough for one transaction among others."""
-    names = {key: binding.name for key, binding in fleet.own.items()}
-    difference = fleet.difference
-    for gone in _batches([names[key] for key in difference.removed]):
-        yield partial(writes.remove_vms, names=gone, by=by)
+    own, difference, source = look.fleet.own, look.difference, report.name
+    for gone in _batches([own[key] for key in difference.removed]):
+        yield partial(writes.remove_vms, gone=gone, source=source, by=by)
     for some in _batches(difference.changed):
-        yield partial(_release, listed=some, names=names)
-    for some in _batches(difference.changed):
-        yield partial(writes.change_vms, listed=some, names=names, by=by)
+        yield partial(writes.change_vms, listed=some, own=own, source=source, by=by)
     for some in _batches(difference.added):
-        yield partial(writes.add_vms, listed=some, source=report.name, where=report.where, by=by)
-
-
-def _release(
-    tx: Transaction, *, listed: Sequence[ListedVm], names: Mapping[str, ResourceName]
-) -> Written:
-    writes.release_addresses(tx, listed, names=names)
-    return Written()
+        yield partial(writes.add_vms, listed=some, source=source, where=report.where, by=by)
 
 
 def _remarks(listing: Listing, fleet: _Fleet, left_out: Mapping[str, str]) -> Iterator[str]:
     for vm in listing.vms:
-        binding = fleet.own.get(vm.vm_id)
+        found = fleet.own.get(vm.vm_id)
+        binding = None if found is None else found.binding
         if why := left_out.get(vm.vm_id):
             yield f"{vm.name}: {why}"
         elif vm.vm_id in fleet.others:
@@ -194,13 +229,6 @@ def _remarks(listing: Listing, fleet: _Fleet, left_out: Mapping[str, str]) -> It
             yield f"{vm.name}: {_ADDRESS_TAKEN.format(address) if address else _NO_ADDRESS}"
         elif binding is not None and binding.name != vm.name:
             yield f"{binding.name}: {_RENAMED.format(vm.name)}"
-
-
-def _less(roster: Roster, before: Roster, left_out: Mapping[str, str]) -> Roster:
-    """What could not be taken in is tried again with the next listing."""
-    vms = {key: vm for key, vm in roster.vms.items() if key not in left_out}
-    kept = {key: before.vms[key] for key in left_out if key in before.vms}
-    return replace(roster, vms=vms | kept)
 
 
 def _note_failure(tx: Transaction, *, report: SourceReport, lease: Lease) -> None:

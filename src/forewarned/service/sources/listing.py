@@ -2,6 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+LONGEST_LISTING: Final = timedelta(minutes=2)
+"""How long an actuator waits for its platform."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

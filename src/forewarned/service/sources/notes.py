@@ -27,6 +27,8 @@ class SourceState:
     """Who listed it: a host and a process."""
     every: timedelta = timedelta(0)
     reported_at: datetime | None = None
+    began_at: datetime | None = None
+    """When the last listing that was taken in began; None if none was."""
     complete_at: datetime | None = None
     """When it was last listed completely; None if it never was."""
     vms: int = 0

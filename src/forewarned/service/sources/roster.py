@@ -3,7 +3,8 @@
 Invariants: a VM leaves the fleet only after two complete listings, some time apart, have lacked it.
 A host that does not answer makes a listing incomplete, so it never removes the VMs that are on it.
 A source changes its own VMs alone, and none while an event of it is Started: that VM is the
-actuator's.
+actuator's. Nor does a listing that began before such an event ended: it may be older than what the
+actuator did.
 """
 
 from collections.abc import Mapping
@@ -21,9 +22,8 @@ APART: Final = timedelta(seconds=15)
 class Roster:
     """What one source has listed, by UUIDs."""
 
-    vms: Mapping[str, ListedVm] = field(default_factory=dict)
-    """As the fleet has them. A listing that says the same changes nothing: where an actuator has
-    moved a VM since, an older listing must not move it back."""
+    brought: frozenset[str] = frozenset()
+    """VMs that it had in the fleet after its last listing."""
     missed: Mapping[str, datetime] = field(default_factory=dict)
     """VMs that complete listings have lacked, since when."""
     departed: Mapping[str, datetime] = field(default_factory=dict)
@@ -31,22 +31,24 @@ class Roster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How the fleet stands to a source."""
+class FleetView:
+    """The fleet as a source sees it, beside what it lists."""
 
     own: frozenset[str] = frozenset()
     """The UUIDs of the VMs that it has brought."""
     others: frozenset[str] = frozenset()
     """The UUIDs of VMs that a fleet file, an operator or another source has declared."""
+    differing: frozenset[str] = frozenset()
+    """Those of its own that the fleet has on another host, or with another address, than listed."""
     busy: frozenset[str] = frozenset()
-    """Those of its own that an event has interrupted, or may from one moment to the next."""
+    """Those of its own with an event that is Started, or was when the listing began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     added: tuple[ListedVm, ...]
     changed: tuple[ListedVm, ...]
-    """As they are now: renamed, moved, or with another address."""
+    """As they are now: moved, or with another address."""
     removed: tuple[str, ...]
     """By their UUIDs."""
     roster: Roster
@@ -57,51 +59,54 @@ class Difference:
         return not (self.added or self.changed or self.removed)
 
 
-def compare(roster: Roster, listing: Listing, fleet: Standing, *, now: datetime) -> Difference:
+def compare(
+    roster: Roster, listing: Listing, fleet: FleetView, *, began_at: datetime, now: datetime
+) -> Difference:
+    """`began_at` is when the listing began, by the clock that `now` is read from."""
     seen = {vm.vm_id: vm for vm in listing.vms}
-    departed = _departed(roster, seen, fleet, now=now)
+    departed = _departed(roster, seen, fleet, began_at=began_at, now=now)
     added = {key: vm for key, vm in seen.items() if _is_new(key, fleet) and key not in departed}
-    changed = {
-        key: vm
-        for key, vm in seen.items()
-        if key in fleet.own and key not in fleet.busy and roster.vms.get(key) != vm
-    }
+    changed = [seen[key] for key in seen if key in fleet.differing - fleet.busy]
     missed = _missed(roster, listing, fleet, now=now)
-    removed = [key for key in missed if _is_due(roster.missed.get(key), now=now)]
+    removed = [key for key in missed if _is_due(roster.missed.get(key), began_at=began_at)]
     if not listing.is_complete:
         removed = []
-    kept = {key: vm for key, vm in roster.vms.items() if key in fleet.own and key not in removed}
     return Difference(
         added=tuple(added.values()),
-        changed=tuple(changed.values()),
+        changed=tuple(changed),
         removed=tuple(removed),
         roster=Roster(
-            vms=kept | changed | added,
+            brought=(fleet.own | added.keys()) - frozenset(removed),
             missed={key: at for key, at in missed.items() if key not in removed},
             departed=departed,
         ),
     )
 
 
-def _is_new(key: str, fleet: Standing) -> bool:
+def _is_new(key: str, fleet: FleetView) -> bool:
     return key not in fleet.own and key not in fleet.others
 
 
 def _departed(
-    roster: Roster, seen: Mapping[str, ListedVm], fleet: Standing, *, now: datetime
+    roster: Roster,
+    seen: Mapping[str, ListedVm],
+    fleet: FleetView,
+    *,
+    began_at: datetime,
+    now: datetime,
 ) -> dict[str, datetime]:
     """An event may end a VM a moment before the platform does, so it does not come back at once."""
-    left = {key: now for key in roster.vms if key in seen and _is_new(key, fleet)}
+    left = {key: now for key in sorted(roster.brought) if key in seen and _is_new(key, fleet)}
     since = left | dict(roster.departed)
     return {
         key: at
         for key, at in since.items()
-        if key in seen and _is_new(key, fleet) and not _is_due(at, now=now)
+        if key in seen and _is_new(key, fleet) and not _is_due(at, began_at=began_at)
     }
 
 
 def _missed(
-    roster: Roster, listing: Listing, fleet: Standing, *, now: datetime
+    roster: Roster, listing: Listing, fleet: FleetView, *, now: datetime
 ) -> dict[str, datetime]:
     seen = {vm.vm_id for vm in listing.vms}
     absent = fleet.own - seen - fleet.busy
@@ -110,5 +115,6 @@ def _missed(
     return {key: roster.missed.get(key, now) for key in sorted(absent)}
 
 
-def _is_due(since: datetime | None, *, now: datetime) -> bool:
-    return since is not None and now - since >= APART
+def _is_due(since: datetime | None, *, began_at: datetime) -> bool:
+    """Whether a listing that began then is another one."""
+    return since is not None and began_at - since >= APART

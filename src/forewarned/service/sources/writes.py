@@ -5,11 +5,11 @@ Transaction functions: they may be run again, and keep nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from forewarned.core import lifecycle, membership
 from forewarned.core.ids import HostName, ResourceName, ScopeId
-from forewarned.core.model import Actor, Policy, Scope, ScopeKind
+from forewarned.core.model import Actor, EventStatus, Policy, Scope, ScopeKind
 from forewarned.service.azure.enrollment import least_used, open_scope
 from forewarned.service.engine import save
 from forewarned.service.fleet.addresses import plain_address
@@ -25,10 +25,17 @@ from forewarned.service.fleet.layout import ScopeLayout, VmLayout
 from forewarned.service.fleet.placement import NEVER_GIVEN, planned_scope
 from forewarned.service.fleet.validation import is_name, mistakes
 from forewarned.service.ports import Transaction
-from forewarned.service.records import Binding
+from forewarned.service.records import Binding, Profile
 from forewarned.service.sources.listing import ListedVm
 
 _NAME_TAKEN: Final = "another VM of the fleet has its name: rename one of them"
+
+
+class OwnVm(NamedTuple):
+    """A VM that a source has brought, as the fleet has it."""
+
+    binding: Binding
+    host: HostName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,45 +65,48 @@ def add_vms(
     return Written(added=tuple(added), left_out=left_out)
 
 
-def release_addresses(
-    tx: Transaction, listed: Sequence[ListedVm], *, names: Mapping[str, ResourceName]
-) -> None:
-    """VMs may have exchanged their addresses: each gives up its own before any gets another's."""
-    for vm in listed:
-        binding = tx.binding(names[vm.vm_id])
-        if binding is not None and binding.address != (_known_by(vm) or ""):
-            tx.bind(replace(binding, address=""))
+def is_as_listed(found: OwnVm, vm: ListedVm) -> bool:
+    """Whether the fleet has a VM as its platform lists it."""
+    binding = found.binding
+    return (
+        found.host == vm.host
+        and binding.address == _own_address(vm)
+        and binding.profile == _profile(binding, vm)
+    )
 
 
 def change_vms(
     tx: Transaction,
     listed: Sequence[ListedVm],
     *,
-    names: Mapping[str, ResourceName],
+    own: Mapping[str, OwnVm],
+    source: str,
     by: Actor,
 ) -> Written:
-    """`names` are those that VMs have in the fleet, by UUID: they keep them, and their scopes."""
+    """`own` are the VMs as they were compared, by UUID. They keep their names, and their scopes."""
     changed: list[ResourceName] = []
     left_out: dict[str, str] = {}
+    there: list[tuple[ListedVm, Binding]] = []
     for vm in listed:
-        binding = tx.binding(names[vm.vm_id])
+        binding = _still_own(tx, own[vm.vm_id], source=source)
         if binding is None:
             continue
         # A name may be one that the fleet can't have: it stays what it was.
         if why := objection(replace(vm, name=binding.name)):
             left_out[vm.vm_id] = why
             continue
+        there.append((vm, binding))
+    for vm, binding in there:
+        # VMs may have exchanged addresses: each gives up its own before any gets another's.
+        if binding.address != _own_address(vm):
+            tx.bind(replace(binding, address=""))
+    for vm, binding in there:
         scope = tx.load(binding.scope_id)
         moved = membership.move(scope, binding.name, HostName(vm.host), now=tx.now)
         after = replace(
             binding,
             address=_free_address(tx, vm, name=binding.name),
-            profile=replace(
-                binding.profile,
-                private_address=_private_address(vm),
-                interface=vm.interface,
-                zone=vm.zone if is_name(vm.zone) else "",
-            ),
+            profile=_profile(binding, vm),
         )
         if moved.transitions:
             save(tx, moved, by=by)
@@ -107,10 +117,10 @@ def change_vms(
     return Written(changed=tuple(changed), left_out=left_out)
 
 
-def remove_vms(tx: Transaction, names: Sequence[ResourceName], *, by: Actor) -> Written:
+def remove_vms(tx: Transaction, gone: Sequence[OwnVm], *, source: str, by: Actor) -> Written:
     removed: list[ResourceName] = []
-    for name in names:
-        binding = tx.binding(name)
+    for each in gone:
+        binding = _still_own(tx, each, source=source)
         if binding is not None:
             scope = tx.load(binding.scope_id)
             save(tx, lifecycle.remove(scope, binding.name, now=tx.now), by=by)
@@ -118,12 +128,30 @@ def remove_vms(tx: Transaction, names: Sequence[ResourceName], *, by: Actor) -> 
     return Written(removed=tuple(removed))
 
 
-def disown(tx: Transaction, bindings: Sequence[Binding]) -> None:
+def disown(tx: Transaction, bindings: Sequence[Binding], *, source: str) -> None:
     """The VMs stay in the fleet, and are no source's any more."""
     for former in bindings:
         binding = tx.binding(former.name)
-        if binding is not None:
+        if binding is not None and binding.profile.source == source:
             tx.bind(replace(binding, profile=replace(binding.profile, source="")))
+
+
+def _still_own(tx: Transaction, compared: OwnVm, *, source: str) -> Binding | None:
+    """None if the VM is no longer what it was compared as, so that nothing may be written.
+
+    Since then it may have been replaced, been taken over, or got an event: that is the actuator's.
+    """
+    vm_id = compared.binding.profile.vm_id
+    binding = tx.binding(compared.binding.name)
+    if binding is None or (binding.profile.source, binding.profile.vm_id) != (source, vm_id):
+        return None
+    scope = tx.load(binding.scope_id)
+    vm = scope.resources[binding.name]
+    is_started = any(
+        event.status is EventStatus.STARTED and vm.name in event.resources
+        for event in scope.events.values()
+    )
+    return None if is_started or vm.host != compared.host else binding
 
 
 def objection(vm: ListedVm) -> str | None:
@@ -210,15 +238,24 @@ class _ListedPlace:
 
 def _free_address(tx: Transaction, vm: ListedVm, *, name: str) -> str:
     """Empty if it has none, or another VM is known by it: then it can't read events."""
-    known_by = _known_by(vm)
-    if known_by is None or known_by in NEVER_GIVEN:
-        return ""
-    holder = tx.holder(known_by)
-    return known_by if holder is None or holder == name else ""
+    wanted = _own_address(vm)
+    holder = tx.holder(wanted) if wanted else None
+    return wanted if holder is None or holder == name else ""
 
 
-def _known_by(vm: ListedVm) -> str | None:
-    return binding_address(_address(vm), vm.port_mark)
+def _own_address(vm: ListedVm) -> str:
+    """What it is to be known by; empty if there is nothing that it could be."""
+    known_by = binding_address(_address(vm), vm.port_mark)
+    return "" if known_by is None or known_by in NEVER_GIVEN else known_by
+
+
+def _profile(binding: Binding, vm: ListedVm) -> Profile:
+    return replace(
+        binding.profile,
+        private_address=_private_address(vm),
+        interface=vm.interface,
+        zone=vm.zone if is_name(vm.zone) else "",
+    )
 
 
 def _private_address(vm: ListedVm) -> str:

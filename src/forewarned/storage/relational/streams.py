@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Final
 
+from forewarned.core.ids import HostName
 from forewarned.service.records import Binding, PageContent, Place, Saved, ScopePlaces
 from forewarned.storage import rows
 from forewarned.storage.relational.queries import Queries
@@ -41,13 +42,17 @@ class Streams(Queries):
                 yield rows.to_page(row, events=events.get(row["id"], ()))
 
     def bindings(self) -> Iterator[Binding]:
+        return (binding for binding, _ in self.placed_bindings())
+
+    def placed_bindings(self) -> Iterator[tuple[Binding, HostName]]:
         for batch in self._batches():
             found = self._all(
                 f"""SELECT resources.* {self._of_batch("resources")} AND profile IS NOT NULL
                     ORDER BY number, position""",
                 *_ends(batch),
             )
-            yield from map(rows.to_binding, found)
+            for row in found:
+                yield rows.to_binding(row), HostName(row["host"])
 
     def places(self) -> Iterator[Place]:
         for scope_id, names, addresses in self.scope_places():

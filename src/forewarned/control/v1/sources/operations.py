@@ -22,6 +22,11 @@ async def list_sources(services: Services, _: Asked[Nothing, Nothing]) -> wire.S
     return wire.SourceList(sources=tuple(map(wire.shown, found)))
 
 
+async def begin_listing(services: Services, _: Asked[Nothing, Nothing]) -> wire.ListingBegins:
+    """The server's time, for an actuator that is about to list its platform."""
+    return wire.ListingBegins(began_at=await services.use_cases.sources.begin())
+
+
 async def report_listing(services: Services, request: Request, admitted: Admitted) -> Response:
     bodies.query(request, Nothing)
     asked = await bodies.body(request, ReportListing, largest=LARGEST_LISTING)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from forewarned.control.v1.request_wire import Ask, Text
+from forewarned.control.v1.request_wire import Ask, Instant, Text
 from forewarned.control.v1.wire import about
 from forewarned.service.fleet.declaration import FleetPlan
 from forewarned.service.sources.intake import SourceReport
@@ -48,6 +48,10 @@ class ReportListing(Ask, frozen=True):
         msgspec.field(default_factory=dict)
     )
     error: Annotated[str, about("why the platform can't be listed")] = ""
+    began_at: Annotated[
+        Instant | None,
+        about("when the listing began, as `begin_listing` said; null: as if two minutes ago"),
+    ] = None
     location: str = _PLAN.location
     resource_group: str = _PLAN.resource_group
     subscription_id: str = _PLAN.subscription_id
@@ -63,6 +67,7 @@ class ReportListing(Ask, frozen=True):
             every=timedelta(seconds=self.every),
             listing=listing,
             error=self.error,
+            began_at=self.began_at,
             where=FleetPlan(
                 location=self.location,
                 resource_group=self.resource_group,

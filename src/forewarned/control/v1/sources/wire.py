@@ -8,6 +8,10 @@ from forewarned.service.sources.notes import SourceState
 from forewarned.service.sources.writes import Written
 
 
+class ListingBegins(Shape, frozen=True):
+    began_at: Annotated[datetime, about("to be reported with the listing")]
+
+
 class SourceChanges(Shape, frozen=True):
     """What a listing has changed in the fleet, by the names of VMs."""
 
