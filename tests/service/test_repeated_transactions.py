@@ -227,6 +227,7 @@ async def every_word_on_a_source(sources: Sources, clock: VirtualClock) -> Async
     yield await sources.take(report, by=OPERATOR)
     yield await sources.take(replace(report, listing=Listing(vms=(one,))), by=OPERATOR)
     yield await sources.show()
+    await clock.step(2 * MINUTE)
     yield await sources.forget("hv", by=OPERATOR)
 
 

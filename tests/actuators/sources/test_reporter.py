@@ -123,6 +123,8 @@ async def test_the_fleet_of_a_server_follows_what_is_reported(anyio_backend: obj
         assert (failed["holder"], failed["every"]) == ("hv:1", 60.0)
         assert 'forewarned_source_vms{source="rack1"} 1.0' in metrics
         assert 'forewarned_source_listing_age_seconds{source="rack1"} 0.0' in metrics
+        assert (await control.http.delete("/v1/sources/rack1")).status_code == 409
+        await clock.step(timedelta(minutes=2))
         assert (await control.http.delete("/v1/sources/rack1")).status_code == 200
         await control.get("/v1/vms/shop")
         assert (await control.get("/v1/sources"))["sources"] == []

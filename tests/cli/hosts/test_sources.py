@@ -49,9 +49,13 @@ def test_sources_are_listed_with_how_their_last_listing_went(served: Served) -> 
 def test_a_source_is_forgotten_and_its_vms_stay(served: Served) -> None:
     report(served, vms=[WEB])
 
+    refused = served.run("sources", "forget", "rack1")
+    served.run("clock", "step", "1m")
     forgotten = served.run("sources", "forget", "rack1")
     again = served.run("sources", "forget", "rack1")
 
+    assert refused.exit_code == 1
+    assert "take its table [[sources]] out of the settings" in refused.stderr
     assert forgotten.stdout == "forgot rack1; what it has brought stays: 1 VM\n"
     assert "shop" in served.run("fleet", "show").stdout
     assert again.exit_code == 1

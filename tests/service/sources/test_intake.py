@@ -18,7 +18,7 @@ from forewarned.service.events.schedule import Request
 from forewarned.service.lifecycle.tasks import Claim, Seen, TaskRef
 from forewarned.service.records import Binding
 from forewarned.service.sources import writes
-from forewarned.service.sources.errors import UnknownSourceError
+from forewarned.service.sources.errors import ReportingSourceError, UnknownSourceError
 from forewarned.service.sources.intake import SourceReport
 from forewarned.service.sources.listing import ListedVm, Listing
 from forewarned.service.sources.notes import SourceState
@@ -26,7 +26,7 @@ from forewarned.service.sources.roster import APART
 from forewarned.service.sources.writes import OwnVm, Written
 from forewarned.service.use_cases import UseCases
 from tests.bases import a_basis, a_store
-from tests.builders import NOON, OPERATOR
+from tests.builders import MINUTE, NOON, OPERATOR, SECOND
 
 WEB = ListedVm(
     vm_id="5b0b8a3e-0000-4000-8000-000000000001", name="web", host="hv-a", address="10.0.0.1"
@@ -258,9 +258,14 @@ async def test_a_source_leaves_what_operators_and_other_sources_declare(
     await platform.lists(DB, source="rack2")
 
     await platform.lists(replace(WEB, host="hv-b"), DB)
+    states = {state.name: state for state in await platform.use_cases.sources.show()}
     await platform.lists()
     await platform.lists()
 
+    assert states["rack1"].remarks[0] == (
+        "web: already in the fleet, but not from this source, so left as it is. To hand it over,"
+        " remove it from the fleet (`fleet apply --prune`)"
+    )
     assert await platform.names() == ["db", "web"]
     assert await platform.host_of("web") == "hv-z"
 
@@ -286,6 +291,7 @@ async def test_what_a_file_declares_is_the_files_and_what_a_source_forgets_anyon
     await platform.lists()
     after = await platform.names()
     await platform.lists(DB)
+    await platform.clock.step(MINUTE)
     await platform.use_cases.sources.forget("rack1", by=OPERATOR)
 
     assert after == ["web"]
@@ -293,6 +299,17 @@ async def test_what_a_file_declares_is_the_files_and_what_a_source_forgets_anyon
     assert await platform.use_cases.sources.show() == []
     with pytest.raises(UnknownSourceError):
         await platform.use_cases.sources.forget("rack1", by=OPERATOR)
+
+
+async def test_a_source_that_is_still_listed_is_not_forgotten(platform: Platform) -> None:
+    """It would come back with its next listing, and its VMs would be anyone's."""
+    await platform.lists(WEB)
+    await platform.clock.step(MINUTE - 30 * SECOND)
+
+    with pytest.raises(ReportingSourceError, match=r"'rack1' reported 30s ago.* 1m after its last"):
+        await platform.use_cases.sources.forget("rack1", by=OPERATOR)
+
+    assert (await platform.binding("web")).profile.source == "rack1"
 
 
 async def test_a_vm_that_is_being_moved_is_left_to_its_actuator(platform: Platform) -> None:

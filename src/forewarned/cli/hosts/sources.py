@@ -38,8 +38,8 @@ def list_sources(session: Session) -> None:
 def forget(session: Session, *, name: str) -> None:
     """Forget the source NAME, which is no longer listed.
 
-    Its VMs stay in the fleet. From then on 'fleet apply --prune' removes those that its file does
-    not name.
+    One that still reports is refused. Its VMs stay in the fleet. From then on 'fleet apply --prune'
+    removes those that its file does not name.
     """
     answer = session.control.delete(f"/v1/sources/{quote(name, safe='')}")
     session.show(answer, lambda: _forgotten(answer.read(ShownSource)))

@@ -21,7 +21,7 @@ from forewarned.service.listings import HistoryFilter
 from forewarned.service.ports import Lease, Snapshot, Transaction
 from forewarned.service.records import Binding
 from forewarned.service.sources import notes, writes
-from forewarned.service.sources.errors import UnknownSourceError
+from forewarned.service.sources.errors import ReportingSourceError, UnknownSourceError
 from forewarned.service.sources.listing import LONGEST_LISTING, Listing
 from forewarned.service.sources.notes import SourceState
 from forewarned.service.sources.roster import Difference, FleetView, compare
@@ -37,8 +37,8 @@ _ADDRESS_TAKEN: Final = (
     " port mark"
 )
 _NOT_OWN: Final = (
-    "it is in the fleet already, but not by this source, which leaves it as it is: take it out of"
-    " the fleet file, and apply that with --prune"
+    "already in the fleet, but not from this source, so left as it is. To hand it over, remove it"
+    " from the fleet (`fleet apply --prune`)"
 )
 _RENAMED: Final = "its platform calls it {!r} now: the fleet keeps the name that it came with"
 
@@ -99,11 +99,12 @@ class Sources:
             return await self._take_in(report, report.listing, lease, by=by)
 
     async def forget(self, name: str, *, by: Actor) -> SourceState:
-        """Its VMs stay in the fleet, as any others. Raises UnknownSourceError."""
+        """Its VMs stay in the fleet, as any others.
+
+        Raises UnknownSourceError, ReportingSourceError.
+        """
         async with self._engine.lease(FLEET_LEASE) as lease:
-            found = await self._engine.ask(lambda s: notes.source_states(s).get(name))
-            if found is None:
-                raise UnknownSourceError(name)
+            found = await self._engine.ask(partial(_no_longer_listed, name=name))
             own = await self._engine.ask(lambda s: [b for b in s.bindings() if _is_of(b, name)])
             for some in _batches(own):
                 disown = partial(writes.disown, bindings=some, source=name)
@@ -229,6 +230,18 @@ def _remarks(listing: Listing, fleet: _Fleet, left_out: Mapping[str, str]) -> It
             yield f"{vm.name}: {_ADDRESS_TAKEN.format(address) if address else _NO_ADDRESS}"
         elif binding is not None and binding.name != vm.name:
             yield f"{binding.name}: {_RENAMED.format(vm.name)}"
+
+
+def _no_longer_listed(snapshot: Snapshot, *, name: str) -> SourceState:
+    found = notes.source_states(snapshot).get(name)
+    if found is None:
+        raise UnknownSourceError(name)
+    if found.reported_at is not None:
+        # One that is still listed would come back, and find that its VMs are no longer its own.
+        silence, enough = snapshot.now - found.reported_at, 2 * found.every
+        if silence < enough:
+            raise ReportingSourceError(name, silence=silence, enough=enough)
+    return found
 
 
 def _note_failure(tx: Transaction, *, report: SourceReport, lease: Lease) -> None:
