@@ -54,6 +54,7 @@ ASKING = [
     "sources list",
     "sources forget rack1",
     "host rules hv-a",
+    "host list",
     "host drain hv-a",
     "host status hv-a",
     "host undrain hv-a",

@@ -1,7 +1,8 @@
-"""`forewarned host drain|status|undrain`."""
+"""`forewarned host list|drain|status|undrain`."""
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,6 +12,8 @@ from forewarned.control.v1.drains.wire import ShownMove
 from forewarned.core.model import Resource
 from forewarned.service.drains.model import MoveState
 from tests.cli.served import Served, serving
+
+ON_RACK1 = ("web", "report")
 
 
 def nobody(_: Resource) -> str:
@@ -35,6 +38,34 @@ def test_a_drain_is_begun_shown_and_ended(served: Served) -> None:
     assert "its approval, or" in shown.stdout
     assert asked["host"] == "rack1"
     assert "rack1: Canceled" in ended.stdout
+
+
+def test_hosts_are_listed_with_their_drains_also_once_they_are_empty(
+    served: Served, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "fleet.toml"
+    elsewhere.write_text("".join(f'[[vms]]\nname = "{vm}"\nhost = "rack9"\n' for vm in ON_RACK1))
+
+    def rows() -> dict[str, str]:
+        lines = served.run("host", "list").stdout.splitlines()
+        return dict(" ".join(line.split()).split(" ", 1) for line in lines)
+
+    before = rows()
+    served.run("host", "drain", "rack1", "--yes")
+    under_way = rows()
+    moved = served.run("fleet", "apply", str(elsewhere))
+    emptied = rows()
+    asked = json.loads(served.run("host", "list", "--json").stdout)
+    served.run("host", "undrain", "rack1")
+
+    assert before["Host"] == "VMs Cordoned Drain"
+    assert (before["rack1"], before["rack2"]) == ("2 no", "1 no")
+    assert under_way["rack1"] == "2 yes Moving, 0 of 2 VMs moved"
+    assert moved.exit_code == 0, moved.output
+    assert emptied["rack1"].startswith("0 yes Moving, ")
+    [rack1] = [host for host in asked if host["name"] == "rack1"]
+    assert (rack1["vms"], rack1["drain"]["cordoned"]) == ([], True)
+    assert "rack1" not in rows()
 
 
 def test_vms_that_a_drain_moves_are_moved_back(served: Served) -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+from forewarned.control.fleet.wire import parse
 from forewarned.core.ids import HostName
 from forewarned.service.drains.model import DrainOrder
 from tests.builders import OPERATOR
@@ -155,3 +156,20 @@ async def test_a_host_tells_how_far_its_drain_has_come(console: ConsoleClient) -
     assert "waits for its approval, or its NotBefore in 15m" in under_way
     assert "Canceled since" in over
     assert "Ended by operator." in over
+
+
+async def test_a_host_that_was_emptied_stays_listed_until_vms_may_be_moved_there_again(
+    console: ConsoleClient,
+) -> None:
+    await console.switch_on("web", "report")
+    drains, rack1 = console.use_cases.drains, HostName("rack1")
+    await drains.begin(rack1, DrainOrder(), by=OPERATOR)
+    elsewhere = parse({"vms": [{"name": vm, "host": "rack9"} for vm in ("web", "report")]})
+    await console.use_cases.fleet.apply(elsewhere, by=OPERATOR)
+
+    emptied = await console.see("/hosts")
+    await drains.end(rack1, by=OPERATOR)
+    ended = await console.see("/hosts")
+
+    assert _row(emptied, "rack1").startswith("rack1 0 VMs 0 scopes Drain: Notice, cordoned")
+    assert 'id="host-rack1"' not in ended

@@ -13,14 +13,14 @@ from forewarned.cli.commands.serve import (
     refuse_missing_packages,
 )
 from forewarned.cli.failures import RefusedError, UsageError
-from forewarned.cli.hosts.drains import drain, status, undrain
+from forewarned.cli.hosts.drains import drain, list_hosts, status, undrain
 from forewarned.cli.session import Session, with_session
 from forewarned.cli.wording import count
 from forewarned.config.values import Address
 from forewarned.control.v1 import wire
 
 
-@click.group(commands=[drain, status, undrain])
+@click.group(commands=[list_hosts, drain, status, undrain])
 def host() -> None:
     """Empty and prepare the hosts of VMs, and serve their VMs there."""
 

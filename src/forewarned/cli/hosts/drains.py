@@ -1,9 +1,9 @@
-"""`forewarned host drain|status|undrain`: empty a host, and see how far that has come."""
+"""`forewarned host list|drain|status|undrain`: empty a host, and see how far that has come."""
 
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from forewarned.cli.session import Session, with_session
 from forewarned.cli.tables import frameless
 from forewarned.cli.wording import count, plain
 from forewarned.control.v1.drains.wire import ShownDrain, ShownMove
+from forewarned.control.v1.wire import DrainSummary, Host
 from forewarned.core.model import EventType
 from forewarned.service.drains.model import DrainState, MoveState
 
@@ -34,6 +35,17 @@ _STYLES: Final = {
 }
 _OVER: Final = frozenset({DrainState.EMPTY, DrainState.STUCK, DrainState.CANCELED})
 _BETWEEN_LOOKS: Final = 1.0
+
+
+@click.command("list")
+@with_session
+def list_hosts(session: Session) -> None:
+    """Show hosts, with how many VMs each has, and how far its drain has come.
+
+    A host without VMs is listed as long as no VM may be moved to it.
+    """
+    answer = session.control.get("/v1/hosts")
+    session.show(answer, lambda: _hosts_page(answer.read(list[Host])))
 
 
 @click.command()
@@ -125,6 +137,31 @@ def undrain(session: Session, name: str, *, returns: bool) -> None:
     """
     answer = session.control.delete(_path(name) + ("?return=true" if returns else ""))
     session.show(answer, lambda: _page(answer.read(ShownDrain)))
+
+
+def _hosts_page(found: Sequence[Host]) -> Iterator[RenderableType]:
+    if not found:
+        yield "no host has VMs"
+        return
+    table = frameless("Host", "VMs", "Cordoned", "Drain")
+    for host in found:
+        is_cordoned = host.drain is not None and host.drain.cordoned
+        table.add_row(
+            plain(host.name),
+            str(len(host.vms)),
+            Text("yes", "yellow") if is_cordoned else "no",
+            plain(_drain_words(host.drain)),
+        )
+    yield table
+
+
+def _drain_words(found: DrainSummary | None) -> str:
+    """Empty for a drain that was ended: it no longer matters."""
+    if found is None or found.state is DrainState.CANCELED:
+        return ""
+    back = " back" if found.state is DrainState.RETURNING else ""
+    words = f"{found.state}, {found.moved} of {count(found.vms, 'VM')} moved{back}"
+    return f"{words}: {found.reason}" if found.reason else words
 
 
 def _path(host: str) -> str:

@@ -16,6 +16,7 @@ from forewarned.core import descriptions
 from forewarned.core.errors import UnknownHostError
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import Event, EventSource, EventStatus, EventType, Resource, StartCause
+from forewarned.service.drains.model import Drain, DrainState
 from forewarned.service.drains.view import DrainView, view_of
 from forewarned.service.listings import HostSummary
 from forewarned.service.ports import Snapshot
@@ -44,6 +45,8 @@ class Work:
 class HostRow(NamedTuple):
     summary: HostSummary
     works: list[Work]
+    drain: Drain | None
+    """Its newest; None if it never had one, or that was ended."""
 
 
 async def show_hosts(visit: Visit) -> Response:
@@ -52,11 +55,15 @@ async def show_hosts(visit: Visit) -> Response:
 
     def question(snapshot: Snapshot) -> tuple[int, int, list[HostRow]]:
         affected = snapshot.affected_hosts()
-        listed = affected if only_affected else snapshot.hosts()
+        drains = {drain.host: drain for drain in snapshot.drains()}
+        # One that was emptied stays listed until VMs may be moved there again.
+        cordoned = {drain.host for drain in drains.values() if drain.is_cordoned}
+        listed = affected if only_affected else cordoned.union(snapshot.hosts())
         hosts = sorted((h for h in listed if wanted.casefold() in h.casefold()), key=natural)
         here = hosts[(number - 1) * _PER_PAGE : number * _PER_PAGE]
         counted = {each.name: each for each in snapshot.host_summaries(here)}
-        return len(hosts), len(affected), [_row(counted[each]) for each in here if each in counted]
+        rows = [_row(counted.get(each, _empty(each)), drains.get(each)) for each in here]
+        return len(hosts), len(affected), rows
 
     found, affected, rows = await visit.ask(question)
     return visit.page(
@@ -82,7 +89,7 @@ async def show_host(visit: Visit) -> Response:
         if not found and drain is None:
             raise UnknownHostError(host)
         # A host that was drained has no VMs left.
-        summary = found[0] if found else HostSummary(name=host, vms=0, scopes=0, events=())
+        summary = found[0] if found else _empty(host)
         scope_ids = sorted(snapshot.scopes_on(host), key=natural)
         vms = [
             (scope_id, vm)
@@ -91,7 +98,7 @@ async def show_host(visit: Visit) -> Response:
             if vm.host == host
         ]
         view = None if drain is None else view_of(snapshot, drain)
-        return _row(summary), vms, len(scope_ids) > _SCOPES, view
+        return _row(summary, drain), vms, len(scope_ids) > _SCOPES, view
 
     row, vms, has_more, view = await visit.ask(question)
     events: dict[str, list[Event]] = {}
@@ -101,8 +108,13 @@ async def show_host(visit: Visit) -> Response:
     return visit.page("host.html", row=row, vms=vms, events=events, has_more=has_more, view=view)
 
 
-def _row(summary: HostSummary) -> HostRow:
-    return HostRow(summary, _works(summary.events))
+def _row(summary: HostSummary, drain: Drain | None) -> HostRow:
+    is_ended = drain is None or drain.state is DrainState.CANCELED
+    return HostRow(summary, _works(summary.events), None if is_ended else drain)
+
+
+def _empty(host: HostName) -> HostSummary:
+    return HostSummary(name=host, vms=0, scopes=0, events=())
 
 
 def _works(events: Iterable[Event]) -> list[Work]:

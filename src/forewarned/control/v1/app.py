@@ -157,6 +157,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     read("/v1/vms/{name}", fleet.show_vm),
     # --- hosts
     read("/v1/hosts", fleet.list_hosts),
+    read("/v1/drains", drains.list_drains),
     read("/v1/hosts/{host}/rules", fleet.show_host_rules),
     create("/v1/hosts/{host}/drain", drains.drain_host, needs=Role.MAINTAINER),
     read("/v1/hosts/{host}/drain", drains.show_drain),

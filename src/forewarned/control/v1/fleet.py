@@ -14,12 +14,14 @@ from forewarned.control.http.admission import Admitted
 from forewarned.control.http.operations import MIB, Asked, json_response
 from forewarned.control.http.progress import is_asked_for, progress_response
 from forewarned.control.v1 import views, wire
+from forewarned.control.v1.drains import wire as drains_wire
 from forewarned.control.v1.request_wire import FleetQuery, HostRulesQuery, Nothing
 from forewarned.control.v1.services import Services
 from forewarned.core.errors import UnknownResourceError
 from forewarned.core.ids import HostName, ScopeId
 from forewarned.core.model import Scope
 from forewarned.service.azure import inventory
+from forewarned.service.drains.model import Drain
 from forewarned.service.fleet.apply import Progress, unheard
 from forewarned.service.fleet.host_rules import rules_of_host
 from forewarned.service.fleet.validation import InvalidFleetError
@@ -77,9 +79,9 @@ async def show_vm(services: Services, asked: Asked[Nothing, Nothing]) -> wire.Vm
 
 
 async def list_hosts(services: Services, _: Asked[Nothing, Nothing]) -> list[wire.Host]:
-    """Hosts and their VMs."""
+    """Hosts, their VMs and drains. One without VMs is listed as long as it is cordoned."""
     return await services.engine.ask(
-        lambda snapshot: _hosts(saved.scope for saved in snapshot.scopes())
+        lambda snapshot: _hosts((saved.scope for saved in snapshot.scopes()), snapshot.drains())
     )
 
 
@@ -96,9 +98,14 @@ async def show_host_rules(
     return wire.HostRules(host=found.host, rules=found.rules, left_out=found.left_out)
 
 
-def _hosts(scopes: Iterable[Scope]) -> list[wire.Host]:
-    held: dict[str, list[str]] = {}
+def _hosts(scopes: Iterable[Scope], drains: Iterable[Drain]) -> list[wire.Host]:
+    drained = {drain.host: drain for drain in drains}
+    held: dict[HostName, list[str]] = {host: [] for host in drained if drained[host].is_cordoned}
     for scope in scopes:
         for resource in scope.resources.values():
             held.setdefault(resource.host, []).append(resource.name)
-    return [wire.Host(name=host, vms=tuple(vms)) for host, vms in sorted(held.items())]
+    newest = {host: drains_wire.summary(drain) for host, drain in drained.items()}
+    return [
+        wire.Host(name=host, vms=tuple(vms), drain=newest.get(host))
+        for host, vms in sorted(held.items())
+    ]

@@ -12,6 +12,7 @@ import msgspec
 
 from forewarned.config.durations import format_duration, parse_duration
 from forewarned.core import model
+from forewarned.service.drains.model import DrainState
 from forewarned.service.faults import FaultKind, FaultMethod
 
 # Far beyond any use, and near enough that adding it to an instant can't leave the calendar.
@@ -166,9 +167,30 @@ class FleetApplied(Shape, frozen=True):
     unchanged: int
 
 
+class DrainSummary(Shape, frozen=True):
+    """A host's newest drain, with its VMs counted."""
+
+    host: str
+    state: DrainState
+    since: Annotated[datetime, about("when it came into this state")]
+    reason: Annotated[str, about("why it is Planned, Stuck, Returning or Canceled")]
+    cordoned: Annotated[bool, about("whether no VM may be moved to the host")]
+    vms: Annotated[int, about("how many VMs it moves")]
+    moved: Annotated[int, about("how many of them it has moved; of a return: moved back")]
+    began_at: datetime
+    deadline_at: datetime | None
+    by: str
+    dry_run: bool
+
+
+class DrainList(Shape, frozen=True):
+    drains: tuple[DrainSummary, ...]
+
+
 class Host(Shape, frozen=True):
     name: str
     vms: tuple[str, ...]
+    drain: Annotated[DrainSummary | None, about("its newest drain; null: it had none")] = None
 
 
 class HostRules(Shape, frozen=True):

@@ -41,6 +41,7 @@ async def test_a_drain_is_begun_shown_and_ended(
     begun = await control.post(DRAIN, {"anyway": True, "wave": 2, "deadline": "6h"})
     again = await control.http.post(DRAIN, content=b"{}")
     shown = await control.get(DRAIN)
+    [listed] = (await control.get("/v1/drains"))["drains"]
     await clock.step(MINUTE)
     ended = (await control.http.delete(DRAIN)).json()
     over = await control.http.delete(DRAIN)
@@ -50,6 +51,7 @@ async def test_a_drain_is_begun_shown_and_ended(
     assert shown["deadline_at"] == "2026-01-05T18:00:00Z"
     web = next(each for each in shown["vms"] if each["vm"] == "web")
     assert (web["state"], web["not_before"]) == ("Notice", "2026-01-05T12:15:00Z")
+    assert (listed["host"], listed["cordoned"], listed["vms"]) == ("rack1", True, 2)
     assert ended["state"] == "Canceled"
     assert (over.status_code, over.json()["error"]["code"]) == (404, "unknown_drain")
 

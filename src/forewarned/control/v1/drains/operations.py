@@ -6,6 +6,7 @@ from forewarned.control.http.operations import Asked
 from forewarned.control.v1.drains import requests, wire
 from forewarned.control.v1.request_wire import Nothing
 from forewarned.control.v1.services import Services
+from forewarned.control.v1.wire import DrainList
 from forewarned.core.ids import HostName, ResourceName
 
 
@@ -15,6 +16,12 @@ async def drain_host(
     """Move every VM of a host to others, each with notice; or only plan that."""
     host, order = _host(asked.path), asked.body.order()
     return wire.shown(await services.use_cases.drains.begin(host, order, by=asked.by))
+
+
+async def list_drains(services: Services, _: Asked[Nothing, Nothing]) -> DrainList:
+    """The newest drain of each host that has had one."""
+    found = await services.engine.ask(lambda snapshot: snapshot.drains())
+    return DrainList(drains=tuple(map(wire.summary, found)))
 
 
 async def show_drain(services: Services, asked: Asked[Nothing, Nothing]) -> wire.ShownDrain:

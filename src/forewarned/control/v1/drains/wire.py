@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
-from forewarned.control.v1.wire import Shape, about
+from forewarned.control.v1.wire import DrainSummary, Shape, about
 from forewarned.core.model import EventType
-from forewarned.service.drains.model import DrainState, Move, MoveState
+from forewarned.service.drains.model import Drain, DrainState, Move, MoveState
 from forewarned.service.drains.questions import Destinations, Question
 from forewarned.service.drains.view import DrainView, Headway
 from forewarned.service.records import EventRecord
@@ -82,6 +82,22 @@ def shown(view: DrainView) -> ShownDrain:
             _shown_move(move, view.events.get(move.vm), view.headway.get(move.vm, Headway()))
             for move in drain.moves
         ),
+    )
+
+
+def summary(drain: Drain) -> DrainSummary:
+    return DrainSummary(
+        host=drain.host,
+        state=drain.state,
+        since=drain.changed_at,
+        reason=drain.reason,
+        cordoned=drain.is_cordoned,
+        vms=len(drain.moves),
+        moved=sum(1 for move in drain.moves if move.state is MoveState.MOVED),
+        began_at=drain.began_at,
+        deadline_at=drain.deadline_at,
+        by=drain.by,
+        dry_run=drain.order.dry_run,
     )
 
 
