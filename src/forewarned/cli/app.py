@@ -25,7 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "exam": "exam.command",
         "scenario": "scenarios.commands",
         "record": "recording.command",
-        "fleet": "commands.fleet",
+        "fleet": "fleet.commands",
         "events": "commands.events",
         "explain": "commands.events",
         "wait": "commands.event_wait",

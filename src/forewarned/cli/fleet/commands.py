@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from forewarned.cli import fleet_apply, pages
+from forewarned.cli import pages
 from forewarned.cli.failures import RefusedError
-from forewarned.cli.fleet_generation import generate
-from forewarned.cli.fleet_import import import_
+from forewarned.cli.fleet import apply as fleet_apply
+from forewarned.cli.fleet.generation import generate
+from forewarned.cli.fleet.platform_import import import_
 from forewarned.cli.session import Session, json_option, printed_as_json, with_session
 from forewarned.cli.tables import PlannedRow, plan_table
 from forewarned.cli.wording import count
@@ -26,13 +27,9 @@ _file_argument = click.argument(
 )
 
 
-@click.group()
+@click.group(commands=[generate, import_])
 def fleet() -> None:
     """Show the fleet, or apply a fleet file."""
-
-
-fleet.add_command(generate)
-fleet.add_command(import_)
 
 
 @fleet.command()

@@ -10,9 +10,8 @@ import click
 import msgspec
 
 from forewarned.cli.failures import RefusedError
-from forewarned.cli.session import json_option, wants_json
-from forewarned.control.fleet import wire
-from forewarned.control.fleet.file import parse_fleet
+from forewarned.cli.fleet.file_output import output_option, write_fleet
+from forewarned.cli.session import json_option
 from forewarned.service.fleet.validation import is_name
 from forewarned.service.sources.listing import ListedVm, Listing
 
@@ -25,17 +24,9 @@ def import_() -> None:
     """Print a fleet file with the VMs that a platform has."""
 
 
-_output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    help="The file to write [default: stdout].",
-)
-
-
 @import_.command()
 @click.argument("uris", metavar="URI…", nargs=-1, required=True)
-@_output_option
+@output_option
 @json_option
 def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
     """Print a fleet file with the VMs of the libvirts at each URI. Needs no server.
@@ -85,7 +76,7 @@ def libvirt(*, uris: tuple[str, ...], output: Path | None) -> None:
     metavar="FILE",
     help="The authority that signed the cloud's certificates, if it is not well known.",
 )
-@_output_option
+@output_option
 @json_option
 def openstack(
     *,
@@ -125,16 +116,7 @@ def openstack(
 
 def _write(listing: Listing, output: Path | None, *, platform: str) -> None:
     text = "".join(fleet_file(listing, platform=platform))
-    if wants_json(click.get_current_context()):
-        plan = parse_fleet(text, source="the imported fleet")
-        text = msgspec.json.encode(wire.to_wire(plan)).decode() + "\n"
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.FileError(str(output), hint=error.strerror) from error
+    write_fleet(text, output, source="the imported fleet")
 
 
 def fleet_file(listing: Listing, *, platform: str) -> Iterator[str]:

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from typing_extensions import override
 
-from forewarned.cli import fleet_apply
 from forewarned.cli.connection import Control
 from forewarned.cli.failures import CommandError, RefusedError, ServerFailedError
+from forewarned.cli.fleet import apply as fleet_apply
 from forewarned.control.v1.wire import FleetApplied
 from forewarned.service.fleet.declaration import FleetPlan, VirtualMachine
 

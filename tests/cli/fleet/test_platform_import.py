@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from forewarned.cli.fleet_import import fleet_file
+from forewarned.cli.fleet.platform_import import fleet_file
 from forewarned.control.fleet.file import parse_fleet
 from forewarned.service.sources.listing import ListedVm, Listing
 from tests.end_to_end.server_process import environment

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
-from forewarned.cli.session import json_option, wants_json
-from forewarned.control.fleet import wire
-from forewarned.control.fleet.file import parse_fleet
+from forewarned.cli.fleet.file_output import output_option, write_fleet
+from forewarned.cli.session import json_option
 from forewarned.service.fleet.declaration import PLACEMENT_GROUP_SIZE
 
 KINDS: Final = ("mixed", "scale-sets", "availability-sets", "vms")
@@ -90,12 +88,7 @@ def _availability_sets(size: int, scopes: int, first: int) -> Iterator[str]:
     show_default=True,
     help="What the scopes are; mixed is scale sets and some availability sets.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    help="The file to write [default: stdout].",
-)
+@output_option
 @json_option
 def generate(
     *, vms: int, scopes: int | None, per_scope: int | None, kind: str, output: Path | None
@@ -107,16 +100,7 @@ def generate(
     found = shapes(vms, scopes=scopes, per_scope=per_scope or default)
     _refuse_too_large(max(shape.size for shape in found), kind)
     text = "".join(fleet_file(found, kind=kind))
-    if wants_json(click.get_current_context()):
-        plan = parse_fleet(text, source="the generated fleet")
-        text = msgspec.json.encode(wire.to_wire(plan)).decode() + "\n"
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise click.FileError(str(output), hint=error.strerror) from error
+    write_fleet(text, output, source="the generated fleet")
 
 
 def _refuse_too_large(size: int, kind: str) -> None:
