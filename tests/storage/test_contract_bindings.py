@@ -47,6 +47,17 @@ async def test_several_vms_are_found_at_once_in_any_letter_case(store: Store) ->
     assert await store.read(lambda s: s.bindings_named([])) == []
 
 
+async def test_all_bindings_are_told_with_the_hosts_of_their_vms(store: Store) -> None:
+    here, there = a_resource("vm1", host="hv-a"), a_resource("vm2", host="hv-b")
+    await keep(store, a_scope(resources=[here, there, a_resource("unbound")]))
+    both = [a_binding(), a_binding("vm2", address="10.0.0.2")]
+    await bind(store, *both)
+
+    found = await store.read(lambda s: list(s.placed_bindings()))
+
+    assert found == [(both[0], "hv-a"), (both[1], "hv-b")]
+
+
 async def test_a_vm_that_was_never_bound_has_no_binding(store: Store) -> None:
     await keep(store, a_scope())
 
