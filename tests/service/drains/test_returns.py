@@ -111,6 +111,22 @@ async def test_a_return_can_be_ended_and_begun_again(rack: Cloud) -> None:
     assert {move.state for move in again.drain.moves} == {MoveState.ASKED}
 
 
+async def test_vms_that_are_on_their_way_back_are_not_forgotten_if_that_is_asked_for_twice(
+    rack: Cloud,
+) -> None:
+    await bring_back(rack)
+    await rack.answer()
+    once = await rack.show()
+
+    twice = await bring_back(rack)
+    await rack.clock.step(15 * MINUTE)
+    back = await rack.carry_out(host=A)
+
+    assert twice == once
+    assert sorted(back) == sorted(MOVED)
+    assert {await rack.host_of(name) for name in MOVED} == {A}
+
+
 async def test_vms_that_nobody_reads_of_stay_away_unless_they_were_moved_so() -> None:
     async with a_cloud(actuator_of=rack1, reading=(WEB,)) as cloud:
         await cloud.begin(ANYWAY)

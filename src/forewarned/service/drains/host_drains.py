@@ -106,7 +106,8 @@ class HostDrains:
     async def bring_back(self, host: HostName, *, by: Actor) -> DrainView:
         """End a drain, and move the VMs that it has moved back to the host, each with notice.
 
-        It may have been ended before. Raises UnknownDrainError.
+        It may have been ended before. Where VMs are on their way back nothing changes: to begin
+        that again would forget those that have yet to come. Raises UnknownDrainError.
         """
         new_ids = NewIds(self._new_id)
 
@@ -114,6 +115,8 @@ class HostDrains:
             drain = tx.lock_drain(host)
             if drain is None:
                 raise UnknownDrainError(host)
+            if drain.is_returning:
+                return view_of(tx, drain)
             back = progress.returning(_ended(tx, drain, by=by), now=tx.now)
             return self._advanced(tx, back, new_ids, by=by)
 
