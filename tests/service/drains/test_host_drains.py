@@ -13,7 +13,9 @@ from forewarned.core.model import EventStatus, EventType
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.drains.errors import (
     DeadlineTooSoonError,
+    DrainInTheWayError,
     DrainUnderWayError,
+    HostEmptyError,
     UndrainableError,
     UnknownDrainError,
 )
@@ -390,6 +392,30 @@ async def test_a_stuck_drain_is_begun_again_with_the_events_that_are_open(rack: 
     assert {record.event.id for record in again.events.values()} == {
         record.event.id for record in before.events.values()
     }
+
+
+async def test_a_dry_run_does_not_replace_a_drain_that_keeps_vms_off_its_host(rack: Cloud) -> None:
+    await rack.begin(ANYWAY)
+    await rack.answer(possible=False, reason="no room")
+    stuck = await rack.show()
+
+    with pytest.raises(DrainInTheWayError, match="which is Stuck and keeps VMs off it"):
+        await rack.begin(DrainOrder(dry_run=True))
+
+    assert stuck.drain.state is DrainState.STUCK
+    assert await rack.show() == stuck
+    assert (await rack.destinations()).cordoned == {A}
+
+
+@pytest.mark.parametrize("is_dry_run", [False, True])
+async def test_a_host_that_is_empty_is_not_drained_again(
+    emulator: Cloud, *, is_dry_run: bool
+) -> None:
+    await emulator.begin()
+    await emulator.clock.step(20 * MINUTE)
+
+    with pytest.raises(HostEmptyError, match="host 'hv-a' is empty already"):
+        await emulator.begin(DrainOrder(dry_run=is_dry_run))
 
 
 async def test_actuators_are_told_which_events_are_there_to_move_a_vm(rack: Cloud) -> None:

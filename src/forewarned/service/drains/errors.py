@@ -14,7 +14,30 @@ class UnknownDrainError(RefusalError, category=Category.NOT_FOUND, field="host")
 
 class DrainUnderWayError(RefusalError, category=Category.CONFLICT, field="host"):
     def __init__(self, host: str) -> None:
-        super().__init__(f"host {host!r} is already being drained: undrain it to begin again")
+        super().__init__(
+            f"host {host!r} is already being drained, or its VMs are returning:"
+            " run 'forewarned host undrain' first"
+        )
+        self.host = host
+
+
+class DrainInTheWayError(RefusalError, category=Category.CONFLICT, field="dry_run"):
+    def __init__(self, host: str, state: str) -> None:
+        super().__init__(
+            f"a dry run would replace the drain of host {host!r}, which is {state} and keeps VMs"
+            " off it: 'forewarned host status' names what is left; drain it again without a dry"
+            " run, or run 'forewarned host undrain' first"
+        )
+        self.host = host
+        self.state = state
+
+
+class HostEmptyError(RefusalError, category=Category.CONFLICT, field="host"):
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"host {host!r} is empty already, and no VM is moved there until"
+            " 'forewarned host undrain'"
+        )
         self.host = host
 
 

@@ -15,7 +15,9 @@ from forewarned.core.rules import Rules
 from forewarned.service.drains import progress
 from forewarned.service.drains.errors import (
     DeadlineTooSoonError,
+    DrainInTheWayError,
     DrainUnderWayError,
+    HostEmptyError,
     UndrainableError,
     UnknownDrainError,
 )
@@ -47,15 +49,16 @@ class HostDrains:
         self._listeners.append(listener)
 
     async def begin(self, host: HostName, order: DrainOrder, *, by: Actor) -> DrainView:
-        """Raises UnknownHostError, DrainUnderWayError, DeadlineTooSoonError, UndrainableError."""
+        """Raises UnknownHostError, DrainUnderWayError, DrainInTheWayError, HostEmptyError,
+        DeadlineTooSoonError, UndrainableError.
+        """
         if order.type not in _MOVING_TYPES:
             raise UndrainableError(order.type)
         new_ids = NewIds(self._new_id)
 
         def decision(tx: Transaction) -> DrainView:
             earlier = tx.lock_drain(host)
-            if earlier is not None and earlier.is_under_way:
-                raise DrainUnderWayError(host)
+            _refuse_over(earlier, order, is_inhabited=bool(tx.scopes_on(host)))
             if not tx.scopes_on(host):
                 raise UnknownHostError(host)
             drain = Drain(
@@ -268,6 +271,17 @@ class HostDrains:
         except RefusalError as refusal:
             return replace(move, state=MoveState.BLOCKED, reason=str(refusal))
         return replace(move, event_id=event_id, tries=move.tries + 1)
+
+
+def _refuse_over(earlier: Drain | None, order: DrainOrder, *, is_inhabited: bool) -> None:
+    if earlier is None:
+        return
+    if earlier.is_under_way:
+        raise DrainUnderWayError(earlier.host)
+    if earlier.state is DrainState.EMPTY and not is_inhabited:
+        raise HostEmptyError(earlier.host)
+    if earlier.is_cordoned and order.dry_run:
+        raise DrainInTheWayError(earlier.host, earlier.state)
 
 
 def _ended(tx: Transaction, drain: Drain, *, by: Actor) -> Drain:
