@@ -127,6 +127,30 @@ async def test_vms_that_are_on_their_way_back_are_not_forgotten_if_that_is_asked
     assert {await rack.host_of(name) for name in MOVED} == {A}
 
 
+async def test_what_a_stuck_drain_has_moved_returns_after_the_next_drain_as_well() -> None:
+    async with a_cloud(actuator_of=rack1) as cloud:
+        await cloud.begin()
+        await cloud.answer()
+        view = await cloud.show()
+        await cloud.use_cases.scheduler.cancel(
+            view.events[DB0].event.id, reason="not today", by=OPERATOR
+        )
+        await cloud.clock.step(15 * MINUTE)
+        await cloud.carry_out()
+        stuck = await cloud.state()
+        await cloud.begin()
+        await cloud.answer()
+        await cloud.clock.step(15 * MINUTE)
+        await cloud.carry_out()
+        away = {await cloud.host_of(name) for name in MOVED}
+
+        returning = await bring_back(cloud)
+
+        assert stuck is DrainState.STUCK
+        assert away == {B}
+        assert {move.vm for move in returning.drain.moves} == set(MOVED)
+
+
 async def test_vms_that_nobody_reads_of_stay_away_unless_they_were_moved_so() -> None:
     async with a_cloud(actuator_of=rack1, reading=(WEB,)) as cloud:
         await cloud.begin(ANYWAY)

@@ -67,8 +67,7 @@ class HostDrains:
                 by=by.name,
                 began_at=tx.now,
                 changed_at=tx.now,
-                # What an earlier drain has begun is a part of this one.
-                moves=tuple(move for move in earlier.moves if move.is_open) if earlier else (),
+                moves=() if earlier is None else progress.taken_over(earlier),
             )
             least = progress.least_notice(drain)
             if order.deadline is not None and order.deadline < least:

@@ -87,6 +87,21 @@ def due(drain: Drain, *, now: datetime) -> list[tuple[Move, timedelta]]:
     return found
 
 
+def taken_over(earlier: Drain) -> tuple[Move, ...]:
+    """What a new drain of the host goes on with: what is open, and what has been moved.
+
+    Without the VMs that were moved, a return would leave them away. Those of a drain that was
+    ended are not returned by the next: whoever ended it has left them where they are.
+    """
+    has_moved = not earlier.order.dry_run and earlier.state is not DrainState.CANCELED
+    return tuple(
+        move
+        for move in earlier.moves
+        if move.is_open
+        or (has_moved and move.state is MoveState.MOVED and move.moved_to is not None)
+    )
+
+
 def returning(drain: Drain, *, now: datetime) -> Drain:
     """The drain turned round: what it has moved is moved back. Nothing else is left of it."""
     moves = [
