@@ -78,6 +78,36 @@ def test_vms_that_a_drain_moves_are_moved_back(served: Served) -> None:
     assert "0 of 2 VMs moved back" in returning.stdout
 
 
+def test_who_waits_for_a_drain_that_does_not_empty_its_host_is_told_so() -> None:
+    with serving(actuator_of=nobody) as served:
+        stuck = served.run("host", "drain", "rack1", "--yes", "--wait")
+        still = served.run("host", "status", "rack1", "--wait", "--json")
+        unasked = served.run("host", "status", "rack1")
+        served.run("host", "undrain", "rack1")
+        ended = served.run("host", "status", "rack1", "--wait")
+
+    assert (stuck.exit_code, still.exit_code, unasked.exit_code, ended.exit_code) == (1, 1, 0, 1)
+    assert "rack1: Stuck: can't be moved: " in stuck.stdout
+    assert "rack1 is not empty, its drain is Stuck" in stuck.stderr
+    assert json.loads(still.stdout)["state"] == "Stuck"
+    assert json.loads(still.stderr)["error"]["code"] == "host_not_empty"
+    assert "VMs were not moved back: " in ended.stderr
+
+
+def test_who_waits_for_a_host_that_becomes_empty_or_for_vms_that_return_is_told_so(
+    served: Served,
+) -> None:
+    served.run("host", "drain", "rack1", "--yes")
+    served.run("clock", "step", "20m")
+    emptied = served.run("host", "status", "rack1", "--wait")
+    served.run("host", "undrain", "rack1", "--return")
+    served.run("clock", "step", "20m")
+    returned = served.run("host", "status", "rack1", "--wait")
+
+    assert (emptied.exit_code, returned.exit_code) == (0, 0), emptied.output + returned.output
+    assert "all VMs are back" in returned.stdout
+
+
 @pytest.mark.parametrize(
     ("told", "words"),
     [

@@ -105,8 +105,12 @@ def drain(
     if (wait or argv) and not dry_run:
         answer = _until(session, name, answer, _OVER)
     session.show(answer, lambda: _page(answer.read(ShownDrain)))
-    if argv and not dry_run:
+    if dry_run:
+        return
+    if argv:
         _run_then(answer.read(ShownDrain), argv)
+    elif wait:
+        _refuse_unless_empty(answer.read(ShownDrain))
 
 
 @click.command()
@@ -116,9 +120,14 @@ def drain(
 def status(session: Session, name: str, *, wait: bool) -> None:
     """Show how far the drain of HOST has come, what each VM waits for, and how long it was away."""
     answer = session.control.get(_path(name))
+    first = answer.read(ShownDrain).state
     if wait:
         answer = _until(session, name, answer, _OVER | {DrainState.PLANNED})
     session.show(answer, lambda: _page(answer.read(ShownDrain)))
+    if wait and first in {DrainState.RETURNING, DrainState.CANCELED}:
+        _refuse_unless_returned(answer.read(ShownDrain))
+    elif wait:
+        _refuse_unless_empty(answer.read(ShownDrain))
 
 
 @click.command()
@@ -194,11 +203,29 @@ def _obstructed(found: ShownDrain) -> CommandError:
     )
 
 
-def _run_then(found: ShownDrain, command: str) -> None:
+def _refuse_unless_empty(found: ShownDrain, but: str = "") -> None:
     if found.state is not DrainState.EMPTY:
         raise CommandError(
-            f"{found.host} is {found.state}, so the command was not run", code="host_not_empty"
+            f"{found.host} is not empty, its drain is {found.state}{but}", code="host_not_empty"
         )
+
+
+def _refuse_unless_returned(found: ShownDrain) -> None:
+    """A return that is over is told from a drain that was ended by where its VMs are."""
+    away = [each.vm for each in found.vms if not _is_back(each, found.host)]
+    if away:
+        raise CommandError(
+            f"the drain of {found.host} was ended, and VMs were not moved back: {', '.join(away)}",
+            code="vms_not_returned",
+        )
+
+
+def _is_back(move: ShownMove, host: str) -> bool:
+    return move.state is MoveState.MOVED and move.moved_to in {None, host}
+
+
+def _run_then(found: ShownDrain, command: str) -> None:
+    _refuse_unless_empty(found, ", so the command was not run")
     # A shell, as for any command that an operator types.
     ended = subprocess.run(command, shell=True, check=False)  # noqa: S602
     click.get_current_context().exit(ended.returncode)
