@@ -365,6 +365,27 @@ async def test_a_vm_that_comes_to_the_host_is_moved_as_well(rack: Cloud) -> None
     assert [question.vm for question in asked] == ["late"]
 
 
+async def test_a_host_is_empty_no_longer_when_a_vm_comes_and_that_one_is_moved_as_well(
+    rack: Cloud,
+) -> None:
+    await rack.begin()
+    await rack.answer()
+    await rack.clock.step(15 * MINUTE)
+    await rack.carry_out()
+    await rack.list_host()
+    empty, asked = await rack.state(), await rack.questions()
+    await rack.clock.step(HOUR)
+
+    newcomer = {"vms": [{"name": "late", "host": "hv-a"}]}
+    await rack.use_cases.fleet.apply(parse(newcomer), by=OPERATOR)
+    await rack.settle()
+
+    assert (empty, asked) == (DrainState.EMPTY, [])
+    assert await rack.state() is DrainState.MOVING
+    assert [question.vm for question in await rack.questions()] == ["late"]
+    assert (await rack.actions())[-2:] == ["drain_empty", "drain_moving"]
+
+
 async def test_after_its_deadline_a_drain_is_stuck_until_the_rest_has_moved(rack: Cloud) -> None:
     await rack.begin(DrainOrder(deadline=20 * MINUTE))
     await rack.answer()

@@ -35,7 +35,7 @@ class DrainFollower:
         self._drains = drains
         self._clock = clock
         self._vms: dict[HostName, frozenset[ResourceName]] = {}
-        """Of each drain that is not over, as far as this process knows."""
+        """Of each drain that VMs may change, as far as this process knows."""
         self._timers: dict[HostName, Timer] = {}
         self._is_due = False
 

@@ -26,6 +26,7 @@ class DrainState(StrEnum):
     VERIFYING = "Verifying"
     """All VMs are on other hosts, as the fleet has it. The platform is asked for what it has."""
     EMPTY = "Empty"
+    """Until a VM comes to the host, as the fleet has it: that one is moved as well."""
     STUCK = "Stuck"
     """VMs are left that can't be moved, or the deadline is over."""
     RETURNING = "Returning"
@@ -39,7 +40,7 @@ CORDONED: Final = frozenset(DrainState) - {
     DrainState.CANCELED,
 }
 """No VM is moved to a host in one of these."""
-_AT_REST: Final = frozenset({DrainState.PLANNED, DrainState.EMPTY, DrainState.CANCELED})
+_AT_REST: Final = frozenset({DrainState.PLANNED, DrainState.CANCELED})
 
 
 class MoveState(StrEnum):

@@ -146,7 +146,7 @@ def settled(drain: Drain, *, now: datetime) -> Drain:
 
 def next_look(drain: Drain, *, now: datetime) -> datetime | None:
     """When to look at it even if nothing happens; None if time alone changes nothing."""
-    if not drain.is_watched:
+    if not drain.is_watched or drain.state is DrainState.EMPTY:
         return None
     limits = [drain.deadline_at]
     limits += [each.asked_at + PATIENCE for each in drain.moves if each.state is MoveState.ASKED]
@@ -156,7 +156,9 @@ def next_look(drain: Drain, *, now: datetime) -> datetime | None:
 
 
 def is_asked_for_listing(drain: Drain) -> bool:
-    return drain.moved_at is not None and drain.is_watched and not drain.is_returning
+    """Not once it is empty: from then on the fleet tells of VMs that come."""
+    is_over = drain.is_returning or drain.state is DrainState.EMPTY
+    return drain.moved_at is not None and drain.is_watched and not is_over
 
 
 def listing_actuator(drain: Drain) -> str:
