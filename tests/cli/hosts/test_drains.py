@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from forewarned.cli.hosts.drains import waits_for
+from forewarned.cli.failures import CommandError
+from forewarned.cli.hosts.drains import refuse_unless_returned, waits_for
 from forewarned.control.v1.drains.wire import ShownMove
 from forewarned.core.model import Resource
 from forewarned.service.drains.model import MoveState
@@ -18,6 +20,17 @@ ON_RACK1 = ("web", "report")
 
 def nobody(_: Resource) -> str:
     return ""
+
+
+def a_move(told: dict[str, object]) -> ShownMove:
+    nothing: dict[str, object] = {
+        "event_id": None,
+        "not_before": None,
+        "reads": False,
+        "actuator": "rack1",
+    }
+    nothing |= {"target": None, "moved_to": None, "progress": "", "away": None, "tries": 1}
+    return msgspec.convert({"vm": "web", "reason": "", **nothing, **told}, ShownMove)
 
 
 @pytest.fixture
@@ -94,18 +107,20 @@ def test_who_waits_for_a_drain_that_does_not_empty_its_host_is_told_so() -> None
     assert "VMs were not moved back: " in ended.stderr
 
 
-def test_who_waits_for_a_host_that_becomes_empty_or_for_vms_that_return_is_told_so(
-    served: Served,
+@pytest.mark.parametrize(
+    ("state", "moved_to", "is_returned"),
+    [
+        (MoveState.MOVED, "rack1", True),
+        (MoveState.MOVED, None, True),
+        (MoveState.MOVED, "rack9", False),
+        (MoveState.BLOCKED, None, False),
+    ],
+)
+def test_vms_have_returned_if_they_are_on_the_host_or_gone(
+    state: MoveState, moved_to: str | None, *, is_returned: bool
 ) -> None:
-    served.run("host", "drain", "rack1", "--yes")
-    served.run("clock", "step", "20m")
-    emptied = served.run("host", "status", "rack1", "--wait")
-    served.run("host", "undrain", "rack1", "--return")
-    served.run("clock", "step", "20m")
-    returned = served.run("host", "status", "rack1", "--wait")
-
-    assert (emptied.exit_code, returned.exit_code) == (0, 0), emptied.output + returned.output
-    assert "all VMs are back" in returned.stdout
+    with nullcontext() if is_returned else pytest.raises(CommandError, match="moved back: web"):
+        refuse_unless_returned([a_move({"state": state, "moved_to": moved_to})], "rack1")
 
 
 @pytest.mark.parametrize(
@@ -128,17 +143,7 @@ def test_who_waits_for_a_host_that_becomes_empty_or_for_vms_that_return_is_told_
 def test_a_row_says_what_a_vm_waits_for_and_how_far_it_is(
     told: dict[str, object], words: str
 ) -> None:
-    nothing: dict[str, object] = {
-        "event_id": None,
-        "not_before": None,
-        "reads": False,
-        "actuator": "rack1",
-    }
-    nothing |= {"target": None, "moved_to": None, "progress": "", "away": None, "tries": 1}
-
-    move = msgspec.convert({"vm": "web", "reason": "", **nothing, **told}, ShownMove)
-
-    assert waits_for(move) == words
+    assert waits_for(a_move(told)) == words
 
 
 def test_what_is_in_the_way_is_said_before_anything_is_begun() -> None:

@@ -9,7 +9,7 @@ from forewarned.clock import VirtualClock
 from forewarned.control.fleet.wire import parse
 from forewarned.core.errors import UnknownHostError
 from forewarned.core.ids import HostName
-from forewarned.core.model import EventStatus, EventType
+from forewarned.core.model import EventSource, EventStatus, EventType
 from forewarned.runtime.assembly import Application, BoardDelivery
 from forewarned.service.drains.errors import (
     DeadlineTooSoonError,
@@ -21,6 +21,7 @@ from forewarned.service.drains.errors import (
 )
 from forewarned.service.drains.model import PATIENCE, TRIES, DrainOrder, DrainState, MoveState
 from forewarned.service.drains.view import DrainView
+from forewarned.service.events.schedule import Request
 from forewarned.service.lifecycle.assignment import simulated
 from tests.bases import a_basis, a_store
 from tests.builders import HOUR, MINUTE, NOON, OPERATOR
@@ -148,6 +149,21 @@ async def test_no_more_unread_vms_than_a_wave_has_are_moved_at_once() -> None:
 
         assert [len(turn) for turn in turns] == [1, 1, 1]
         assert await cloud.state() is DrainState.VERIFYING
+
+
+async def test_unread_vms_of_two_update_domains_are_not_moved_at_once() -> None:
+    async with a_cloud(actuator_of=rack1, reading=()) as cloud:
+        # The fleet file may not say so, but a platform may do it.
+        moved = Request(resources=(DB1,), type=EventType.REDEPLOY, source=EventSource.USER)
+        await cloud.use_cases.scheduler.schedule(moved, by=OPERATOR)
+        await cloud.carry_out(host=A)
+        await cloud.begin(ANYWAY)
+        await cloud.answer()
+
+        first, second = await cloud.carry_out(), await cloud.carry_out()
+
+        assert sorted(first) == [API, DB0, WEB]
+        assert second == [DB1]
 
 
 async def test_undrain_cancels_what_has_not_begun(emulator: Cloud) -> None:

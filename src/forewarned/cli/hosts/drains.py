@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -125,7 +125,8 @@ def status(session: Session, name: str, *, wait: bool) -> None:
         answer = _until(session, name, answer, _OVER | {DrainState.PLANNED})
     session.show(answer, lambda: _page(answer.read(ShownDrain)))
     if wait and first in {DrainState.RETURNING, DrainState.CANCELED}:
-        _refuse_unless_returned(answer.read(ShownDrain))
+        found = answer.read(ShownDrain)
+        refuse_unless_returned(found.vms, found.host)
     elif wait:
         _refuse_unless_empty(answer.read(ShownDrain))
 
@@ -210,12 +211,12 @@ def _refuse_unless_empty(found: ShownDrain, but: str = "") -> None:
         )
 
 
-def _refuse_unless_returned(found: ShownDrain) -> None:
+def refuse_unless_returned(moves: Iterable[ShownMove], host: str) -> None:
     """A return that is over is told from a drain that was ended by where its VMs are."""
-    away = [each.vm for each in found.vms if not _is_back(each, found.host)]
+    away = [each.vm for each in moves if not _is_back(each, host)]
     if away:
         raise CommandError(
-            f"the drain of {found.host} was ended, and VMs were not moved back: {', '.join(away)}",
+            f"the drain of {host} was ended, and VMs were not moved back: {', '.join(away)}",
             code="vms_not_returned",
         )
 

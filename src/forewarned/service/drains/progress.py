@@ -4,9 +4,11 @@ Invariant: a drain never repeats itself without end. Each VM gets a few events, 
 still on the host is named with its reason, for an operator.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Final, assert_never
 
 from forewarned.config.durations import format_duration
@@ -68,21 +70,22 @@ def due(drain: Drain, *, now: datetime) -> list[tuple[Move, timedelta]]:
     """The VMs that get an event now, each with its notice.
 
     VMs that read their document get theirs early: they may be ready before their wave. The others
-    are moved without notice, so no more of them than a wave has are moved at once.
+    are moved without notice, so only those of one wave are moved at once.
     """
     if not drain.goes:
         return []
-    least = least_notice(drain)
-    unread = sum(1 for move in drain.moves if move.is_open and not move.reads)
-    found = []
-    for move in drain.moves:
-        if move.state is not MoveState.WAITING:
-            continue
-        if move.reads:
-            planned_at = drain.began_at + least + move.wave * _spacing(drain, least)
-            found.append((move, max(least, planned_at - now)))
-        elif unread < drain.order.wave:
-            unread += 1
+    least, spacing = least_notice(drain), _spacing(drain, least_notice(drain))
+    waiting = [move for move in drain.moves if move.state is MoveState.WAITING]
+    found = [
+        (move, max(least, drain.began_at + least + move.wave * spacing - now))
+        for move in waiting
+        if move.reads
+    ]
+    unread = [move for move in drain.moves if move.is_open and not move.reads]
+    for move in sorted(waiting, key=lambda move: move.wave):
+        is_turn = all(move.wave == other.wave for other in unread)
+        if not move.reads and is_turn and len(unread) < drain.order.wave:
+            unread.append(move)
             found.append((move, least))
     return found
 
@@ -246,26 +249,25 @@ def _given_up(move: Move) -> Move:
 
 
 def _in_waves(drain: Drain, standings: Standings) -> Drain:
-    """Give those that have had no event their wave.
+    """Give those that have had no event their wave; the others keep theirs.
 
     Invariant: no wave has VMs of two update domains of one scope. An operator's promise to a set
     is that they don't go down together.
     """
-    waves: list[list[Move]] = []
+    size = drain.order.wave
+    waves: defaultdict[int, list[Move]] = defaultdict(list)
+    for move in drain.moves:
+        is_left = move.state is not MoveState.MOVED and move.vm in standings
+        if is_left and move.event_id is not None:
+            waves[move.wave].append(move)
     placed = []
     for move in drain.moves:
         standing = standings.get(move.vm)
-        if standing is not None:
-            size = drain.order.wave
-            number = next(
-                (n for n, wave in enumerate(waves) if _fits(standing, wave, size, standings)),
-                len(waves),
-            )
-            if number == len(waves):
-                waves.append([])
+        is_placed = move.event_id is not None or move.state is MoveState.MOVED
+        if standing is not None and not is_placed:
+            number = next(n for n in count() if _fits(standing, waves[n], size, standings))
             waves[number].append(move)
-            if move.event_id is None:
-                move = replace(move, wave=number)  # noqa: PLW2901  # the same one, in its wave
+            move = replace(move, wave=number)  # noqa: PLW2901  # the same one, in its wave
         placed.append(move)
     return replace(drain, moves=tuple(placed))
 
