@@ -1,6 +1,7 @@
 """What drains ask, and what an actuator answers."""
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -126,11 +127,13 @@ class Cordoned(Platform):
     def __init__(self) -> None:
         self.told: list[set[str]] = []
         self.is_broken = True
+        self.refused: dict[str, str] = {}
 
-    async def cordon(self, hosts: Collection[str]) -> None:
+    async def cordon(self, hosts: Collection[str]) -> Mapping[str, str]:
         self.told.append(set(hosts))
         if self.is_broken:
             raise DriverError("it does not answer")
+        return self.refused
 
     @override
     async def survey(self, action: Action, vm: Vm) -> Verdict:
@@ -159,6 +162,44 @@ async def test_a_platform_is_told_which_hosts_are_drained_until_it_has_heard() -
         Verdict(possible=True, reason="not to ['hv-a']"),
         Verdict(possible=True, reason="not to ['hv-a']"),
     ]
+
+
+async def test_a_host_that_can_not_be_closed_holds_up_no_other() -> None:
+    other = replace(CAN_MOVE, host="hv-b", vm=replace(VM, host="hv-b"))
+    platform, desk = Cordoned(), Desk([CAN_MOVE, other], cordoned={"hv-a", "hv-b"})
+    platform.is_broken, platform.refused = False, {"HV-A": "no permission", "hv-z": "it is away"}
+    surveyor = Surveyor("rack1", equipped_with(platform, MOVES), desk)
+
+    await surveyor.answer_all()
+    await surveyor.answer_all()
+
+    assert [each.reason for each in desk.verdicts[:2]] == [
+        "hv-a can't be cordoned: no permission",
+        "not to ['hv-a', 'hv-b']",
+    ]
+    assert len(platform.told) == 2
+
+
+class Slow(Platform):
+    """One that answers nothing before it was asked for eight VMs."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.is_enough = asyncio.Event()
+
+    @override
+    async def survey(self, action: Action, vm: Vm) -> Verdict:
+        self.asked += 1
+        if self.asked == 8:
+            self.is_enough.set()
+        await self.is_enough.wait()
+        return Verdict(possible=True)
+
+
+async def test_eight_vms_are_looked_at_at_once() -> None:
+    desk = await answers(Slow(), *[CAN_MOVE] * 20)
+
+    assert len(desk.verdicts) == 20
 
 
 async def test_a_dry_run_closes_no_host() -> None:

@@ -1,15 +1,18 @@
 """The parts of the OpenStack driver that need no cloud."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import pytest
+from typing_extensions import override
 
 from forewarned.actuators.driver import DriverError, Power, RefusedError, TryLaterError
+from forewarned.actuators.openstack.compute import Compute
 from forewarned.actuators.openstack.failures import NotFoundError, cloud_error
-from forewarned.actuators.openstack.hosts import cordon_changes, find_targets
+from forewarned.actuators.openstack.hosts import NovaHosts, cordon_changes, find_targets
 from forewarned.actuators.openstack.inventory import listing
 from forewarned.actuators.openstack.sightings import sighting
 from forewarned.actuators.openstack.vocabulary import EFFECTS, Word
@@ -166,6 +169,33 @@ def test_cordoned_hosts_are_disabled_and_ours_alone_are_enabled_again() -> None:
         assert cordon_changes((service,), ["hv-a"]) == []
     for service in (up, broken, forgotten):
         assert cordon_changes((service,), []) == []
+
+
+class Forbidding(Compute):
+    """A Nova with two hosts, of which one may not be changed."""
+
+    def __init__(self) -> None:
+        self.changed: list[str] = []
+
+    @override
+    async def services(self) -> tuple[ComputeService, ...]:
+        up = ComputeService(id="1", host="hv-a", status="enabled", state="up")
+        return up, msgspec.structs.replace(up, id="2", host="hv-b")
+
+    @override
+    async def change_service(self, service: ComputeService, change: Mapping[str, str]) -> None:
+        if service.host == "hv-a":
+            raise DriverError("403")
+        self.changed.append(service.host)
+
+
+async def test_a_host_that_nova_does_not_disable_keeps_it_from_no_other() -> None:
+    nova = Forbidding()
+
+    failures = await NovaHosts(nova).cordon(["hv-a", "hv-b"])
+
+    assert failures == {"hv-a": "403"}
+    assert nova.changed == ["hv-b"]
 
 
 def test_a_vm_is_listed_with_the_address_of_its_port_and_its_group() -> None:

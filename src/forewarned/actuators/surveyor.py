@@ -1,17 +1,19 @@
 """Answers what host drains want to know of a platform: which VMs can be moved, which are where.
 
-Only looked at, nothing is changed. So questions are not claimed, and may be answered twice.
+VMs are only looked at, and hosts are cordoned as the server has them. To do either twice changes
+nothing, so questions are not claimed.
 """
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
 from forewarned.actuators.actuator import Equipped
 from forewarned.actuators.desk import DeskUnavailableError
 from forewarned.actuators.driver import DriverError, Effect, Verdict, Vm, moves_only
+from forewarned.core.ids import same_name
 from forewarned.core.model import EventType
 
 _log = logging.getLogger(__name__)
@@ -19,6 +21,8 @@ _log = logging.getLogger(__name__)
 _BETWEEN_LOOKS: Final = 5.0
 """Seconds: an operator who plans a drain waits for this."""
 _LONGEST_SURVEY: Final = 30.0
+_AT_ONCE: Final = 8
+"""Questions that are looked into: a host may have hundreds of VMs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +64,12 @@ class HostLister(Protocol):
 class HostCordon(Protocol):
     """A driver whose platform can be told to put no VM on a host."""
 
-    async def cordon(self, hosts: Collection[str]) -> None:
+    async def cordon(self, hosts: Collection[str]) -> Mapping[str, str]:
         """Have the platform put no VM on these hosts, and lift what was done so for others.
 
         Names that the platform does not have are ignored. What someone else has closed stays
-        closed. Called again with the same hosts, it changes nothing. Raises DriverError.
+        closed. Called again with the same hosts, it changes nothing. Returns the hosts that could
+        not be changed, each with the cause. Raises DriverError if none could be.
         """
 
 
@@ -95,35 +100,50 @@ class Surveyor:
     async def answer_all(self) -> None:
         asked = await self._desk.questions()
         # Before a plan is answered for, so that nothing comes to a host while it is being emptied.
-        failure = await self._cordon(asked.cordoned)
-        for question in asked.questions:
-            if question.vm is None:
-                await self._list(question.host)
-                continue
-            if failure and question.host in asked.cordoned:
-                reason = f"{question.host} can't be cordoned: {failure}"
-                verdict = Verdict(possible=False, reason=reason)
-            else:
-                verdict = await self._verdict(question, question.vm, asked.cordoned)
-            await self._desk.answer_survey(question.host, question.vm, verdict)
+        failures = await self._cordon(asked.cordoned)
+        places = asyncio.Semaphore(_AT_ONCE)
 
-    async def _cordon(self, hosts: frozenset[str]) -> str:
-        """Returns why the platform can't be told of them; empty if it knows them now."""
+        async def answer(question: Question) -> None:
+            async with places:
+                await self._answer(question, asked.cordoned, failures)
+
+        # All are tried, also where the server could not be told of one.
+        for error in await asyncio.gather(*map(answer, asked.questions), return_exceptions=True):
+            if error is not None:
+                raise error
+
+    async def _answer(
+        self, question: Question, cordoned: frozenset[str], failures: Mapping[str, str]
+    ) -> None:
+        host = question.host
+        if question.vm is None:
+            await self._list(host)
+            return
+        failure = next((why for failed, why in failures.items() if same_name(failed, host)), None)
+        if failure is not None and host in cordoned:
+            verdict = Verdict(possible=False, reason=f"{host} can't be cordoned: {failure}")
+        else:
+            verdict = await self._verdict(question, question.vm, cordoned)
+        await self._desk.answer_survey(host, question.vm, verdict)
+
+    async def _cordon(self, hosts: frozenset[str]) -> Mapping[str, str]:
+        """Returns the hosts that the platform can't be told of, each with the cause."""
         if self._is_dry_run or hosts == self._cordoned:
-            return ""
+            return {}
         if not isinstance(self._driver, HostCordon):
-            return ""
+            return {}
         self._cordoned = None
         try:
             async with asyncio.timeout(_LONGEST_SURVEY):
-                await self._driver.cordon(hosts)
+                failures = await self._driver.cordon(hosts)
         except (DriverError, TimeoutError) as error:
-            failure = str(error) or "the platform does not answer"
-            why = {"actuator": self._name, "why": failure}
-            _log.warning("the platform can't be told which hosts are drained", extra=why)
-            return failure
-        self._cordoned = hosts
-        return ""
+            failures = dict.fromkeys(hosts, str(error) or "the platform does not answer")
+        for host, failure in failures.items():
+            why = {"actuator": self._name, "host": host, "why": failure}
+            _log.warning("the platform can't be told whether a host is drained", extra=why)
+        if not failures:
+            self._cordoned = hosts
+        return failures
 
     async def _verdict(self, question: Question, vm: Vm, cordoned: frozenset[str]) -> Verdict:
         type_ = question.type

@@ -36,7 +36,6 @@ from tests.service.drains.cloud import (
     B,
     Cloud,
     a_cloud,
-    nobody,
     rack1,
 )
 
@@ -230,49 +229,6 @@ async def test_a_host_is_drained_once_at_a_time_and_has_to_be_known(emulator: Cl
 
 
 # --- a platform's -------------------------------------------------------------------------------
-
-
-async def test_nothing_is_scheduled_before_the_actuators_have_answered(rack: Cloud) -> None:
-    view = await rack.begin()
-    asked = await rack.questions()
-
-    await rack.answer()
-
-    assert view.drain.state is DrainState.PLANNING
-    assert view.events == {}
-    assert {question.vm for question in asked} == {WEB, API, DB0}
-    assert await rack.questions() == []
-    assert await rack.state() is DrainState.NOTICE
-
-
-async def test_a_drain_whose_vms_can_not_move_says_why_and_begins_nothing(rack: Cloud) -> None:
-    await rack.begin()
-    await rack.answer(possible=False, reason="it has a device of its host")
-
-    view = await rack.show()
-
-    assert view.drain.state is DrainState.PLANNED
-    assert view.drain.reason == "can't be moved: api, db-0, web"
-    assert {move.reason for move in view.drain.moves} == {"it has a device of its host"}
-    assert view.events == {}
-
-
-async def test_a_drain_does_not_wait_for_an_actuator_that_is_not_there(rack: Cloud) -> None:
-    await rack.begin()
-    await rack.clock.step(PATIENCE)
-
-    drain = (await rack.show()).drain
-
-    assert drain.state is DrainState.PLANNED
-    assert "'rack1' has not said within 2m" in drain.moves[0].reason
-
-
-async def test_vms_without_an_actuator_can_not_be_moved() -> None:
-    async with a_cloud(actuator_of=nobody) as cloud:
-        drain = (await cloud.begin()).drain
-
-    assert drain.state is DrainState.PLANNED
-    assert {move.reason for move in drain.moves} == {"no actuator carries out its events"}
 
 
 async def test_a_host_is_empty_once_the_platform_lists_nothing_there(rack: Cloud) -> None:

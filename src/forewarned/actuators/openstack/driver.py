@@ -1,7 +1,7 @@
 """The OpenStack driver: carries events out on the VMs of a cloud, by Nova's API."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, assert_never
@@ -165,9 +165,12 @@ class OpenStackDriver(Driver):
         else:
             await self._operations.end_migration(server)
 
-    async def cordon(self, hosts: Collection[str]) -> None:
-        """Disable the compute services of these; enable others that we have disabled."""
-        await self._hosts.cordon(hosts)
+    async def cordon(self, hosts: Collection[str]) -> Mapping[str, str]:
+        """Disable the compute services of these; enable others that we have disabled.
+
+        Returns those that Nova refused to change, each with the cause.
+        """
+        return await self._hosts.cordon(hosts)
 
     async def vms_on(self, host: str) -> list[str]:
         """The names of all VMs that are there. Raises DriverError."""

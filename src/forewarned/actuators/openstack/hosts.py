@@ -4,7 +4,7 @@ A draining host is disabled in Nova, so that its scheduler puts no VM there, nei
 that a tenant creates.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -31,17 +31,16 @@ class NovaHosts:
         self._compute = compute
         self._patterns = [pattern.casefold() for pattern in patterns]
 
-    async def cordon(self, hosts: Collection[str]) -> None:
-        """Try all of them, also where Nova refuses one."""
+    async def cordon(self, hosts: Collection[str]) -> Mapping[str, str]:
+        """Try all of them. Returns those where Nova refuses it, each with the cause."""
         ours = [each for each in await self._compute.services() if self._is_ours(each.host)]
-        failures = []
+        failures = {}
         for service, change in cordon_changes(ours, hosts):
             try:
                 await self._compute.change_service(service, change)
             except DriverError as error:
-                failures.append(f"{service.host}: {error}")
-        if failures:
-            raise DriverError("; ".join(failures))
+                failures[service.host] = str(error)
+        return failures
 
     async def vms_on(self, host: str) -> list[Server]:
         """Those that Nova has there, in whatever state; so none are left when it is empty."""

@@ -1,14 +1,14 @@
 """The use cases of host drains: begin one, look at it, answer what it asks, and end it."""
 
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from forewarned.core import lifecycle
 from forewarned.core.change import Change
 from forewarned.core.copying import replace
 from forewarned.core.descriptions import HOST_MAINTENANCE
 from forewarned.core.errors import RefusalError, UnknownHostError
-from forewarned.core.ids import EventId, HostName, ResourceName, same_name
+from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.lifecycle import Plan
 from forewarned.core.model import Actor, EventSource, EventStatus, EventType, ResourceState
 from forewarned.core.rules import Rules
@@ -22,7 +22,7 @@ from forewarned.service.drains.errors import (
     UnknownDrainError,
 )
 from forewarned.service.drains.model import Drain, DrainOrder, DrainState, Move, MoveState
-from forewarned.service.drains.progress import Standing, Standings
+from forewarned.service.drains.progress import Standing, Standings, SurveyAnswer
 from forewarned.service.drains.questions import (
     Destinations,
     Question,
@@ -163,17 +163,9 @@ class HostDrains:
     ) -> DrainView:
         """Changes nothing if nobody asks any more. Raises UnknownDrainError."""
 
-        def answered(move: Move) -> Move:
-            if move.state is not MoveState.ASKED or not same_name(move.vm, vm):
-                return move
-            state = MoveState.WAITING if possible else MoveState.BLOCKED
-            why = "" if possible else reason
-            return replace(move, state=state, possible=possible, reason=why, target=target)
-
+        answer = SurveyAnswer(vm=vm, possible=possible, reason=reason, target=target)
         return await self._answer(
-            host,
-            lambda drain: replace(drain, moves=tuple(map(answered, drain.moves))),
-            by=by,
+            host, lambda drain, now: progress.surveyed(drain, answer, now=now), by=by
         )
 
     async def answer_listing(
@@ -185,7 +177,7 @@ class HostDrains:
         """
         listed = () if vms is None else tuple(vms)
 
-        def answered(drain: Drain) -> Drain:
+        def answered(drain: Drain, _: datetime) -> Drain:
             if not progress.is_asked_for_listing(drain):
                 return drain
             return replace(drain, listed=listed, by_fleet=vms is None)
@@ -193,7 +185,7 @@ class HostDrains:
         return await self._answer(host, answered, by=by)
 
     async def _answer(
-        self, host: HostName, answered: Callable[[Drain], Drain], *, by: Actor
+        self, host: HostName, answered: Callable[[Drain, datetime], Drain], *, by: Actor
     ) -> DrainView:
         new_ids = NewIds(self._new_id)
 
@@ -201,9 +193,14 @@ class HostDrains:
             drain = tx.lock_drain(host)
             if drain is None:
                 raise UnknownDrainError(host)
-            if not drain.is_watched:
-                return view_of(tx, drain)
-            return self._advanced(tx, answered(drain), new_ids, by=by)
+            told = answered(drain, tx.now)
+            if drain.is_watched:
+                return self._advanced(tx, told, new_ids, by=by)
+            if drain.state is DrainState.PLANNED and told != drain:
+                # What the operator reads is corrected. Nothing is begun by that.
+                drain = progress.settled(told, now=tx.now)
+                tx.put_drain(drain)
+            return view_of(tx, drain)
 
         return self._told(await self._engine.decide(decision))
 

@@ -63,7 +63,7 @@ class Move:
     actuator: str
     """What carries out its events; empty if nothing does."""
     asked_at: datetime
-    """Since when its actuator is asked whether it can be moved."""
+    """Since when its actuator is asked whether it can be moved, and has said nothing of any VM."""
     state: MoveState = MoveState.ASKED
     reads: bool = False
     """Whether VMs of its scope read their document: the others are moved without notice."""
@@ -78,6 +78,8 @@ class Move:
     """How many events it has had."""
     reason: str = ""
     """Why it can't be moved, or why the last event failed."""
+    given_up: bool = False
+    """Whether its actuator did not answer in time. What it says late counts as well."""
     moved_to: HostName | None = None
     """None before it is moved, and if it is gone. For one that returns, before it is back."""
 
@@ -85,6 +87,12 @@ class Move:
     def is_open(self) -> bool:
         """Whether its event is open."""
         return self.state in {MoveState.NOTICE, MoveState.MOVING}
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether its actuator may say whether it can be moved."""
+        is_late = self.given_up and self.state is MoveState.BLOCKED
+        return self.state is MoveState.ASKED or is_late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

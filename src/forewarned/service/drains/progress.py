@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from forewarned.config.durations import format_duration
 from forewarned.core import notice
 from forewarned.core.copying import replace
-from forewarned.core.ids import HostName, ResourceName, ScopeId
+from forewarned.core.ids import HostName, ResourceName, ScopeId, same_name
 from forewarned.core.model import EventStatus, Resource
 from forewarned.core.tasks import SIMULATED
 from forewarned.service.drains.model import (
@@ -45,6 +45,16 @@ class Standing:
     actuator: str
     event: EventRecord | None
     """The newest that the drain has scheduled for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyAnswer:
+    vm: ResourceName
+    possible: bool
+    reason: str
+    """Why it can't be moved."""
+    target: str | None
+    """Where it would be moved; None if the platform chooses."""
 
 
 Standings = Mapping[ResourceName, Standing]
@@ -88,6 +98,29 @@ def due(drain: Drain, *, now: datetime) -> list[tuple[Move, timedelta]]:
             unread.append(move)
             found.append((move, least))
     return found
+
+
+def surveyed(drain: Drain, answer: SurveyAnswer, *, now: datetime) -> Drain:
+    """With what an actuator says of a VM. It has time again for the others that it is asked for."""
+    asked = next((m for m in drain.moves if m.is_asked and same_name(m.vm, answer.vm)), None)
+    if asked is None:
+        return drain
+    told = replace(
+        asked,
+        state=MoveState.WAITING if answer.possible else MoveState.BLOCKED,
+        possible=answer.possible,
+        reason="" if answer.possible else answer.reason,
+        target=answer.target,
+        given_up=False,
+    )
+
+    def after(move: Move) -> Move:
+        if move is asked:
+            return told
+        waits = move.state is MoveState.ASKED and move.actuator == told.actuator
+        return replace(move, asked_at=now) if waits else move
+
+    return replace(drain, moves=tuple(map(after, drain.moves)))
 
 
 def taken_over(earlier: Drain) -> tuple[Move, ...]:
@@ -140,7 +173,8 @@ def settled(drain: Drain, *, now: datetime) -> Drain:
     is_left = any(move.state is not MoveState.MOVED for move in drain.moves)
     moved_at = None if is_left else drain.moved_at or now
     listed = None if is_left else drain.listed
-    goes = drain.goes or _may_go(drain)
+    # Once an operator was told that nothing is begun, a late answer begins nothing.
+    goes = drain.goes or (drain.state is DrainState.PLANNING and _may_go(drain))
     drain = replace(drain, goes=goes, moved_at=moved_at, listed=listed)
     state, reason = _state(drain, now=now)
     changed_at = drain.changed_at if state is drain.state else now
@@ -242,7 +276,7 @@ def _given_up(move: Move) -> Move:
         f"actuator {move.actuator!r} has not said within {format_duration(PATIENCE)} whether it"
         " can be moved: check that it runs"
     )
-    return replace(move, state=MoveState.BLOCKED, reason=reason)
+    return replace(move, state=MoveState.BLOCKED, reason=reason, given_up=True)
 
 
 # --- all of them ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from forewarned.core.ids import EventId, HostName, ResourceName
 from forewarned.core.model import EventType
 from forewarned.service.drains import progress
-from forewarned.service.drains.model import Drain, Move, MoveState
+from forewarned.service.drains.model import Drain, Move
 from forewarned.service.ports import Snapshot
 
 
@@ -64,11 +64,7 @@ def _wanted_host(drain: Drain, move: Move) -> HostName | None:
 def questions_for(snapshot: Snapshot, drain: Drain, actuator: str) -> list[Question]:
     if not drain.is_watched:
         return []
-    asked = [
-        move.vm
-        for move in drain.moves
-        if move.state is MoveState.ASKED and move.actuator == actuator
-    ]
+    asked = [move.vm for move in drain.moves if move.is_asked and move.actuator == actuator]
     questions = [
         Question(
             host=drain.host,
